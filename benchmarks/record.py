@@ -124,8 +124,8 @@ def microseconds(work: Callable[[], object], calls: int, repeats: int = 7) -> fl
     return statistics.median(each)
 
 
-def print_sizes(lives: dict[str, list[list[SyncResult]]], targets: int) -> list[SyncResult]:
-    """Print bytes by kind of load and a day of all targets; return some changes."""
+def print_sizes(lives: dict[str, list[list[SyncResult]]], targets: int) -> None:
+    """Print bytes by kind of load and a day of all targets."""
     print(f"{'load':<16}{'bytes a sync':>14}{'in minutes':>12}{'changes an hour':>18}")
     samples = minutes = changes = 0.0
     found: list[SyncResult] = []
@@ -141,30 +141,27 @@ def print_sizes(lives: dict[str, list[list[SyncResult]]], targets: int) -> list[
             total + one * a_day for total, one in ((samples, each), (minutes, thin), (changes, new))
         )
         found += [change for one in kept for change in one.changes]
-    size = print_entries(found)
+    print_entries(found)
     print(
         f"{targets} targets a day: samples {samples / 1e6:.0f} MB, {minutes / 1e6:.0f} MB in ",
         end="",
     )
-    print(f"minutes; {changes:.0f} decisions in full, {changes * size / 1e6:.0f} MB")
-    return found
+    print(f"minutes; {changes:.0f} decisions in full")
 
 
-def print_entries(changes: Sequence[SyncResult]) -> float:
-    """Print the size of decisions in full; return the mean one, deflated."""
+def print_entries(changes: Sequence[SyncResult]) -> None:
+    """Print the size of decisions in full, without another one as their dictionary and with."""
     plain = statistics.mean(len(json_of(one)) for one in changes)
     print(f"a decision in full: {plain:.0f} bytes of JSON, deflated with a dictionary:")
-    rules, first = (text.encode() for text in texts_of(changes[0]))
-    size, some = plain, changes[:500]
-    for name, words in {"none": b"", "the rules": rules, "the record's": rules + first}.items():
-        sizes = [len(deflated(json_of(one).encode(), words)) for one in changes]
-        size = statistics.mean(sizes)
+    rules, like = (text.encode() for text in texts_of(changes[-1]))
+    some = changes[:500]
+    for name, words in {"none": b"", "the rules": rules, "the record's": rules + like}.items():
+        size = statistics.mean([len(deflated(json_of(one).encode(), words)) for one in changes])
         cost = microseconds(
             lambda words=words: [deflated(json_of(one).encode(), words) for one in some],  # type: ignore[misc]
             len(some),
         )
         print(f"- {name}: {size:.0f} bytes, {cost:.0f} µs with the JSON")
-    return size
 
 
 class Collected(RecordWriter):
@@ -291,7 +288,7 @@ def main() -> None:
     """Print it all."""
     parser = argparse.ArgumentParser(description="Measure what recording every decision costs.")
     parser.add_argument("--targets", type=int, default=10_000, help="how many (10000)")
-    parser.add_argument("--hours", type=float, default=6.0, help="for how long (6)")
+    parser.add_argument("--hours", type=float, default=24.0, help="for how long (24)")
     parser.add_argument("--directory", type=Path, default=Path(), help="where to make a folder")
     options = parser.parse_args()
     syncs = round(options.hours * 3600 / SYNC_PERIOD)
@@ -299,6 +296,7 @@ def main() -> None:
     print_sizes(lives, options.targets)
     print_processor(lives)
     print_memory(lives, options.targets)
+    del lives
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:
         print_file(options.targets, options.hours, Path(folder))
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as folder:

@@ -161,7 +161,7 @@ def shades(result: SyncResult) -> set[ShadeKind]:
 def check(result: SyncResult) -> Classification:
     """Ask everybody who tells of one result; return what they say."""
     classified = result.classified()
-    marks, state, cause = classified
+    marks, state, cause, _ = classified
     assert state is next((one for one, mark in OF_STATE.items() if mark in marks), State.OK)
     line, document = logged(result), whole(result).document()
     for told in (line, document):
@@ -211,12 +211,12 @@ def check_many(results: Sequence[SyncResult]) -> None:
     classified = {result.target.key: check(result) for result in results}
     assert len(classified) == len(results)
     shown = gauges(results)
-    for key, (marks, _, _) in classified.items():
+    for key, (marks, *_) in classified.items():
         for mark, gauge in GAUGES.items():
             assert (gauge in shown[key]) is (mark in marks), (key, gauge)
     page = json.loads(b"".join(target_list(metrics_of(*results).states.known(), BASE)))
     states = {target["target"]: target["state"] for target in page["targets"]}
-    assert states == {key: state for key, (_, state, _) in classified.items()}
+    assert states == {key: state for key, (_, state, *_) in classified.items()}
     table = list(lines_for_programs(TargetList.model_validate(page)))[1:]
     assert [line.split("\t")[6] for line in table] == list(states.values())
 
@@ -291,8 +291,8 @@ def test_the_filters_choose_by_the_same_facts(tmp_path: Path) -> None:
     """Each filter of the fleet finds the targets of its state, or at their maximum."""
     several = unlike([result for _, result in zip(range(400), played_ticks(), strict=False)])
     classified = [result.classified() for result in several]
-    counts = Counter(state for _, state, _ in classified)
-    at_maximum = sum(Mark.AT_MAXIMUM in marks for marks, _, _ in classified)
+    counts = Counter(one.state for one in classified)
+    at_maximum = sum(Mark.AT_MAXIMUM in one.marks for one in classified)
     assert at_maximum
     views = views_of(tmp_path, several)
     sums = fleet(views, BASE)

@@ -12,7 +12,7 @@ from http.client import responses
 from itertools import islice
 from pathlib import Path
 
-from structlog.typing import FilteringBoundLogger
+import structlog
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
@@ -45,14 +45,8 @@ _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 class Announcements(ElectionObserver):
     """Reports each change once; any thread may call any method."""
 
-    def __init__(
-        self,
-        log: FilteringBoundLogger,
-        health: Health,
-        instruments: Instruments,
-        notifier: Notifier,
-    ) -> None:
-        self._log = log
+    def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:
+        self._log = structlog.get_logger()
         self._health = health
         self._instruments = instruments
         self._notifier = notifier

@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
+import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.core.classification import State
-from autoscaler.core.decision import MetricResult, Outcome, Zone
+from autoscaler.core.decision import Decision, MetricResult, Outcome, Zone
 from autoscaler.core.observation import Scale
 from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
@@ -31,46 +31,55 @@ from autoscaler.rendering.record import WRITTEN, decided, decision_metric
 from autoscaler.sync.ports import Reporter, SyncSummary
 
 _ROUNDING = 1e-3
+SUMMARY_SECONDS = 60.0
+"""How often lasting trouble is summed up."""
+_MOST_CAUSES = 10
+"""So many causes have a summary of their own each minute."""
+_MOST_NAMES = 5
 
 _FIELDS = Decided.model_fields.keys() - {
     *("time", "message", "metrics", "min_replicas", "max_replicas", "controlled_by")
 }
 _METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "error"}
 
-_ENDED: dict[State | None, str] = {
-    State.FAILING: "recovered after",
-    State.CONTROLLED: "no longer controlled by another autoscaler, after",
-    State.CONTESTED: "written to again after",
-    State.PAUSED: "no longer paused, after",
-    State.IDLE: "awake after",
+
+class Pace(NamedTuple):
+    """A target has so many lines of a kind at once, and one more each so many seconds."""
+
+    lines: int
+    refill_seconds: float
+
+
+FAILURES, QUIET = Pace(3, 1800.0), Pace(10, 600.0)
+"""Of failures; and of what is as it should be, and may come and go all day with the load."""
+
+
+class _Telling(NamedTuple):
+    """How the log tells of a state."""
+
+    trouble: str = ""
+    """In a summary, of a state that an operator should look at: a warning when it begins."""
+    ended: str = ""
+    """Before how long it lasted."""
+    pace: Pace | None = None
+    """None for what lasts long, so that it cannot fill the log."""
+    begins: bool = True
+    """Whether its beginning is a line; not where the count stays as it is."""
+
+
+_TELLING = {
+    State.FAILING: _Telling("failing", "recovered after", FAILURES),
+    State.CONTROLLED: _Telling("left alone", "no longer controlled by another autoscaler, after"),
+    State.CONTESTED: _Telling("not written to", "written to again after"),
+    State.PAUSED: _Telling(ended="no longer paused, after", pace=QUIET),
+    State.IDLE: _Telling(ended="awake after", pace=QUIET),
+    State.LIMITED: _Telling(pace=QUIET),
+    State.HELD: _Telling(pace=QUIET, begins=False),
+    State.DISABLED: _Telling(),
+    State.OK: _Telling(begins=False),
 }
-"""What the end of a state is, before how long it lasted."""
 _STOPPED = {State.PAUSED, State.DISABLED}
 """States in which a target that was idle does not wake up."""
-SUMMARY_SECONDS = 60.0
-"""How often lasting trouble is summed up."""
-LINES, REFILL_SECONDS = 3, 1800.0
-"""A target has so many lines about failures at once, and one more each so many seconds."""
-QUIET_LINES, QUIET_REFILL_SECONDS = 10, 600.0
-"""The same for limits, pauses and idling, which come and go with the load."""
-
-TROUBLE = {
-    State.FAILING: "failing",
-    State.CONTROLLED: "left alone",
-    State.CONTESTED: "not written to",
-}
-"""States that an operator should look at: warnings, and summed up, in words, while they last."""
-
-_QUIET = {State.OK, State.HELD}
-"""States of a count that stays as it is: that one of them begins is no line, but for a query that
-holds it, which somebody wrote for a reason."""
-
-_OFTEN = {State.HELD, State.LIMITED, State.PAUSED, State.IDLE}
-"""States that are as they should be, and may come and go all day."""
-
-_MOST_CAUSES = 10
-"""So many causes have a summary of their own each minute."""
-_MOST_NAMES = 5
 
 
 class StateChange(NamedTuple):
@@ -100,26 +109,15 @@ class Summary(NamedTuple):
 class _LoggedState:
     """The state of a target, since when, and whether there was a line about it."""
 
-    state: State | None = None
+    state: State | None
     cause: str = ""
     since: float | None = None
     """Unix time; None where it was so at the first sync already."""
     cause_since: float = 0.0
     """The same for its cause, which may be another one than at first."""
     logged: bool = False
-    failures: TokenBucket = field(default_factory=partial(TokenBucket, LINES, REFILL_SECONDS))
-    quiet: TokenBucket = field(
-        default_factory=partial(TokenBucket, QUIET_LINES, QUIET_REFILL_SECONDS)
-    )
-
-    def lines(self, state: State) -> TokenBucket | None:
-        """Return what bounds the lines about a state; None for those that cannot come often.
-
-        A target that comes and goes all day must not fill the log.
-        """
-        if state is State.FAILING:
-            return self.failures
-        return self.quiet if state in _OFTEN else None
+    left: dict[Pace, TokenBucket] = field(default_factory=dict)
+    """The lines that it has left."""
 
 
 class StateChanges:
@@ -129,9 +127,8 @@ class StateChanges:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, _LoggedState] = {}
-        self._always_ok: set[str] = set()
-        """Targets that were never in another state."""
+        self._known: dict[str, _LoggedState | None] = {}
+        """None for a target that was always ok."""
         self._summed_up: float | None = None
         self._lock = threading.Lock()
 
@@ -144,21 +141,22 @@ class StateChanges:
         known = self._known.get(target)
         if known is None:
             if state is State.OK:
-                self._always_ok.add(target)
+                self._known[target] = None
                 return None
-            known = self._known[target] = _LoggedState(
-                State.OK if target in self._always_ok else None
-            )
-        by_query, other = cause == SCALE_DOWN_HELD, state is not known.state
-        if not other and (cause == known.cause or not (state in TROUBLE or by_query)):
+            known = _LoggedState(State.OK if target in self._known else None)
+            self._known[target] = known
+        telling, other = _TELLING[state], state is not known.state
+        # Somebody wrote the query that holds it for a reason.
+        by_query = cause == SCALE_DOWN_HELD
+        if not other and (cause == known.cause or not (telling.trouble or by_query)):
             return None
-        lines = known.lines(state)
-        is_told = state not in _QUIET or by_query
-        begins = is_told and (lines is None or lines.take(now))
-        ends = known.logged and other
-        silent = lines.empty_until() if lines is not None and begins else None
+        begins, silent = telling.begins or by_query, None
+        if begins and telling.pace is not None:
+            lines = known.left.setdefault(telling.pace, TokenBucket(*telling.pace))
+            begins = lines.take(now)
+            silent = lines.empty_until() if begins else None
         seconds = None if known.since is None else now - known.since
-        change = StateChange(known.state, seconds, begins or ends, silent)
+        change = StateChange(known.state, seconds, begins or (known.logged and other), silent)
         if other:
             known.since = now
         known.cause_since = now
@@ -170,16 +168,15 @@ class StateChanges:
         """Forget all targets but these."""
         for gone in self._known.copy().keys() - targets:
             del self._known[gone]
-        self._always_ok &= targets
 
     def shift(self, seconds: float) -> None:
         """Move with a clock that was set."""
-        for known in self._known.copy().values():
+        for _, known in self._not_always_ok():
             if known.since is not None:
                 known.since += seconds
             known.cause_since += seconds
-            known.failures.refilled += seconds
-            known.quiet.refilled += seconds
+            for lines in known.left.copy().values():
+                lines.refilled += seconds
         if self._summed_up is not None:
             self._summed_up += seconds
 
@@ -191,12 +188,17 @@ class StateChanges:
             self._summed_up = now
         return list(self._summaries(now))
 
+    def _not_always_ok(self) -> Iterator[tuple[str, _LoggedState]]:
+        for target, known in self._known.copy().items():
+            if known is not None:
+                yield target, known
+
     def _summaries(self, now: float) -> Iterator[Summary]:
         alike: dict[tuple[State, str], list[tuple[float, str]]] = defaultdict(list)
         lasting: set[tuple[State, str]] = set()
-        for target, known in self._known.copy().items():
+        for target, known in self._not_always_ok():
             state, since = known.state, known.since
-            if state in TROUBLE and since is not None:
+            if state is not None and _TELLING[state].trouble and since is not None:
                 kind = (state, known.cause)
                 alike[kind].append((known.cause_since, target))
                 # What began within the last minute has just been logged in full.
@@ -225,8 +227,8 @@ class LogReporter(Reporter):
     and a warning where it undoes our own.
     """
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
+    def __init__(self) -> None:
+        self._log: FilteringBoundLogger = structlog.get_logger()
         self._states = StateChanges()
         self._saturated: dict[str, float] = {}
         """The targets whose saturation was told, and since when it lasts."""
@@ -243,8 +245,21 @@ class LogReporter(Reporter):
     def report(self, result: SyncResult) -> None:
         """Log one target's result."""
         decision, target = result.decision, result.target.key
-        foreign = decision.foreign
-        if foreign is not None:
+        self._log_saturated(target, decision)
+        _, state, cause, _ = result.classified()
+        change = self._states.note(target, state, cause, decision.time)
+        self._log_news(target, decision)
+        logged, level = change is not None and change.logged, logging.DEBUG
+        if isinstance(result.write, Superseded) or (logged and _TELLING[state].trouble):
+            level = logging.WARNING
+        elif logged or isinstance(result.write, Written):
+            level = logging.INFO
+        if self._log.is_enabled_for(level):
+            self._log.log(level, "sync", **_fields(result, state, change))
+
+    def _log_news(self, target: str, decision: Decision) -> None:
+        """Log once a change by others, a reading that is back, and load on what is switched off."""
+        if (foreign := decision.foreign) is not None:
             self._log.log(
                 logging.WARNING if foreign.reversal else logging.INFO,
                 "replicas_changed_by_other",
@@ -254,56 +269,15 @@ class LogReporter(Reporter):
                 after=foreign.after,
                 manager=foreign.manager or None,
             )
-        self._log_returned(result)
-        self._log_saturated(result)
-        self._log_off_under_load(result)
-        _, state, cause = result.classified()
-        change = self._states.note(target, state, cause, decision.time)
-        level = _level(result, state, logged=change is not None and change.logged)
-        if self._log.is_enabled_for(level):
-            self._log.log(level, "sync", **_fields(result, state, change))
-
-    def _log_returned(self, result: SyncResult) -> None:
-        """Log once that a reading is back: at the sync that reads it first."""
-        decision = result.decision
         for metric in decision.metrics:
-            back, name = metric.refill, wording.metric_name(metric.metric)
+            back = metric.refill
             if back is not None and not back.first and back.returned >= decision.stamp - _ROUNDING:
-                self._log.info(
-                    "reading_returned",
-                    target=result.target.key,
-                    metric=name,
-                    message=f"{name} is read again after a gap; its range may lack samples, so "
-                    f"nothing goes down before {rfc3339(back.until)}",
+                name = wording.metric_name(metric.metric)
+                message = (
+                    f"{name} is read again after a gap; its range may lack samples, so nothing "
+                    f"goes down before {rfc3339(back.until)}"
                 )
-
-    def _log_saturated(self, result: SyncResult) -> None:
-        """Log once that a saturation lasts, and once that it is over."""
-        decision, target = result.decision, result.target.key
-        now, since = decision.saturation, self._saturated.get(target)
-        if now is None and since is not None and decision.outcome is not Outcome.BLOCKED:
-            del self._saturated[target]
-            seconds = decision.stamp - since
-            message = f"no longer saturated, after {duration(seconds)}"
-            seconds = round(seconds, 3)
-            self._log.warning("saturation_over", target=target, message=message, seconds=seconds)
-        lasting = decision.lasting_saturation
-        if lasting is not None and since is None:
-            self._saturated[target] = lasting.since
-            missing = wording.counted(lasting.missing, "replica")
-            self._log.warning(
-                "saturated",
-                target=target,
-                message=f"{missing} missing since {rfc3339(lasting.since)}: more are wanted than "
-                f"its bounds and policies permit ({lasting.reason})",
-                missing=lasting.missing,
-                reason=lasting.reason,
-                since=rfc3339(lasting.since),
-            )
-
-    def _log_off_under_load(self, result: SyncResult) -> None:
-        """Log once that a metric asks for replicas of a target that others switched off."""
-        decision, target = result.decision, result.target.key
+                self._log.info("reading_returned", target=target, metric=name, message=message)
         if decision.zone not in {Zone.DISABLED, Zone.UNKNOWN}:
             self._off_under_load.discard(target)
         elif decision.wanted_by is not None and target not in self._off_under_load:
@@ -318,10 +292,32 @@ class LogReporter(Reporter):
                 manager=manager or None,
             )
 
+    def _log_saturated(self, target: str, decision: Decision) -> None:
+        """Log once that a saturation lasts, and once that it is over."""
+        begun, blocked = self._saturated.get(target), decision.outcome is Outcome.BLOCKED
+        if decision.saturation is None and begun is not None and not blocked:
+            del self._saturated[target]
+            seconds = round(decision.stamp - begun, 3)
+            message = f"no longer saturated, after {duration(seconds)}"
+            self._log.warning("saturation_over", target=target, message=message, seconds=seconds)
+        lasting = decision.lasting_saturation
+        if lasting is not None and begun is None:
+            self._saturated[target] = lasting.since
+            since = rfc3339(lasting.since)
+            self._log.warning(
+                "saturated",
+                target=target,
+                message=f"{wording.counted(lasting.missing, 'replica')} missing since {since}: "
+                f"more are wanted than its bounds and policies permit ({lasting.reason})",
+                missing=lasting.missing,
+                reason=lasting.reason,
+                since=since,
+            )
+
     def _sum_up(self, summary: Summary) -> None:
         """Log how many targets are still in one state for one cause."""
         begun = rfc3339(summary.since)
-        targets = f"{wording.counted(summary.targets, 'target')} {TROUBLE[summary.state]}"
+        targets = f"{wording.counted(summary.targets, 'target')} {_TELLING[summary.state].trouble}"
         self._log.warning(
             f"still_{summary.state}",
             message=f"{targets}, the first since {begun}: {summary.cause}",
@@ -386,55 +382,39 @@ class Reporters(Reporter):
             one.synced(summary)
 
 
-def _level(result: SyncResult, state: State, *, logged: bool) -> int:
-    if isinstance(result.write, Superseded):
-        return logging.WARNING
-    if logged and state in TROUBLE:
-        return logging.WARNING
-    if logged or isinstance(result.write, Written):
-        return logging.INFO
-    return logging.DEBUG
-
-
 def _fields(result: SyncResult, state: State, change: StateChange | None) -> dict[str, object]:
     decision, record = result.decision, decided(result)
-    sentence = _sentence(record, state, change)
-    fields = record.log_fields(_FIELDS) | {
-        "message": sentence,
-        "reason": wording.reason(decision),
-        "metrics": [_metric(one, sentence) for one in decision.metrics],
-    }
+    sentence = record.message
+    fields: dict[str, object] = {}
     if change is not None:
+        sentence = _ended(record, state, change) + sentence
+        if change.silent_until is not None:
+            until = time_of_day(change.silent_until, record.time)
+            sentence += f" (the log tells no more such changes of it before {until})"
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
     for stage in decision.stages:
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
             counts = {"before": stage.before, "after": stage.after}
             fields[stage.name] = {**counts, "reason": stage.reason}
-    return fields
-
-
-def _sentence(record: Decided, state: State, change: StateChange | None) -> str:
-    """Return the verdict, with what it is the end of, and until when there are no more lines."""
-    if change is None:
-        return record.message
-    sentence = _ended(record, state, change) + record.message
-    if change.silent_until is None:
-        return sentence
-    until = time_of_day(change.silent_until, record.time)
-    return f"{sentence} (the log tells no more such changes of it before {until})"
+    return record.log_fields(_FIELDS) | {
+        "message": sentence,
+        "reason": wording.reason(decision),
+        "metrics": [_metric(one, sentence) for one in decision.metrics],
+        **fields,
+    }
 
 
 def _ended(record: Decided, state: State, change: StateChange) -> str:
     """Return what a change is the end of; empty where the new state says enough."""
-    if change.before in {None, State.OK, state} or state in TROUBLE or change.seconds is None:
+    before, lasted = change.before, duration(change.seconds or 0.0)
+    if before in {None, State.OK, state} or _TELLING[state].trouble or change.seconds is None:
         return ""
-    lasted = duration(change.seconds)
-    if change.before in _ENDED and not (change.before is State.IDLE and state in _STOPPED):
-        return f"{_ENDED[change.before]} {lasted}: "
+    if _TELLING[before].ended and not (before is State.IDLE and state in _STOPPED):
+        return f"{_TELLING[before].ended} {lasted}: "
     # That it is scaled says that it is no longer held.
     scaled = record.write == WRITTEN
-    return "" if scaled or state is not State.OK else f"no longer {change.before} after {lasted}: "
+    return "" if scaled or state is not State.OK else f"no longer {before} after {lasted}: "
 
 
 def _metric(result: MetricResult, sentence: str) -> dict[str, object]:

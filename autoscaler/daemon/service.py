@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
-import structlog
-
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
 from autoscaler.config import Config
@@ -90,13 +88,12 @@ class Telemetry:
     """The log, the metrics, the health, and what reports to them; the HTTP listener answers."""
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
-        self.log, self.health = structlog.get_logger(), Health()
+        self.health = Health()
         self.metrics = Metrics(self.health, per_target=config.per_target_metrics)
         self.notifier = stack.enter_context(Notifier())
-        self.announcements = Announcements(
-            self.log, self.health, self.metrics.instruments, self.notifier
-        )
-        self.log_reporter = LogReporter(self.log)
+        instruments = self.metrics.instruments
+        self.announcements = Announcements(self.health, instruments, self.notifier)
+        self.log_reporter = LogReporter()
         site = self.site = Site(self.metrics, self.health)
         self.announcements.security(config)
         routes = [*api.routes(lambda: site.views), *pages.routes(lambda: site.views)]
@@ -153,11 +150,10 @@ class MainLoop:
         self.syncer.resume_absence(memory.decided)
         self.syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
         metrics.breakers = self.syncer.breaker_statuses
-        schedule = SyncSchedule(signals.stop, telemetry.log, metrics.instruments, memory.steps)
+        schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
-        source = FileSource(config)
-        self.reload = Reload(config, source, self._reconfigure, announcements, telemetry.log)
+        self.reload = Reload(config, FileSource(config), self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
         elects = config.leader_election.enabled
         telemetry.site.views = Views(

@@ -12,7 +12,6 @@ from autoscaler.core.classification import (
     Restraint,
     failed_metrics,
     failure_of,
-    restraint_of,
     stabilization_holds,
 )
 from autoscaler.core.decision import (
@@ -50,7 +49,7 @@ _MOST_METRICS = 5
 
 def verdict(result: SyncResult) -> str:
     """Return one sentence: what was decided, why, and what became of it."""
-    decision, restraint = result.decision, restraint_of(result.decision)
+    decision, restraint = result.decision, result.classified().restraint
     if decision.current is None:
         why = _failure(decision)
         sentence = f"nothing is decided, since the scale cannot be read: {why}"

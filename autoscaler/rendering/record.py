@@ -63,7 +63,8 @@ def name_fields(target: Target) -> dict[str, str]:
 
 def decided(result: SyncResult) -> answers.Decided:
     """Return what was decided, without its stages."""
-    return answers.Decided(**_decided(result, _metrics(result.decision)))
+    metrics = _metrics(result.decision)
+    return answers.Decided(**_decided(result, metrics))
 
 
 def whole(
@@ -156,16 +157,17 @@ def _standing(
 
 
 def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str, Any]:
-    decision, (_, state, cause) = result.decision, result.classified()
-    return _standing(result, state, metrics) | {
+    decision, about = result.decision, result.classified()
+    return {
         "time": decision.time,
         "outcome": decision.outcome,
-        "cause": cause or None,
+        "cause": about.cause or None,
         "write": write_word(result.write),
         "controlled_by": result.controller or None,
         "held_until": decision.held_until,
         "breaker": _read(answers.BreakerHold, decision.breaker),
         "releases_at": decision.releases_at,
+        **_standing(result, about.state, metrics),
     }
 
 

@@ -151,7 +151,7 @@ class TargetStates:
             succeeded = None if before is None else before.succeeded
         else:
             succeeded = decision.time
-        marks, state, _ = result.classified()
+        marks, state, *_ = result.classified()
         stood = before or self._of_other_metrics.pop(key, None)
         goes_on = stood is not None and stood.state is state
         since = stood.since if stood and goes_on else decision.time - self._clock_set

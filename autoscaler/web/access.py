@@ -3,14 +3,14 @@
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autoscaler.core.text import printable
+from autoscaler.web.answering import PROBLEM_TYPE, problem_of
 from autoscaler.web.credentials import Verdict, WebCredentials
 from autoscaler.web.site import PROBES
 
@@ -127,12 +127,10 @@ class Guarded:
 
 
 def _refused(request: Request, status: int, sentence: str) -> Response:
-    """Return the refusal: problem details (RFC 9457) below the API, a plain sentence elsewhere."""
+    """Return the refusal: a problem below the API, a plain sentence elsewhere."""
     if not request.scope["path"].startswith(_API):
         return PlainTextResponse(f"{sentence}\n", status)
-    problem = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
-    problem["detail"] = sentence
-    return JSONResponse(problem, status, media_type="application/problem+json")
+    return Response(problem_of(status, sentence).encoded(), status, media_type=PROBLEM_TYPE)
 
 
 def _peer(request: Request) -> str:

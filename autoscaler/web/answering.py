@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from hashlib import blake2b
+from http import HTTPStatus
+from typing import Any
 
 import anyio
 from prometheus_client.exposition import gzip_accepted
@@ -17,12 +19,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import clock
+from autoscaler.rendering.answers import ProblemDetails
 
 MOST_AT_ONCE = 2
 """So many answers of a kind are made at once; further requests wait."""
 MOST_WAIT_SECONDS = 5.0
 MOST_LARGE = 3
 """So many are made or sent at once: one that its client does not read stays in memory."""
+RETRY_LATER = {"Retry-After": "3"}
+"""The header of what is not answered while the daemon starts, or answers too many."""
 ONLY_HEAD = "autoscaler.only_head"
 """In the scope of a request whose body is not wanted, though its method is GET."""
 
@@ -44,8 +49,17 @@ class Page:
     large: bool = False
     """Whether few of its kind are made or sent at once."""
     streamed: bool = False
-    """Whether it is sent while it is made, without its length, and never in memory as a whole."""
+    """Whether a large one is sent while it is made, without its length, and never held whole."""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Cache-Control": "no-store"})
+
+
+PROBLEM_TYPE = "application/problem+json"
+
+
+def problem_of(status: int, detail: str, **more: Any) -> ProblemDetails:
+    """Return a problem of RFC 9457: a sentence, never a traceback."""
+    title = HTTPStatus(status).phrase
+    return ProblemDetails(type="about:blank", title=title, status=status, detail=detail, **more)
 
 
 class BusyError(Exception):
@@ -90,25 +104,23 @@ class Answering:
                 raise BusyError("too many clients are being sent this page")
             sending.callback(self._large.release)
         headers["Content-Type"] = page.content_type
-        body, size = page.body, _WORTH_COMPRESSING
-        if not (page.large or page.streamed):
-            whole = b"".join(body)
-            body, size = [whole], len(whole)
-        if size >= _WORTH_COMPRESSING and gzip_accepted(request.headers.get("accept-encoding", "")):
+        whole = b"" if page.large else b"".join(page.body)
+        body: Iterable[bytes] = page.body if page.large else [whole]
+        worth = page.large or len(whole) >= _WORTH_COMPRESSING
+        if worth and gzip_accepted(request.headers.get("accept-encoding", "")):
             headers["Content-Encoding"] = "gzip"
             body = _compressed(body, _OF_LARGE if page.large else _USUAL_LEVEL)
         with_body = request.method == "GET" and not request.scope.get(ONLY_HEAD)
         if page.streamed:
-            return _SentAnswer(
-                self._in_turn(body) if with_body else (), page.status, headers, sending
-            )
-        parts = list(body)
-        headers["Content-Length"] = str(sum(map(len, parts)))
+            parts = self._in_turn(body) if with_body else ()
+            return _SentAnswer(sending, parts, page.status, headers)
+        made = list(body)
+        headers["Content-Length"] = str(sum(map(len, made)))
         if not with_body:
-            parts = []
+            made = []
         if page.large:
-            return _SentAnswer(_each(parts), page.status, headers, sending)
-        return Response(b"".join(parts), page.status, headers)
+            return _SentAnswer(sending, _each(made), page.status, headers)
+        return Response(b"".join(made), page.status, headers)
 
     def _in_turn(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """Make one part at a time, so that several pages do not take all of the processor."""
@@ -122,14 +134,10 @@ class Answering:
 
 
 class _SentAnswer(StreamingResponse):
-    def __init__(
-        self,
-        body: Iterable[bytes] | AsyncIterator[bytes],
-        status: int,
-        headers: Mapping[str, str],
-        sending: ExitStack,
-    ) -> None:
-        super().__init__(body, status, headers)
+    """Closes the stack once it is sent."""
+
+    def __init__(self, sending: ExitStack, *response: Any) -> None:
+        super().__init__(*response)
         self._sending = sending
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,6 @@
 """Whether the credentials of a request are right: a token, or the password of a user."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import secrets
@@ -37,10 +36,8 @@ class Rotating(Generic[T]):
         make: Callable[[], T],
         told: Callable[[bool, str], None],
     ) -> None:
-        self._name = name
-        self._files = files
-        self._make = make
-        self._told = told
+        self._name, self._files = name, files
+        self._make, self._told = make, told
         self._lock = threading.Lock()
         self._seen = self._stamps()
         self._value = make()
@@ -119,7 +116,7 @@ class WebCredentials:
         self._verified: OrderedDict[bytes, None] = OrderedDict()
         """Digests of the passwords that were right lately, with their users and hashes."""
         self._waiting = 0
-        self._limiter: CapacityLimiter | None = None
+        self._limiter = CapacityLimiter(MOST_AT_ONCE)
 
     @property
     def challenges(self) -> list[str]:
@@ -148,7 +145,7 @@ class WebCredentials:
         try:
             name, _, password = base64.b64decode(value, validate=True).partition(b":")
             hashed = users.get(name.decode())
-        except (binascii.Error, ValueError):
+        except ValueError:
             return Verdict.WRONG
         # It stands for a right password, until its hash changes.
         known = b"\0".join((name, hashed or b"", password))
@@ -163,8 +160,6 @@ class WebCredentials:
         given = password, hashed or _hash_of_nobody(dearest), dearest
         self._waiting += 1
         try:
-            if self._limiter is None:  # it belongs to the event loop
-                self._limiter = CapacityLimiter(MOST_AT_ONCE)
             right = await to_thread.run_sync(_is, *given, limiter=self._limiter)
         finally:
             self._waiting -= 1

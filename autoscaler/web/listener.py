@@ -90,7 +90,7 @@ class Listener:
         self._socket = _listening(host, port, setting)
         self.port: int = self._socket.getsockname()[1]
         self._on_fault = on_fault
-        self._server = _UvicornServer(_settings(app, partial(_Connection, limits, tls)))
+        self._server = _UvicornServer(app, partial(_Connection, limits, tls))
         self._loop = asyncio.new_event_loop()
         # Its workers are daemon threads as it is: no page keeps the process from its end.
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -101,18 +101,15 @@ class Listener:
         """How many connections are open."""
         return len(self._server.server_state.connections)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End everything, answers under way included, within about a second."""
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._server.end)
         self._thread.join()
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _run(self) -> None:
         self._loop.set_exception_handler(self._report)
@@ -152,9 +149,29 @@ def _listening(host: str, port: int, setting: str) -> socket.socket:
 
 
 class _UvicornServer(uvicorn.Server):
-    """Waits for its end without polling: an idle listener takes no CPU."""
+    """Waits for its end without polling: an idle listener takes no CPU.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    Nothing is left to the environment or to uvicorn's own log.
+    """
+
+    def __init__(self, app: ASGIApp, connection: object) -> None:
+        config = uvicorn.Config(
+            app,
+            http=cast("type[asyncio.Protocol]", connection),
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level=logging.CRITICAL,  # the application reports faults, the rest is no news
+            access_log=False,
+            workers=1,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,  # the application's: uvicorn's is of the last tick
+            headers=[("Connection", "close")],
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=_CLOSE_SECONDS,
+        )
         super().__init__(config)
         self._ended = asyncio.Event()
 
@@ -167,27 +184,6 @@ class _UvicornServer(uvicorn.Server):
         """End everything; must be called by the event loop."""
         self.force_exit = self.should_exit = True
         self._ended.set()
-
-
-def _settings(app: ASGIApp, connection: object) -> uvicorn.Config:
-    """Return the settings of uvicorn; nothing is left to the environment or to its own log."""
-    return uvicorn.Config(
-        app,
-        http=cast("type[asyncio.Protocol]", connection),
-        loop="asyncio",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level=logging.CRITICAL,  # faults are reported by the application, the rest is no news
-        access_log=False,
-        workers=1,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,  # the application's: uvicorn's is of the last tick
-        headers=[("Connection", "close")],
-        backlog=_BACKLOG,
-        timeout_graceful_shutdown=_CLOSE_SECONDS,
-    )
 
 
 class _Connection(H11Protocol):
@@ -245,11 +241,8 @@ class _Connection(H11Protocol):
 
     def _let_another_begin(self) -> None:
         """Let the connection begin that waits longest for one of its address to end."""
-        waiting = [
-            other
-            for other in self._others()
-            if other.address == self.address and not other.has_begun
-        ]
+        waiting = [one for one in self._others() if one.address == self.address]
+        waiting = [one for one in waiting if not one.has_begun]
         if self.has_begun and waiting:
             min(waiting, key=lambda other: other.begun)._begin()  # noqa: SLF001 - its own class
 

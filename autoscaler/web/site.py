@@ -10,8 +10,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordReader
+from autoscaler.record.rows import RecordError
+from autoscaler.rendering.answers import RecordState
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -40,9 +42,19 @@ class Views:
     states: TargetStates
     health: Health
     config: Callable[[], Config]
-    record: RecordReader | None
+    record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
     leads: Callable[[], bool | None]
+
+    def record_state(self) -> RecordState:
+        """Return whether anything is recorded, and from when to when, or why it cannot be read."""
+        span, problem = None, None
+        try:
+            span = None if self.record is None else self.record.span()
+        except RecordError as error:
+            problem = str(error)
+        begin, end = span or (None, None)
+        return RecordState(on=self.record is not None, from_=begin, to=end, problem=problem)
 
 
 ShownViews = Callable[[], Views | None]

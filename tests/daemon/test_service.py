@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from autoscaler import clock
 from autoscaler.adapters.store import Saved, read_saved, releases
@@ -22,11 +23,10 @@ from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
 from autoscaler.sync.ports import BreakerChange, BreakerNews
-from autoscaler.telemetry.health import Health
 from tests.adapters.store.opening import Sayings, Time, running
 from tests.config.documents import loaded, top
-from tests.daemon.test_announcements import announcing
 from tests.daemon.test_turn import at_work
+from tests.worlds.announced import Announced
 from tests.worlds.cluster.scripted import Answer, ScriptedServer
 from tests.worlds.daemon import write_config
 from tests.worlds.waiting import wait_until
@@ -133,11 +133,8 @@ def test_who_is_stopped_while_it_waits_takes_nothing_over(tmp_path: Path) -> Non
     """The log says that it waits, and no more."""
     signals = Signals()
     config = loaded(tmp_path, top(f"stateDirectory: {tmp_path}/state\n"))
-    with (
-        announcing(Health()) as (announcements, lines),
-        at_work(tmp_path / "state"),
-        ExitStack() as stack,
-    ):
+    announcements = Announced().announcements
+    with capture_logs() as lines, at_work(tmp_path / "state"), ExitStack() as stack:
         waits = announcements.stands_by
 
         def stands_by(directory: Path, holder: str) -> None:

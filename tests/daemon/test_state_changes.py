@@ -3,7 +3,7 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,10 @@ from autoscaler.core.writes import WriteFailed
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import (
-    LINES,
-    QUIET_LINES,
-    QUIET_REFILL_SECONDS,
-    REFILL_SECONDS,
+    FAILURES,
+    QUIET,
     LogReporter,
+    Pace,
     StateChange,
     StateChanges,
 )
@@ -41,25 +40,25 @@ SYNCS = 240
 """An hour of syncs every 15 s."""
 
 
+def noted(course: Sequence[tuple[State, str]]) -> list[StateChange | None]:
+    """Note the states and causes of one target, every 15 s."""
+    standings = StateChanges()
+    return [standings.note("a", *one, T0 + 15 * sync) for sync, one in enumerate(course)]
+
+
 def test_a_beginning_and_an_end_are_told_once() -> None:
     """With what was before and for how long; what goes on is not told."""
-    standings = StateChanges()
-    told = [
-        standings.note("a", state, cause, T0 + 15 * sync)
-        for sync, (state, cause) in enumerate(
-            [
-                (State.OK, ""),
-                (State.FAILING, REFUSED),
-                (State.FAILING, REFUSED),
-                (State.FAILING, "a 500"),
-                (State.HELD, "ScaleDownStabilized"),
-                (State.HELD, "another"),
-                (State.OK, ""),
-                (State.OK, ""),
-            ]
-        )
+    course = [
+        (State.OK, ""),
+        (State.FAILING, REFUSED),
+        (State.FAILING, REFUSED),
+        (State.FAILING, "a 500"),
+        (State.HELD, "ScaleDownStabilized"),
+        (State.HELD, "another"),
+        (State.OK, ""),
+        (State.OK, ""),
     ]
-    assert told == [
+    assert noted(course) == [
         None,
         StateChange(State.OK, None),
         None,
@@ -71,17 +70,25 @@ def test_a_beginning_and_an_end_are_told_once() -> None:
     ]
 
 
+def test_a_hold_is_told_only_if_it_is_by_a_query() -> None:
+    """Somebody wrote it for a reason; a window only keeps the count as it is."""
+    window, query = (State.HELD, "ScaleDownStabilized"), (State.HELD, "ScaleDownHeld")
+    told = noted([window, (State.OK, ""), window, query, query, window, (State.OK, "")])
+    assert [change and (change.before, change.logged) for change in told] == [
+        (None, False),
+        (State.HELD, False),
+        (State.OK, False),
+        (State.HELD, True),
+        None,
+        None,
+        (State.HELD, True),
+    ]
+
+
 @pytest.mark.parametrize(
-    ("state", "lines", "refill"),
-    [
-        (State.FAILING, LINES, REFILL_SECONDS),
-        (State.PAUSED, QUIET_LINES, QUIET_REFILL_SECONDS),
-        (State.LIMITED, QUIET_LINES, QUIET_REFILL_SECONDS),
-    ],
+    ("state", "pace"), [(State.FAILING, FAILURES), (State.PAUSED, QUIET), (State.LIMITED, QUIET)]
 )
-def test_a_target_that_comes_and_goes_is_told_a_few_times(
-    state: State, lines: int, refill: float
-) -> None:
+def test_a_target_that_comes_and_goes_is_told_a_few_times(state: State, pace: Pace) -> None:
     """So many at once, then one each so often; the last says until when there is no other."""
     standings = StateChanges()
     changes = [
@@ -89,10 +96,10 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(
         for sync in range(200)
     ]
     told = [change for change in changes if change is not None and change.logged]
-    assert len(told) == 2 * (lines + int(198 * 15 // refill))
+    assert len(told) == 2 * (pace.lines + int(198 * 15 // pace.refill_seconds))
     silent = [change.silent_until for change in told if change.before is State.OK]
     assert silent[0] is None
-    assert silent[lines - 1] is not None
+    assert silent[pace.lines - 1] is not None
     standings.retain({"a"})  # a reload gives it no more lines
     standings.note("a", State.OK, "", T0 + 2986)
     again = standings.note("a", state, "", T0 + 2987)
@@ -100,23 +107,10 @@ def test_a_target_that_comes_and_goes_is_told_a_few_times(
     assert not again.logged
 
 
-def test_a_hold_that_begins_or_ends_is_no_line() -> None:
-    """The count stays as it is; it is counted as a change of the state all the same."""
-    standings = StateChanges()
-    course = [State.HELD, State.OK, State.HELD, State.OK]
-    told = [standings.note("a", state, "", T0 + 15 * sync) for sync, state in enumerate(course)]
-    assert [change is not None and change.before for change in told] == [None, *course[:-1]]
-    assert not any(change is not None and change.logged for change in told)
-
-
 @pytest.mark.parametrize("state", [State.CONTROLLED, State.CONTESTED, State.DISABLED])
 def test_what_somebody_must_know_is_told_each_time(state: State) -> None:
     """They last long, so that they cannot fill a log."""
-    standings = StateChanges()
-    changes = [
-        standings.note("a", state if sync % 2 else State.OK, "", T0 + 15 * sync)
-        for sync in range(200)
-    ]
+    changes = noted([(State.OK, ""), (state, "")] * 100)
     assert sum(change is not None and change.logged for change in changes) == 199
 
 
@@ -157,7 +151,7 @@ class Fleet:
         monkeypatch.setattr(clock, "wall", lambda: self.now)
         self.stream = io.StringIO()
         configure(LogLevel.INFO, LogFormat.JSON, self.stream)
-        self.reporter = LogReporter(structlog.get_logger())
+        self.reporter = LogReporter()
         self.targets = [external("shop", f"worker-{number}") for number in range(TARGETS)]
 
     def tick(self, result_of: Callable[[Target], SyncResult]) -> None:
@@ -279,18 +273,3 @@ def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
         ),
         "info ok: recovered after 4 min 0 s: stays at 6 replicas",
     ]
-
-
-def test_a_hold_by_a_query_is_told() -> None:
-    """Somebody wrote it for a reason; a window that holds the count beside it is none."""
-    standings = StateChanges()
-    standings.note("a", State.OK, "", T0)
-    courses = [
-        (State.HELD, "ScaleDownStabilized"),
-        (State.HELD, "ScaleDownHeld"),
-        (State.HELD, "ScaleDownHeld"),
-        (State.HELD, "ScaleDownStabilized"),
-        (State.OK, ""),
-    ]
-    noted = [standings.note("a", *one, T0 + number) for number, one in enumerate(courses)]
-    assert [None if one is None else one.logged for one in noted] == [False, True, None, None, True]

@@ -63,7 +63,7 @@ def logged(result: SyncResult) -> Json:
     """Return the line of a result, with its keys in camelCase."""
     stream = io.StringIO()
     configure(LogLevel.DEBUG, LogFormat.JSON, stream)
-    LogReporter(structlog.get_logger()).report(result)
+    LogReporter().report(result)
     structlog.reset_defaults()
     line: Json = json.loads(stream.getvalue(), object_pairs_hook=camel)
     # These two stages have keys of their own; the reason is written for people.

@@ -5,8 +5,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from structlog.testing import CapturingLogger
-
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.codec import is_same
@@ -16,7 +14,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.sync.ports import MetricsReader
-from autoscaler.telemetry.metrics import TickObserver
+from autoscaler.telemetry.metrics import Instruments
 from tests.adapters.prometheus.reading import settings
 from tests.core.builders import behavior, percent_policy, pods_policy, rules
 from tests.worlds.memory import T0, Memory, external
@@ -165,7 +163,7 @@ def recorded(tape: Tape) -> Sequence[SyncResult]:
                     tape.syncs.append((clock.wall(), due))
                     syncer.sync(targets(), tape.syncs[-1][0], BUDGET, due=due)
 
-            with SyncSchedule(threading.Event(), CapturingLogger(), TickObserver()) as schedule:
+            with SyncSchedule(threading.Event(), Instruments()) as schedule:
                 schedule.swap([Tick(sync, PERIOD)])
                 wait_until("all syncs", lambda: len(memory.summaries) == len(LOADS), timeout=60)
         reader.close()

@@ -6,37 +6,34 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from http.client import HTTPSConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from autoscaler import clock
 from autoscaler.config.settings import REQUIRED, WebTls
 from autoscaler.daemon.listeners import tls_contexts
-from autoscaler.telemetry.health import Health
 from autoscaler.web.access import Guarded
 from autoscaler.web.answering import Page
 from autoscaler.web.listener import MOST_OF_ONE_CLIENT, ConnectionLimits, Listener, ListenerTls
-from autoscaler.web.site import application
-from tests.web.test_listener import HOST, site_of, threads
+from tests.web.test_listener import HOST, listening
 from tests.worlds.certificates import KeyPair, of_loopback
 from tests.worlds.waiting import wait_until
 
 GUARDED = "/api/v1/histories"
 
 
-@dataclass
-class Served:
+class Served(NamedTuple):
     """A listener, and what it has told."""
 
     listener: Listener
     server: KeyPair
-    told: list[tuple[bool, str]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    told: list[tuple[bool, str]]
+    refused: list[str]
 
     def client(self, shown: KeyPair | None = None, **settings: Any) -> ssl.SSLContext:
         """Return the TLS of a client that trusts the server's certificate."""
@@ -49,40 +46,41 @@ class Served:
 
     def get(self, path: str = "/livez", context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
         """Return status and body of an answer."""
-        connection = HTTPSConnection(
-            HOST, self.listener.port, timeout=20, context=context or self.client()
-        )
-        try:
+        context = context or self.client()
+        port = self.listener.port
+        with closing(HTTPSConnection(HOST, port, timeout=20, context=context)) as connection:
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()
-        finally:
-            connection.close()
+
+    def connections(self, held: ExitStack, number: int) -> list[socket.socket]:
+        """Open connections, until the end of ``held``."""
+        address = (HOST, self.listener.port)
+        opened = [socket.create_connection(address, timeout=20) for _ in range(number)]
+        return [held.enter_context(one) for one in opened]
 
 
 @contextmanager
 def serving(
-    tls: WebTls, answer: Callable[[str, str], Page] | None = None, **limits: float
+    tls: WebTls,
+    answer: Callable[[str, str], Page] | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> Iterator[Served]:
     """Serve by TLS; nothing is left at the end, and nothing was a fault."""
-    faults: list[BaseException] = []
     told: list[tuple[bool, str]] = []
     refused: list[str] = []
-    app = Guarded(
-        application(answer or site_of(Health()), faults.append),
-        None,
+    guarded = partial(
+        Guarded,
+        credentials=None,
         needs_certificate=tls.client_auth_type == REQUIRED,
         with_metrics=True,
         sign_in_failed=lambda *_: None,
     )
-    contexts = tls_contexts(tls, lambda ok, sentence: told.append((ok, sentence)))
+    contexts = tls_contexts(tls, lambda *one: told.append(one))
     by_tls = ListenerTls(contexts.current, refused.append)
-    settings = ConnectionLimits(**limits)  # type: ignore[arg-type]
     pair = KeyPair(tls.cert_file, tls.key_file)
-    with Listener(HOST, 0, app, faults.append, tls=by_tls, limits=settings) as listener:
+    with listening(answer, tls=by_tls, guard=guarded, limits=limits) as listener:
         yield Served(listener, pair, told, refused)
-    assert faults == []
-    wait_until("the threads have ended", lambda: not threads())
 
 
 @pytest.fixture
@@ -203,7 +201,7 @@ JUNK = [
 @pytest.mark.parametrize("junk", JUNK)
 def test_what_is_no_tls_is_cut_and_harms_nothing(pair: KeyPair, junk: bytes) -> None:
     """Plain HTTP too; and who stops in the middle has as long as for a head."""
-    with serving(tls_of(pair), most_head_seconds=0.5) as served:
+    with serving(tls_of(pair), limits=ConnectionLimits(most_head_seconds=0.5)) as served:
         with socket.create_connection((HOST, served.listener.port), timeout=20) as client:
             client.sendall(junk)
             begun = clock.monotonic()
@@ -217,7 +215,9 @@ def test_what_is_no_tls_is_cut_and_harms_nothing(pair: KeyPair, junk: bytes) -> 
 
 def test_handshake_and_head_together_have_the_time_of_a_head(pair: KeyPair) -> None:
     """Who says nothing after the handshake is cut as well; others are answered meanwhile."""
-    with serving(tls_of(pair), most_seconds=20.0, most_head_seconds=1.0) as served:
+    with serving(
+        tls_of(pair), limits=ConnectionLimits(most_seconds=20.0, most_head_seconds=1.0)
+    ) as served:
         raw = socket.create_connection((HOST, served.listener.port), timeout=20)
         begun = clock.monotonic()
         with served.client().wrap_socket(raw, server_hostname=HOST) as client:
@@ -230,25 +230,19 @@ def test_handshake_and_head_together_have_the_time_of_a_head(pair: KeyPair) -> N
 
 def test_connections_without_a_handshake_give_way(pair: KeyPair) -> None:
     """They count as others do, and a client with all of its places taken by them is answered."""
-    with serving(tls_of(pair)) as served:
-        held = [
-            socket.create_connection((HOST, served.listener.port), timeout=20)
-            for _ in range(MOST_OF_ONE_CLIENT)
-        ]
+    with serving(tls_of(pair)) as served, ExitStack() as held:
+        served.connections(held, MOST_OF_ONE_CLIENT)
         wait_until("all wait", lambda: served.listener.connections == MOST_OF_ONE_CLIENT)
         for _ in range(3):
             assert served.get()[0] == 200
-        for one in held:
-            one.close()
 
 
 def test_connections_that_were_answered_give_way(pair: KeyPair) -> None:
     """Also while their clients do not say goodbye, as TLS has it."""
-    with serving(tls_of(pair)) as served, ExitStack() as stack:
-        for _ in range(MOST_OF_ONE_CLIENT):
-            raw = stack.enter_context(socket.create_connection((HOST, served.listener.port)))
+    with serving(tls_of(pair)) as served, ExitStack() as held:
+        for raw in served.connections(held, MOST_OF_ONE_CLIENT):
             client = served.client().wrap_socket(raw, server_hostname=HOST)
-            stack.enter_context(client).sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            held.enter_context(client).sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
             assert client.recv(65_536)
         assert served.listener.connections == MOST_OF_ONE_CLIENT
         assert served.get()[0] == 200
@@ -269,9 +263,6 @@ def test_a_browser_gets_all_parts_of_a_page(pair: KeyPair) -> None:
 
 def test_it_closes_at_once_in_the_middle_of_handshakes(pair: KeyPair) -> None:
     """The threads are gone, as `serving` sees."""
-    with serving(tls_of(pair)) as served:
-        clients = [socket.create_connection((HOST, served.listener.port)) for _ in range(4)]
-        clients[0].sendall(b"\x16\x03\x01")
+    with ExitStack() as held, serving(tls_of(pair)) as served:
+        served.connections(held, 4)[0].sendall(b"\x16\x03\x01")
         wait_until("all are accepted", lambda: served.listener.connections == 4)
-    for one in clients:
-        one.close()

@@ -4,8 +4,8 @@ A run is a time in which all was recorded.  Samples are bytes of `autoscaler.rec
 `samples` those of some minutes, in `minutes` steps of a minute of some hours.  What is not in
 `samples` yet is in `recent`, a row for each batch; `open` has the begin of these bytes and the
 first row of `recent` that has some of them.  A change without rules and body is the removal of a
-target; those of others are texts of `autoscaler.record.changes`, deflated; `first` is that of the
-first body with these rules.
+target; those of others are texts of `autoscaler.record.changes`, deflated; `first` is the first
+body with that row of `rules`.
 """
 
 import sqlite3
@@ -40,6 +40,9 @@ OLDEST = ", ".join(
 
 _MINUTE = 60.0
 _CHUNK_MINUTES = 15
+_LONGER = 1.5
+"""A body that is so much longer than its dictionary begins a row of `rules` of its own: a target's
+first decisions have no history, so that they are a poor dictionary of later ones."""
 REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
@@ -49,8 +52,9 @@ SCHEMA = Schema(
     CREATE TABLE runs (id INTEGER PRIMARY KEY, begin REAL NOT NULL, end REAL NOT NULL) STRICT;
     CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE rules (
-        id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, body BLOB NOT NULL, first BLOB NOT NULL
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL, first BLOB NOT NULL
     ) STRICT;
+    CREATE INDEX rules_by_digest ON rules (digest);
     CREATE TABLE changes (
         id INTEGER PRIMARY KEY, target INTEGER NOT NULL, time REAL NOT NULL, state TEXT NOT NULL,
         current INTEGER, desired INTEGER,
@@ -237,9 +241,11 @@ class RecordFile(Opened):
         """Return the id of rules, which many changes share, and the dictionary of their bodies."""
         execute = self.connection.execute
         digest = blake2b(text, digest_size=16).digest()
-        row = execute("SELECT id, first FROM rules WHERE digest = ?", (digest,)).fetchone()
-        if row is not None:
-            return row[0], text + inflated(row[1], text)
+        query = "SELECT id, first FROM rules WHERE digest = ? ORDER BY id DESC LIMIT 1"
+        for number, packed in execute(query, (digest,)):
+            first = inflated(packed, text)
+            if len(body) < _LONGER * len(first):
+                return number, text + first
         inserted = execute(
             "INSERT INTO rules (digest, body, first) VALUES (?, ?, ?)",
             (digest, deflated(text), deflated(body, text)),

@@ -6,25 +6,23 @@ from functools import cache, partial
 from secrets import token_hex
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Path, Request
-from fastapi.openapi.utils import get_openapi
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp
 
 from autoscaler import __version__, clock
 from autoscaler.rendering import answers
 from autoscaler.rendering.chart import Chart
-from autoscaler.web.answering import Answering, Page, tag_of
+from autoscaler.web.answering import PROBLEM_TYPE, Answering, Page, tag_of
 from autoscaler.web.api import PREFIX, endpoints
 from autoscaler.web.api.requests import (
-    MEDIA_TYPE,
     STARTING,
-    ChartQuery,
-    ExplanationQuery,
-    HistoryQuery,
-    Nothing,
+    ChartParameters,
+    ExplanationParameters,
+    HistoryParameters,
+    Parameters,
     ProblemError,
-    Targets,
+    TargetsParameters,
     answer_with_problems,
 )
 from autoscaler.web.site import ShownViews, Views
@@ -48,6 +46,10 @@ def _key(
 
 
 Key = Annotated[str, Depends(_key)]
+HistoryQuery = Annotated[HistoryParameters, Query()]
+ChartQuery = Annotated[ChartParameters, Query()]
+ExplanationQuery = Annotated[ExplanationParameters, Query()]
+Nothing = Annotated[Parameters, Query()]
 
 
 def make(views: ShownViews) -> ASGIApp:
@@ -55,6 +57,9 @@ def make(views: ShownViews) -> ASGIApp:
     app = FastAPI(
         title="autoscaler",
         version=__version__,
+        description=_DESCRIPTION,
+        servers=[{"url": PREFIX}],
+        generate_unique_id_function=lambda route: route.name,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -67,7 +72,7 @@ def make(views: ShownViews) -> ASGIApp:
     answer = _ApiAnswers(views)
     _of_the_daemon(app, answer)
     _of_targets(app, answer)
-    once = cache(partial(document, app))
+    once = cache(partial(_document, app))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi(request: Request, _: Nothing) -> Response:
@@ -138,7 +143,7 @@ def _page(body: Iterable[bytes], tag: str, *, large: bool = False) -> Page:
 
 def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get("/targets", response_model=answers.TargetList)
-    async def targets(request: Request, query: Targets) -> Response:
+    async def targets(request: Request, query: Annotated[TargetsParameters, Query()]) -> Response:
         """List how each target stands, as of its last sync, in the order of the configuration.
 
         Without `limit` these are all targets, sent while they are made.
@@ -218,20 +223,10 @@ _HISTORIES: dict[str, Any] = {
 }
 
 
-def document(app: FastAPI) -> bytes:
-    """Return the document as JSON."""
-    made = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=_DESCRIPTION,
-        routes=app.routes,
-        servers=[{"url": PREFIX}],
-        separate_input_output_schemas=False,
-    )
+def _document(app: FastAPI) -> bytes:
+    made = app.openapi()
     for path in made["paths"].values():
-        for operation in path.values():
-            operation["operationId"] = operation["summary"].lower()
-            problem = operation["responses"]["default"]
-            problem["content"] = {MEDIA_TYPE: problem["content"].pop("application/json")}
+        problem = path["get"]["responses"]["default"]
+        problem["content"] = {PROBLEM_TYPE: problem["content"].pop("application/json")}
     made["paths"]["/histories"] = _HISTORIES
     return json.dumps(made).encode() + b"\n"

@@ -3,13 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from autoscaler import __version__, clock
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
-from autoscaler.record.rows import Change, RecordError, RecordReader, last_count_change
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at, lapse_of
@@ -39,30 +41,30 @@ from autoscaler.web.site import RECORD_IS_OFF, Views, similar
 def configured(views: Views, key: str) -> TargetFacts:
     """Return a target of the configuration; raises ProblemError if there is none of that key."""
     known = views.states.known_of(key)
-    if known is None:
-        recorded = views.record is not None and key in views.record.targets()
-        more = "; what is recorded of it is still there" if recorded else ""
-        suggestions = () if recorded else similar(views, key)
-        raise _unknown(f"no target {printable(key)} is configured{more}", suggestions)
-    return known
+    if known is not None:
+        return known
+    sentence = f"no target {printable(key)} is configured"
+    if views.record is not None and key in views.record.targets():
+        raise ProblemError(404, f"{sentence}; what is recorded of it is still there")
+    raise _unknown(views, key, sentence)
 
 
-def record_of(views: Views, keys: Iterable[str] = ()) -> RecordReader:
+def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
     """Return the record; raises ProblemError without one, and for targets that it cannot know."""
     record = views.record
     if record is None:
         raise ProblemError(503, RECORD_IS_OFF)
     unknown = [key for key in keys if views.states.known_of(key) is None]
-    if unknown:
-        recorded = frozenset(record.targets())
-        for key in unknown:
-            if key not in recorded:
-                sentence = f"no target {printable(key)} is configured, and none is recorded"
-                raise _unknown(sentence, similar(views, key))
+    recorded = frozenset(record.targets() if unknown else ())
+    for key in unknown:
+        if key not in recorded:
+            sentence = f"no target {printable(key)} is configured, and none is recorded"
+            raise _unknown(views, key, sentence)
     return record
 
 
-def _unknown(sentence: str, suggestions: Sequence[str]) -> ProblemError:
+def _unknown(views: Views, key: str, sentence: str) -> ProblemError:
+    suggestions = similar(views, key)
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
 
@@ -96,15 +98,15 @@ def _page(
     if place is not None:
         numbers = (index for index, one in enumerate(known) if one.target.key == place[1])
         begin = next(numbers, int(place[0]))
-    page: list[TargetFacts] = []
-    for index in range(begin, len(known)):
-        target = known[index]
-        key = target.target.key.casefold() if words else ""
-        if (not states or target.state in states) and all(word in key for word in words):
-            if len(page) == query.limit:
-                return page, token_of(_LIST, index, target.target.key)
-            page.append(target)
-    return page, None
+    found = (
+        (index, one)
+        for index, one in enumerate(known[begin:], begin)
+        if (not states or one.state in states)
+        and all(word in one.target.key.casefold() for word in words)
+    )
+    page = [one for _, one in islice(found, query.limit)]
+    after = next(found, None)
+    return page, None if after is None else token_of(_LIST, after[0], after[1].target.key)
 
 
 def target_list(
@@ -116,22 +118,19 @@ def target_list(
     """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
 
     ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one.
-    Sentences take long: they are made here, and not at every sync.
+    Sentences are made here, and not at every sync.
     """
     faulty = b", ".join(component.encoded() for component in components)
-    part = [b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)]
-    size = len(part[0])
+    part = bytearray()
+    part += b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)
     separator = b"\n"
     for target in targets:
-        line = state_of(target).encoded()
-        part += (separator, line)
+        part += separator + state_of(target).encoded()
         separator = b",\n"
-        size += len(line)
-        if size >= _PART_BYTES:
-            yield b"".join(part)
-            part, size = [], 0
-    part.append(b'\n], "continue": %s}\n' % json.dumps(token).encode())
-    yield b"".join(part)
+        if len(part) >= _PART_BYTES:
+            yield bytes(part)
+            part.clear()
+    yield bytes(part) + b'\n], "continue": %s}\n' % json.dumps(token).encode()
 
 
 def state_of(known: TargetFacts) -> answers.TargetState:
@@ -227,18 +226,8 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
             )
             for one in views.breakers()
         ),
-        record=_record(views),
+        record=views.record_state(),
     )
-
-
-def _record(views: Views) -> answers.RecordState:
-    begin, end, problem = None, None, None
-    if views.record is not None:
-        try:
-            begin, end = views.record.span() or (None, None)
-        except RecordError as error:
-            problem = str(error)
-    return answers.RecordState(on=views.record is not None, from_=begin, to=end, problem=problem)
 
 
 # -- the record -----------------------------------------------------------------------------------
@@ -287,7 +276,9 @@ def period(begin: float | None, end: float | None, now: float, usual: float) -> 
     return begin, end
 
 
-def _rows(record: RecordReader, of: str, query: HistoryParameters, now: float) -> Sequence[Change]:
+def _rows(
+    record: DirectoryRecord, of: str, query: HistoryParameters, now: float
+) -> Sequence[Change]:
     """Return the changes of a page, and one more if there is a next page."""
     place = place_after(query.continue_, of, int)
     before = None if place is None else int(place[0])
@@ -296,7 +287,7 @@ def _rows(record: RecordReader, of: str, query: HistoryParameters, now: float) -
     return record.changes(targets, begin, end, limit=query.limit + 1, before=before)
 
 
-def _within_bounds(record: RecordReader, rows: Sequence[Change]) -> Iterator[bytes]:
+def _within_bounds(record: DirectoryRecord, rows: Sequence[Change]) -> Iterator[bytes]:
     """Yield decisions as JSON until they are too large or take too long, but the first anyway."""
     until, size = clock.monotonic() + MOST_SECONDS, 0
     for row in rows:
@@ -307,7 +298,7 @@ def _within_bounds(record: RecordReader, rows: Sequence[Change]) -> Iterator[byt
         yield text
 
 
-def _decision(record: RecordReader, change: Change) -> answers.RecordedDecision:
+def _decision(record: DirectoryRecord, change: Change) -> answers.RecordedDecision:
     decision, missing = None, change.message if Mark.REMOVED in change.marks else None
     if missing is None:
         try:
@@ -339,7 +330,7 @@ def explanation(
     record = record_of(views, [key])
     at = now if query.at is None else query.at
     if query.last_change:
-        last = last_count_change(record, key, at)
+        last = record.last_count_change(key, at)
         if last is None:
             raise ProblemError(404, f"no change of the count of {printable(key)} is recorded")
         at = last.time

@@ -1,16 +1,11 @@
-"""The parameters of requests, the tokens of pages, and errors as problems of RFC 9457.
-
-A problem is `application/problem+json`: sentences, never a traceback.
-"""
+"""The parameters of requests, the tokens of pages, and errors as problems."""
 
 import base64
-import binascii
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from starlette.exceptions import HTTPException
@@ -20,8 +15,8 @@ from starlette.responses import Response
 from autoscaler.core.classification import State
 from autoscaler.core.text import instant_of, printable
 from autoscaler.record.rows import RecordError
-from autoscaler.rendering.answers import BadParameter, ProblemDetails
-from autoscaler.web.answering import BusyError
+from autoscaler.rendering.answers import BadParameter
+from autoscaler.web.answering import PROBLEM_TYPE, RETRY_LATER, BusyError, problem_of
 
 USUAL_LIMIT, MOST_LIMIT = 100, 1000
 USUAL_POINTS, FEWEST_POINTS, MOST_POINTS = 1000, 8, 2000
@@ -63,13 +58,13 @@ Continue = Annotated[
 ]
 
 
-class _Parameters(BaseModel):
+class Parameters(BaseModel):
     """Those of an endpoint that has no others; an unknown one is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TargetsParameters(_Parameters):
+class TargetsParameters(Parameters):
     """Which targets."""
 
     limit: Limit | None = Field(None, description="The most targets of a page. Default: all.")
@@ -82,7 +77,7 @@ class TargetsParameters(_Parameters):
     )
 
 
-class _Period(_Parameters):
+class _Period(Parameters):
     from_: Instant | None = Field(
         None, alias="from", description="The first instant. Default: the beginning of the record."
     )
@@ -112,7 +107,7 @@ class ChartParameters(_Period):
     )
 
 
-class ExplanationParameters(_Parameters):
+class ExplanationParameters(Parameters):
     """Which instant."""
 
     at: Instant | None = Field(None, description="The instant to explain. Default: now.")
@@ -123,44 +118,18 @@ class ExplanationParameters(_Parameters):
     )
 
 
-Targets = Annotated[TargetsParameters, Query()]
-HistoryQuery = Annotated[HistoryParameters, Query()]
-ChartQuery = Annotated[ChartParameters, Query()]
-ExplanationQuery = Annotated[ExplanationParameters, Query()]
-Nothing = Annotated[_Parameters, Query()]
-
-
 # -- problems ------------------------------------------------------------------------------------
 
-MEDIA_TYPE = "application/problem+json"
 STARTING = "the daemon starts, and has not read its targets yet"
-_RETRY_SECONDS = "3"
 _LONGEST_VALUE = 100
 
 
 class ProblemError(Exception):
-    """A request that is not answered as asked; the text is the sentence that says why.
+    """A request that is not answered as asked; ``more`` are fields of `ProblemDetails`."""
 
-    ``suggestions`` are keys of targets that may have been meant.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        detail: str,
-        *,
-        parameters: Sequence[BadParameter] = (),
-        suggestions: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, status: int, detail: str, **more: Sequence[object]) -> None:
         super().__init__(detail)
-        self.problem = ProblemDetails(
-            type="about:blank",
-            title=HTTPStatus(status).phrase,
-            status=status,
-            detail=detail,
-            parameters=tuple(parameters),
-            suggestions=tuple(suggestions),
-        )
+        self.problem = problem_of(status, detail, **more)
 
 
 def bad(*parameters: tuple[str, str, str]) -> ProblemError:
@@ -182,20 +151,20 @@ def answer_with_problems(app: FastAPI) -> None:
         Exception: lambda _: ProblemError(500, "a fault; the log has it"),
     }
 
-    def answered(problem_of: Callable[[Any], ProblemError]) -> Any:
+    def answered(made_of: Callable[[Any], ProblemError]) -> Any:
         async def answer(_: Request, error: Any) -> Response:
-            problem = problem_of(error).problem
+            problem = made_of(error).problem
             headers = {"Cache-Control": "no-store"}
             if problem.status == 405:
                 headers["Allow"] = "GET, HEAD"
             if problem.status == 503:
-                headers["Retry-After"] = _RETRY_SECONDS
-            return Response(problem.encoded() + b"\n", problem.status, headers, MEDIA_TYPE)
+                headers |= RETRY_LATER
+            return Response(problem.encoded() + b"\n", problem.status, headers, PROBLEM_TYPE)
 
         return answer
 
-    for kind, problem_of in problems.items():
-        app.add_exception_handler(kind, answered(problem_of))
+    for kind, made_of in problems.items():
+        app.add_exception_handler(kind, answered(made_of))
 
 
 def _parameters(error: RequestValidationError) -> Iterator[tuple[str, str, str]]:
@@ -231,7 +200,7 @@ def place_after(token: str | None, of: str, *kinds: type) -> list[int | str] | N
         return None
     try:
         place = json.loads(base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4)))
-    except (ValueError, RecursionError, binascii.Error):
+    except (ValueError, RecursionError):
         place = None
     if (
         type(place) is not list

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,18 +23,10 @@ from autoscaler.web.pages.target import no_page, target_page, unknown_page
 from autoscaler.web.site import OPEN, ShownViews, Views
 
 
-class _Rest(Convertor[str]):
+class _Rest(PathConvertor):
     """The rest of a path, whatever it holds: that of Starlette ends at a line's end."""
 
     regex = "(?s:.*)"
-
-    def convert(self, value: str) -> str:
-        """Return it as it is."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """Return it as it is."""
-        return value
 
 
 register_url_convertor("rest", _Rest())

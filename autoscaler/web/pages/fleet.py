@@ -3,18 +3,19 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from autoscaler.core.classification import Mark, State
+from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.core.classification import Mark
 from autoscaler.core.text import printable
-from autoscaler.record.rows import Change, RecordError, RecordReader
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering.wording import STATE_WORDS
-from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
+from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.frame import ignored, page
 from autoscaler.web.site import Views
@@ -32,8 +33,7 @@ _Step = tuple[float, int | None]
 """A count from an instant on; None where it is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sparkline:
+class Sparkline(NamedTuple):
     """The path of an SVG from zero to the most, and the least and the most of what it shows."""
 
     path: str
@@ -41,36 +41,30 @@ class Sparkline:
     high: int
 
 
-def begin_of(record: RecordReader | None, now: float) -> float:
+def _begin_of(views: Views, now: float) -> float:
     """Return when the pictures begin: an hour ago, or where a younger record does."""
-    try:
-        span = None if record is None else record.span()
-    except RecordError:
-        span = None
-    earliest = now - _DRAWN_SECONDS
-    return earliest if span is None else min(max(span[0], earliest), now - _FEWEST_SECONDS)
+    first, earliest = views.record_state().from_, now - _DRAWN_SECONDS
+    return earliest if first is None else min(max(first, earliest), now - _FEWEST_SECONDS)
 
 
-def title_of(begin: float, now: float) -> str:
-    """Return what the time of the pictures is called."""
+def _title_of(begin: float, now: float) -> str:
     minutes = math.ceil((now - begin) / 60)
     return "Last hour" if minutes >= _DRAWN_SECONDS / 60 else f"Last {minutes} min"
 
 
-def sparklines(
-    record: RecordReader, targets: Collection[str], begin: float, now: float
+def _sparklines(
+    record: DirectoryRecord, targets: Collection[str], begin: float, now: float
 ) -> Mapping[str, Sparkline]:
     """Return the pictures of some targets, without those of which nothing is recorded."""
+    drawn, own = {}, defaultdict[str, list[Change]](list)
     try:
         changes = record.changes(targets, begin, now, limit=_MOST_CHANGES)
-        since = changes[-1].time if len(changes) == _MOST_CHANGES else begin
-        drawn, own_changes = {}, defaultdict[str, list[Change]](list)
         for change in reversed(changes):
-            own_changes[change.target].append(change)
+            own[change.target].append(change)
         for target in targets:
-            own = own_changes[target]
-            before = record.change_at(target, begin) if since == begin else None
-            steps = _steps(record, target, [before, *own] if before else own, begin, now)
+            if len(changes) < _MOST_CHANGES and (before := record.change_at(target, begin)):
+                own[target].insert(0, before)
+            steps = _steps(record, target, own[target], begin, now)
             if (made := _drawn(steps, begin, now)) is not None:
                 drawn[target] = made
     except RecordError:
@@ -79,7 +73,7 @@ def sparklines(
 
 
 def _steps(
-    record: RecordReader, target: str, changes: Sequence[Change], begin: float, end: float
+    record: DirectoryRecord, target: str, changes: Sequence[Change], begin: float, end: float
 ) -> list[_Step]:
     """Return the counts in order, with what is not known while nothing was recorded."""
     steps: list[_Step] = [(max(change.time, begin), change.current) for change in changes]
@@ -106,15 +100,12 @@ def _drawn(steps: Sequence[_Step], begin: float, end: float) -> Sparkline | None
         return round(HEIGHT - _EDGE - count / max(high, 1) * (HEIGHT - 2 * _EDGE), 1)
 
     parts: list[str] = []
-    until = [*(time for time, _ in steps[1:]), end]
-    drawing = False
-    for (time, count), stop in zip(steps, until, strict=True):
-        if count is None:
-            drawing = False
-            continue
-        parts.append(f"V{y(count):g}" if drawing else f"M{x(time):g} {y(count):g}")
-        parts.append(f"H{x(stop):g}")
-        drawing = True
+    before = None
+    for (time, count), (stop, _) in pairwise([*steps, (end, None)]):
+        if count is not None:
+            parts.append(f"M{x(time):g} {y(count):g}" if before is None else f"V{y(count):g}")
+            parts.append(f"H{x(stop):g}")
+        before = count
     return Sparkline("".join(parts), low, high)
 
 
@@ -129,43 +120,37 @@ _MOST_DIGITS = 8
 _RANKS = {one: rank for rank, one in enumerate(STATE_WORDS)}
 
 
-class _FleetRow(NamedTuple):
-    """A target as it is filtered, sorted and shown."""
-
-    known: TargetFacts
-    key: str
-    state: State
-    at_maximum: bool
-
-    @property
-    def message(self) -> str:
-        """Why it stands as it does."""
-        return self.known.message if self.known.last is not None else f"it was {NOT_SYNCED_YET}"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """What the address asks for: which targets, in which order."""
 
-    search: str = ""
+    q: str = ""
     state: str = ""
     sort: str = "problems"
     page: int = 1
 
     def link(self, **changed: object) -> str:
         """Return the address of another choice; the first page unless told."""
-        asked: dict[str, object] = {"q": self.search, "state": self.state, "sort": self.sort}
-        asked |= changed
-        usual = {"q": "", "state": "", "sort": "problems", "page": 1}
-        query = urlencode({key: one for key, one in asked.items() if one != usual[key]})
-        return f"/?{query}" if query else "/"
+        asked = self._replace(page=1)._asdict() | changed
+        usual = Choice()._asdict()
+        query = {key: one for key, one in asked.items() if one != usual[key]}
+        return f"/?{urlencode(query)}" if query else "/"
 
 
-_ORDERS: Mapping[str, Callable[[_FleetRow], Any]] = {
-    "problems": lambda row: (_RANKS[row.state], not row.at_maximum, row.key),
-    "name": lambda row: row.key,
-    "replicas": lambda row: (_current(row), row.key),
-    "since": lambda row: (math.inf if row.known.since is None else -row.known.since, row.key),
+def _at_maximum(row: TargetFacts) -> bool:
+    return Mark.AT_MAXIMUM in row.marks
+
+
+def _current(row: TargetFacts) -> int:
+    """Return its count, below all others if that is not known."""
+    current = None if row.last is None else row.last.decision.current
+    return -1 if current is None else current
+
+
+_ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
+    "problems": lambda row: (_RANKS[row.state], not _at_maximum(row), row.target.key),
+    "name": lambda row: row.target.key,
+    "replicas": lambda row: (_current(row), row.target.key),
+    "since": lambda row: (math.inf if row.since is None else -row.since, row.target.key),
 }
 """By name; with a `-` before it it is the other way round."""
 
@@ -179,21 +164,21 @@ _RIGHT = {
 def fleet_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
     choice, wrong = _choice(request.query_params)
-    rows = [
-        _FleetRow(one, one.target.key, one.state, Mark.AT_MAXIMUM in one.marks)
-        for one in views.states.known()
-    ]
-    words = choice.search.casefold().split()
-    found = [row for row in rows if all(word in row.key.casefold() for word in words)]
+    rows, words = views.states.known(), choice.q.casefold().split()
+    found = [row for row in rows if all(word in row.target.key.casefold() for word in words)]
     counts = Counter[str](row.state.value for row in found)
-    counts[AT_MAXIMUM] = sum(row.at_maximum for row in found)
-    chosen = [row for row in found if _is_in(row, choice.state)]
+    counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
+    chosen = [
+        row
+        for row in found
+        if (_at_maximum(row) if choice.state == AT_MAXIMUM else choice.state in {"", row.state})
+    ]
     order = choice.sort.removeprefix("-")
     chosen.sort(key=_ORDERS[order], reverse=choice.sort != order)
     pages = max(1, math.ceil(len(chosen) / PAGE_SIZE))
     number = min(choice.page, pages)
     shown = chosen[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-    begin, keys = begin_of(views.record, now), [row.key for row in shown]
+    begin, keys = _begin_of(views, now), [row.target.key for row in shown]
     return page(
         "fleet.html",
         views,
@@ -203,6 +188,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         wrong=wrong,
         words=STATE_WORDS,
         at_maximum=AT_MAXIMUM,
+        is_at_maximum=_at_maximum,
         counts=counts,
         total=len(rows),
         found=len(found),
@@ -211,8 +197,8 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         page=number,
         pages=pages,
         rows=shown,
-        sparklines=sparklines(views.record, keys, begin, now) if views.record and keys else {},
-        sparkline_title=title_of(begin, now),
+        sparklines=_sparklines(views.record, keys, begin, now) if views.record and keys else {},
+        sparkline_title=_title_of(begin, now),
         recorded=views.record is not None,
         file=str(views.config().path) if not rows else "",
     )
@@ -237,13 +223,3 @@ def _choice(query: QueryParams) -> tuple[Choice, list[str]]:
     )
     wrong = [key for key, is_right in right.items() if query.get(key) and not is_right]
     return choice, [ignored(key, query[key], _RIGHT[key]) for key in wrong]
-
-
-def _is_in(row: _FleetRow, state: str) -> bool:
-    return row.at_maximum if state == AT_MAXIMUM else state in {"", row.state}
-
-
-def _current(row: _FleetRow) -> int:
-    """Return its count, below all others if that is not known."""
-    current = None if row.known.last is None else row.known.last.decision.current
-    return -1 if current is None else current

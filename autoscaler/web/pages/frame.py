@@ -15,11 +15,10 @@ from autoscaler import __version__
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.rendering.wording import state_word
-from autoscaler.web.answering import Page
+from autoscaler.web.answering import RETRY_LATER, Page
 from autoscaler.web.site import RECORD_IS_OFF, Views, similar
 
 NO_RECORD = f"No decisions are recorded: {RECORD_IS_OFF}."
-_STARTS_AGAIN_SECONDS = "3"
 _LONGEST_TOLD = 100
 
 
@@ -30,11 +29,9 @@ def page(template: str, views: Views | None, now: float, status: int = 200, **mo
     """
     not_ok = [] if views is None else [one for one in views.health.components() if not one.ok]
     stands_by = views is not None and views.leads() is False
-    made = _environment().get_template(template)
-    text = made.render({"now": now, "not_ok": not_ok, "stands_by": stands_by, **more})
-    headers = {"Cache-Control": "no-store"}
-    if status == 503:
-        headers["Retry-After"] = _STARTS_AGAIN_SECONDS
+    shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by, **more}
+    text = _environment().get_template(template).render(shown)
+    headers = {"Cache-Control": "no-store"} | (RETRY_LATER if status == 503 else {})
     body = text.encode(errors="replace")
     return Page(status, "text/html; charset=utf-8", [body], headers=headers)
 
@@ -42,24 +39,13 @@ def page(template: str, views: Views | None, now: float, status: int = 200, **mo
 def starting(now: float) -> Page:
     """Return the page while the daemon starts."""
     sentence = "It has not read its targets yet. This page shows them once it has."
-    return _message(None, now, 503, "The daemon starts", sentence)
+    return page("message.html", None, now, 503, title="The daemon starts", sentence=sentence)
 
 
 def not_found(views: Views, now: float, sentence: str, key: str) -> Page:
     """Return the page in place of one that there is not; ``key`` may be nearly that of a target."""
-    return _message(views, now, 404, "There is no such page", sentence, similar(views, key))
-
-
-def _message(
-    views: Views | None,
-    now: float,
-    status: int,
-    title: str,
-    sentence: str,
-    suggestions: tuple[str, ...] = (),
-) -> Page:
-    told = {"title": title, "sentence": sentence, "suggestions": suggestions}
-    return page("message.html", views, now, status, **told, refresh=views is None)
+    told = {"title": "There is no such page", "suggestions": similar(views, key)}
+    return page("message.html", views, now, 404, sentence=sentence, **told)
 
 
 def ignored(name: str, text: str, right: str) -> str:
@@ -88,7 +74,7 @@ def _environment() -> Environment:
     made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
     made.filters |= {"word": state_word}
     made.globals |= {"static": static_url, "version": __version__, "href": target_path}
-    made.globals |= {"no_record": NO_RECORD, "current": ""}
+    made.globals |= {"no_record": NO_RECORD, "current": "", "suggestions": ()}
     return made
 
 
@@ -142,10 +128,9 @@ def _shown(text: str) -> str:
 
 def _name(text: str) -> Markup:
     """Write a name from outside, cut if it is very long."""
-    whole = printable(text, LONGEST_SENTENCE)
-    shown = printable(whole, _LONGEST_SHOWN)
+    whole, shown = printable(text, LONGEST_SENTENCE), _shown(text)
     if shown == whole:
-        return Markup("<bdi>{}</bdi>").format(shown)
+        return _outside(shown)
     return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)
 
 

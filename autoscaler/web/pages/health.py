@@ -8,19 +8,17 @@ from starlette.requests import Request
 
 from autoscaler import __version__
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordError
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.answers import ComponentState
 from autoscaler.telemetry.health import Component, component_of
 from autoscaler.web.answering import Page
-from autoscaler.web.pages.frame import NO_RECORD, page
+from autoscaler.web.pages.frame import page
 from autoscaler.web.site import Views
 
 
 def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: ARG001 - as all pages
     """Make the page."""
     config, components = views.config(), views.health.components()
-    sentence, span = _record(views)
     return page(
         "health.html",
         views,
@@ -38,8 +36,7 @@ def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: AR
         files=len(config.sources.digests),
         reload=next((one for one in components if one.name == Component.RELOAD), None),
         targets=len(config.targets),
-        record_sentence=sentence,
-        span=span,
+        record=views.record_state(),
         versions=(("autoscaler", __version__), ("Python", platform.python_version())),
     )
 
@@ -63,13 +60,3 @@ def _servers(
         }
         for name in config.servers
     ]
-
-
-def _record(views: Views) -> tuple[str, tuple[float, float] | None]:
-    if views.record is None:
-        return NO_RECORD, None
-    try:
-        span = views.record.span()
-    except RecordError as error:
-        return f"The record cannot be read: {error}", None
-    return ("Decisions are recorded." if span else "Nothing is recorded yet."), span

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -66,12 +66,6 @@ class View:
     def live(self) -> bool:
         """Whether it goes on with the time."""
         return bool(self.last) and self.at is None
-
-    def from_record(self, first: float) -> "View":
-        """Return the view from where the record begins, if it goes on with the time."""
-        if not self.live:
-            return self
-        return replace(self, begin=max(self.begin, min(first, self.end - _SHORTEST)))
 
     def to(self, at: float | None = None, shift: float = 0.0, zoom: float = 1.0) -> str:
         """Return the query of a time that stays, moved by a part of it, or made longer."""
@@ -195,10 +189,11 @@ def no_page(views: Views, request: Request, now: float) -> Page:
 
 
 def _from_record(views: Views, key: str, view: View) -> View:
-    """Return the view without the empty time before anything was recorded of a target."""
-    with suppress(RecordError):
-        for first in views.record.samples(key, view.begin, view.end) if views.record else ():
-            return view.from_record(first.time)
+    """Return a live view without the empty time before anything was recorded of a target."""
+    if view.live and views.record is not None:
+        with suppress(RecordError):
+            for first in views.record.samples(key, view.begin, view.end):
+                return replace(view, begin=max(view.begin, min(first.time, view.end - _SHORTEST)))
     return view
 
 
@@ -281,25 +276,16 @@ def in_force(known: TargetFacts, flags: Flags, now: float) -> Mapping[str, objec
     if known.last is not None:
         decision = known.last.decision
         bounds = f"{reasons.min_replicas(decision)} to {reasons.max_replicas(decision)}"
-    bound_queries = (
-        ("minReplicas", target.min_replicas_query),
-        ("maxReplicas", target.max_replicas_query),
-    )
-    queries = list(_metrics(target))
-    queries += [_asked(name, "", query) for name, query in bound_queries if query is not None]
-    if (hold := target.hold) is not None:
-        selector = "" if hold.selector is None else f"series with {wording.selector(hold.selector)}"
-        queries.append(_asked("nothing goes down", selector, hold.query))
     return {
         "bounds": bounds,
         "sync_period": target.sync_period,
-        "queries": queries,
+        "queries": tuple(_queries(target)),
         "facts": [*reasons.behavior(spec.behavior, flags), *_extensions(extensions, now)],
         "schedules": planned(extensions.schedules, now),
     }
 
 
-def _metrics(target: Target) -> Iterator[Asked]:
+def _queries(target: Target) -> Iterator[Asked]:
     activations = target.extensions.activations
     for index, metric in enumerate(target.spec.metrics):
         detail = f"{metric.type}, target {wording.target(metric)}"
@@ -307,6 +293,13 @@ def _metrics(target: Target) -> Iterator[Asked]:
             detail += f", active above {format_fine(activations[index])}"
         query = target.queries[index] if index < len(target.queries) else None
         yield _asked(wording.metric_name(metric), detail, query)
+    if target.min_replicas_query is not None:
+        yield _asked("minReplicas", "", target.min_replicas_query)
+    if target.max_replicas_query is not None:
+        yield _asked("maxReplicas", "", target.max_replicas_query)
+    if (hold := target.hold) is not None:
+        selector = "" if hold.selector is None else f"series with {wording.selector(hold.selector)}"
+        yield _asked("nothing goes down", selector, hold.query)
 
 
 def _asked(name: str, detail: str, query: Query | None) -> Asked:
@@ -333,8 +326,9 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
     if pause is not None:
         at = "" if pause.replicas is None else f", at {wording.counted(pause.replicas, 'replica')}"
         yield "Paused", printable(f"{reasons.pause(pause, now)}{at}", LONGEST_SENTENCE)
-    if extensions.ignore_surge:
-        yield "Surge", "the pods of a rolling update's surge do not count"
+    for switch in fields(extensions):
+        if getattr(extensions, switch.name):
+            yield from switch.metadata.items()
 
 
 def planned(schedules: Sequence[Schedule], now: float) -> tuple[ScheduleRow, ...]:

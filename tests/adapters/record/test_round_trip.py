@@ -1,8 +1,10 @@
 """What is recorded can be read: at once, after the end, after a kill, by other processes."""
 
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,16 @@ def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
     rest = record.changes([WEB], BASE, BASE + 1e6, limit=1000, before=page[-1].id)
     assert rest == changes[3:]
     assert record.changes(None, BASE, changes[2].time, limit=2) == changes[3:5]
+
+
+def test_a_first_decision_is_no_dictionary_of_longer_ones(tmp_path: Path) -> None:
+    """Equal rules have a few rows, each with a body like those that it deflates."""
+    with running(tmp_path) as writer:
+        fill(writer, MemoryRecord())
+    with closing(sqlite3.connect(tmp_path / "record.db")) as connection:
+        rows = connection.execute("SELECT digest, count(*) FROM rules GROUP BY digest").fetchall()
+    assert len(rows) == 1
+    assert 1 < rows[0][1] < 4
 
 
 def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -24,15 +24,16 @@ def views_of(
     metrics: Metrics,
     health: Health | None = None,
     *,
-    record: RecordReader | None = None,
+    config: Config = _DEFAULTS,
+    record: DirectoryRecord | None = None,
     breakers: tuple[BreakerStatus, ...] = (),
     leads: bool | None = None,
 ) -> Views:
-    """Return the views of a daemon that has the metrics' targets and all settings' defaults."""
+    """Return the views of a daemon that has the metrics' targets, by default usual settings."""
     return Views(
         states=metrics.states,
         health=health or Health(),
-        config=lambda: _DEFAULTS,
+        config=lambda: config,
         record=record,
         breakers=lambda: breakers,
         leads=lambda: leads,

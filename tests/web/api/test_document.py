@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +154,15 @@ def test_a_document_is_the_same_each_time(client: Client) -> None:
     assert client.get("/openapi.json") == first
     assert client.get("/openapi.json", 304, If_None_Match=tag) == b""
     assert json.loads(first)["info"]["title"] == "autoscaler"
+
+
+def test_nothing_of_the_api_is_loaded_before_the_first_request() -> None:
+    """FastAPI and the models take 10 MB of a daemon that nobody asks."""
+    code = (
+        "import sys, autoscaler.daemon.service\n"
+        "from autoscaler.web import api, pages\n"
+        "api.routes(lambda: None), pages.routes(lambda: None)\n"
+        "print('fastapi' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"

@@ -11,12 +11,23 @@ import pytest
 
 from autoscaler.core.observation import Gap, GapKind
 from autoscaler.web.answering import MOST_LARGE
+from autoscaler.web.listener import Listener
 from tests.telemetry.results import many, metrics_of, rate_limited, result_of, target_of
 from tests.web.api.serving import Client, asking, serving, views_of
 from tests.web.test_listener import HOST
 from tests.worlds.waiting import wait_until
 
 EMPTY = Gap(GapKind.EMPTY, "the query returned no series")
+
+
+def ask_slowly(held: ExitStack, listener: Listener, address: str) -> socket.socket:
+    """Ask for the list from an address, with room for little of it; until the end of ``held``."""
+    slow = held.enter_context(socket.socket())
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.bind((address, 0))
+    slow.connect((HOST, listener.port))
+    slow.sendall(b"GET /api/v1/targets HTTP/1.1\r\nHost: x\r\n\r\n")
+    return slow
 
 
 def names(client: Client, query: str = "") -> list[str]:
@@ -113,13 +124,7 @@ def test_lists_that_nobody_reads_are_few_and_come_free_again() -> None:
     with serving(views) as listener, ExitStack() as held:
         client = Client(listener)
         for number in range(MOST_LARGE):
-            source = (f"127.0.0.{number + 2}", 0)
-            deaf = socket.socket()
-            held.enter_context(deaf)
-            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            deaf.bind(source)
-            deaf.connect((HOST, listener.port))
-            deaf.sendall(b"GET /api/v1/targets HTTP/1.1\r\nHost: x\r\n\r\n")
+            deaf = ask_slowly(held, listener, f"127.0.0.{number + 2}")
             assert deaf.recv(12).endswith(b"200")
         problem = client.problem("/targets", 503)
         assert problem["detail"] == "too many clients are being sent this page"
@@ -139,11 +144,8 @@ def test_lists_that_nobody_reads_are_few_and_come_free_again() -> None:
 def test_a_sync_is_taken_in_while_a_list_is_read_slowly() -> None:
     """And others get theirs whole."""
     metrics = metrics_of(*many(3000))
-    with serving(views_of(metrics)) as listener, socket.socket() as slow:
-        client = Client(listener)
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        slow.connect((HOST, listener.port))
-        slow.sendall(b"GET /api/v1/targets HTTP/1.1\r\nHost: x\r\n\r\n")
+    with serving(views_of(metrics)) as listener, ExitStack() as held:
+        client, slow = Client(listener), ask_slowly(held, listener, HOST)
         first = slow.recv(1000)
         metrics.report(rate_limited())
         assert len(names(client)) == 3000

@@ -2,25 +2,26 @@
 
 import asyncio
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config, load
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.record.rows import RecordReader
-from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.web import pages
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of
+from tests.web.api import serving
 
 VOID = frozenset({"meta", "link", "input", "br", "path"})
 
@@ -139,27 +140,22 @@ async def _ask(app: Starlette, url: str, method: str, accept: str) -> Answer:
 def views_of(
     folder: Path,
     results: Iterable[SyncResult],
-    record: RecordReader | None = None,
-    *,
-    breakers: tuple[BreakerStatus, ...] = (),
-    leads: bool | None = None,
-    **settings: object,
+    record: DirectoryRecord | None = None,
+    settings: Mapping[str, object] = MappingProxyType({}),
+    **more: Any,
 ) -> Views:
-    """Return what is seen of a daemon with these results; all components are well."""
+    """Return what is seen of a daemon with these results; all components are well.
+
+    ``more`` is as for `tests.web.api.serving.views_of`.
+    """
     known, health = list(results), Health()
     for component in Component:
         health.report(component, ok=True, message="it works")
     health.expect({"15.0+0.0": 15.0})
     config = config_of(folder, **settings)
     config = config.model_copy(update={"targets": tuple(one.target for one in known)})
-    return Views(
-        states=metrics_of(*known, health=health).states,
-        health=health,
-        config=partial(_same, config),
-        record=record,
-        breakers=lambda: breakers,
-        leads=lambda: leads,
-    )
+    metrics = metrics_of(*known, health=health)
+    return serving.views_of(metrics, health, config=config, record=record, **more)
 
 
 def config_of(folder: Path, **settings: object) -> Config:
@@ -168,7 +164,3 @@ def config_of(folder: Path, **settings: object) -> Config:
     document = {"prometheus": {"url": "http://127.0.0.1:9090"}, "targets": []} | settings
     file.write_text(yaml.safe_dump(document))
     return load(file)
-
-
-def _same(config: Config) -> Config:
-    return config

@@ -33,12 +33,12 @@ def test_it_shows_components_syncs_and_leadership(tmp_path: Path) -> None:
 def test_a_breaker_that_has_tripped_says_how_it_is_released(tmp_path: Path) -> None:
     """And until when it holds; other servers are closed."""
     breakers = (BreakerStatus("", None, 0, 3), BreakerStatus("far", BASE, 30, 40))
+    prometheus = {"url": "http://127.0.0.1:1", "servers": {"far": {"url": "http://127.0.0.1:2"}}}
     views = views_of(
         tmp_path,
         [result_of(target_of())],
+        settings={"prometheus": prometheus, "scaleDownBreaker": {}},
         breakers=breakers,
-        prometheus={"url": "http://127.0.0.1:1", "servers": {"far": {"url": "http://127.0.0.1:2"}}},
-        scaleDownBreaker={},
     )
     page = ask(views, "/health").page
     text = text_of(page.by_id("health").text)
@@ -57,7 +57,8 @@ def test_no_secret_of_a_server_is_shown(tmp_path: Path) -> None:
         "queryParameters": {"key": secret},
     }
     target = target_of()
-    views = views_of(tmp_path, [result_of(target, now=NOW)], prometheus=prometheus)
+    settings = {"prometheus": prometheus}
+    views = views_of(tmp_path, [result_of(target, now=NOW)], settings=settings)
     assert Query("q0") in target.queries
     for path in ("/", "/health", "/targets/shop/Deployment/web"):
         answer = ask(views, path)
