@@ -60,9 +60,7 @@ class Counts:
                 self._take(event["object"])
 
     def _take(self, item: Mapping[str, Any]) -> None:
-        seen, replicas = (
-            self.seen.setdefault(item["metadata"]["name"], []),
-            item["spec"]["replicas"],
-        )
+        seen = self.seen.setdefault(item["metadata"]["name"], [])
+        replicas = item["spec"]["replicas"]
         if not seen or seen[-1][1] != replicas:
             seen.append((clock.monotonic(), replicas))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.classification import Mark
-from autoscaler.record.rows import Change, RecordError, last_count_change
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.web.api import endpoints
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of, result_of, target_of
@@ -162,10 +162,10 @@ def test_the_last_change_of_the_count_is_found_far_back() -> None:
         *(change(number) for number in range(2, 600)),
         change(600, marks=Mark.FOREIGN),
     )
-    found = last_count_change(record, WEB, change(599).time)
+    found = record.last_count_change(WEB, change(599).time)
     assert found is not None
     assert found.id == 1
-    found = last_count_change(record, WEB, change(600).time)
+    found = record.last_count_change(WEB, change(600).time)
     assert found is not None
     assert found.id == 600
-    assert last_count_change(record, QUEUE, change(600).time) is None
+    assert record.last_count_change(QUEUE, change(600).time) is None

@@ -14,9 +14,9 @@ import yaml
 from starlette.applications import Starlette
 from starlette.types import Message
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config, load
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.record.rows import RecordReader
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.web import pages
 from autoscaler.web.site import Views
@@ -140,7 +140,7 @@ async def _ask(app: Starlette, url: str, method: str, accept: str) -> Answer:
 def views_of(
     folder: Path,
     results: Iterable[SyncResult],
-    record: RecordReader | None = None,
+    record: DirectoryRecord | None = None,
     settings: Mapping[str, object] = MappingProxyType({}),
     **more: Any,
 ) -> Views:
