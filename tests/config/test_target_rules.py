@@ -1,16 +1,12 @@
-"""Every rule of a target around its metrics: what the API server refuses is refused here."""
+"""The rules of a target around its metrics, which test_rules.py plays: as the API server has them."""
 
 from pathlib import Path
-
-import pytest
 
 from tests.config.documents import (
     EXTERNAL,
     REF,
-    assert_refused,
     behavior,
     cases,
-    loaded,
     refused,
     target,
 )
@@ -97,14 +93,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_a_target_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
-
-
 def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
     """A faulty entry is not also a missing one."""
     policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
@@ -120,9 +108,3 @@ FINE = [
     _ref("{apiVersion: apps/v1, kind: Deployment, name: '12'}"),
     behavior(f"scaleUp: {{policies: [{POLICY.replace('1', '900')}], tolerance: 3}}\n"),
 ]
-
-
-@pytest.mark.parametrize("text", FINE)
-def test_what_the_api_server_takes_of_a_target_is_taken(tmp_path: Path, text: str) -> None:
-    """What the API server takes is taken, also where it looks odd."""
-    assert len(loaded(tmp_path, text).targets) == 1
