@@ -1,4 +1,4 @@
-"""The rules of a target around its metrics, which test_rules.py plays: as the API server has them."""
+"""The rules of a target around its metrics, which test_rules.py plays; they are the API's."""
 
 from pathlib import Path
 
@@ -93,13 +93,6 @@ ROWS = [
 ]
 
 
-def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
-    """A faulty entry is not also a missing one."""
-    policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
-    (problem,) = refused(tmp_path, policies)
-    assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"
-
-
 FINE = [
     target(""),
     target("metrics: []\nbehavior: {}\nminReplicas:\n"),
@@ -108,3 +101,10 @@ FINE = [
     _ref("{apiVersion: apps/v1, kind: Deployment, name: '12'}"),
     behavior(f"scaleUp: {{policies: [{POLICY.replace('1', '900')}], tolerance: 3}}\n"),
 ]
+
+
+def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
+    """A faulty entry is not also a missing one."""
+    policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
+    (problem,) = refused(tmp_path, policies)
+    assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"
