@@ -22,7 +22,8 @@ def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
     assert config.sync_period == 15.0
     assert config.flags == Flags(0.1, 300.0, 300.0, 30.0)
     assert config.kubernetes == KubernetesSettings(maxWritesPerSecond=100)
-    assert config.prometheus == PrometheusServers(url="http://prometheus:9090", timeout="10s")
+    assert config.prometheus == PrometheusServers(url="http://prometheus:9090")
+    assert config.prometheus.timeout == 10.0
     assert (config.targets, config.breaker) == ((), None)
     assert config.path == tmp_path / "autoscaler.yaml"
     assert config.state_directory == Path("/var/lib/autoscaler")
