@@ -1,9 +1,7 @@
 """One Event, one request: what is sent, and what becomes of each answer."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,7 @@ from tests.daemon.events.happenings import (
     result,
 )
 from tests.worlds.cluster.cluster import eventually
-from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script, scripts
+from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
 from tests.worlds.cluster.localserver import GREETING
 from tests.worlds.cluster.scripted import Answer, failure
 
@@ -36,13 +34,6 @@ GONE = failure(404, "NotFound", 'events "web.1" not found', name="web.1")
 INVALID = failure(422, "Invalid", "Event is invalid")
 SHORT_OF_ROOM = failure(429, "TooManyRequests", "slow down")
 EVENTS = "/api/v1/namespaces/shop/events"
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
-    """Start servers as the test asks for them, and end them after it."""
-    with scripts(tmp_path) as start:
-        yield start
 
 
 def happened(name: str = "web", count: int = 1) -> Occurrences:

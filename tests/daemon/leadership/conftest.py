@@ -1,5 +1,6 @@
 """What the tests of the election run against."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,13 +10,15 @@ import pytest
 from autoscaler.adapters.cluster import Leases, connect
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership
-from tests.daemon.leadership.audit import POLICY
+from tests.daemon.leadership.audit import POLICY, Audit
+from tests.daemon.leadership.shop import Shop
 from tests.daemon.leadership.told import Told
-from tests.worlds.cluster.scripted import Answer, ScriptedServer
 from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.credentials import write_kubeconfig
 from tests.worlds.controlplane.fixtures import unavailable
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.proxies.tcp import TcpProxy
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
@@ -50,16 +53,24 @@ def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def scripted(tmp_path: Path) -> Iterator[Callable[[Answer], Leases]]:
-    """Start a server with one answer to everything, and give a Lease on it."""
-    with ExitStack() as stack:
+def shop(
+    audited_plane: ControlPlane,
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    tmp_path: Path,
+) -> Iterator[Shop]:
+    """Make a namespace of its own, which is empty."""
+    name = f"shop-{secrets.token_hex(5)}"
+    with audited_plane.api() as api:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        servers = prometheus_server, prometheus_exporter
+        yield Shop(audited_plane, api, name, {}, *servers, tmp_path)
 
-        def start(answer: Answer) -> Leases:
-            server = stack.enter_context(ScriptedServer(answer))
-            api = stack.enter_context(connect(server.write_kubeconfig(tmp_path / "scripted")))
-            return Leases(api, "shop", "autoscaler")
 
-        yield start
+@pytest.fixture
+def audit(audit_log: Path, shop: Shop) -> Audit:
+    """Give the account of who wrote what in the namespace."""
+    return Audit(audit_log, shop.namespace)
 
 
 @pytest.fixture
@@ -89,12 +100,8 @@ def stand(
             write_kubeconfig(kubeconfig, url, control_plane.ca_file, token)
             api = stack.enter_context(connect(kubeconfig))
             told = Told()
-            leadership = Leadership(
-                Leases(api, namespace, "autoscaler"),
-                identity,
-                times,
-                observer=told,
-            )
+            leases = Leases(api, namespace, "autoscaler")
+            leadership = Leadership(leases, identity, times, observer=told)
             leadership.start()
             stack.callback(leadership.close)
             return leadership, told
