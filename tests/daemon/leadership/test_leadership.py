@@ -282,10 +282,3 @@ def test_each_right_is_needed(
         return any(f"cannot {verb} resource" in sentence for _, sentence in told.changes)
 
     wait_until(f"{verb} is missed", missing)
-
-
-def test_a_namespace_that_is_not_there_is_told(stand: Stand) -> None:
-    """In the API server's words."""
-    _, told = stand("a", namespace="nowhere")
-    told.wait_for(Role.UNREADABLE)
-    assert told.changes[0][1].endswith('namespaces "nowhere" not found')
