@@ -12,8 +12,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership, Role
-from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK
-from tests.daemon.leadership.told import Told
+from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy
 from tests.worlds.waiting import wait_until
