@@ -21,16 +21,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import (
-    ExternalMetric,
-    Flags,
-    HorizontalPodAutoscalerSpec,
-    MetricIdentifier,
-    MetricTarget,
-    PodsMetric,
-    ScaleTargetRef,
-    TargetType,
-)
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
@@ -44,6 +35,7 @@ from autoscaler.sync.ports import (
 )
 from autoscaler.sync.ports import Kept as KeptState
 from autoscaler.sync.syncer import Syncer
+from tests.core import builders
 
 T0 = 1_800_000_000.0
 
@@ -51,24 +43,18 @@ T0 = 1_800_000_000.0
 def external(namespace: str, name: str, queue: str | None = None, promql: str = "queue") -> Target:
     """Return a target of 30 messages a replica, 1 to 20 replicas."""
     selector = None if queue is None else LabelSelector((("queue", queue),))
-    metric = ExternalMetric(
-        MetricIdentifier("queue", selector),
-        MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000),
-    )
-    return Target(namespace, _spec(name, metric), (Query(promql),))
+    metric = builders.external(builders.average("30"), selector=selector)
+    return _target(namespace, name, metric, promql)
 
 
 def per_pod(namespace: str, name: str, promql: str = "rps") -> Target:
     """Return a target of 10 requests a second and pod, 1 to 20 replicas."""
-    metric = PodsMetric(
-        MetricIdentifier("rps"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=10_000)
-    )
-    return Target(namespace, _spec(name, metric), (Query(promql),))
+    return _target(namespace, name, builders.per_pod("10"), promql)
 
 
-def _spec(name: str, metric: ExternalMetric | PodsMetric) -> HorizontalPodAutoscalerSpec:
+def _target(namespace: str, name: str, metric: MetricSpec, promql: str) -> Target:
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
-    return HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,))
+    return Target(namespace, HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,)), (Query(promql),))
 
 
 def answer(*values: float, now: float = T0, **labels: str) -> QueryResult:

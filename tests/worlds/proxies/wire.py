@@ -50,6 +50,12 @@ class Request:
         return head.encode("latin-1") + self.body
 
 
+def head_of(status: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of an answer."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")
+
+
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
     """Read the next request of a connection; None at its end, also within a request."""
     try:
