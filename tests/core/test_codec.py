@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from autoscaler.codec import UnreadableError, dumps, loads, reader_of
-from autoscaler.core.history import Condition, Contention, History, ReadingGap
+from autoscaler.core.history import Condition, Contention, History, ReadingGap, ScaleEvent
 from autoscaler.core.observation import ConditionStatus, Gap, GapKind, Observation, Scale, Values
-from tests.adapters.store.histories import FULL, histories
+from tests.adapters.store.histories import histories
 from tests.adapters.store.opening import same
 
 EVER = (-1e300, 1e300)
@@ -105,9 +105,17 @@ def test_what_is_no_object_is_refused(text: str) -> None:
 
 def test_nothing_has_happened_outside_the_instants_that_are_given() -> None:
     """What may lie ahead is not bound by them."""
-    latest = max(one.last_transition for one in FULL.conditions)
-    written = json.loads(dumps(FULL))
-    assert reader_of(History, (0.0, 1_800_000_000.0))(written) == FULL
+    now, latest = 1_800_000_000.0, 1_799_999_940.0
+    history = History(
+        scale_ups=(ScaleEvent(3, now - 40.5),),
+        conditions=(
+            Condition("AbleToScale", ConditionStatus.TRUE, "", "", latest),
+            Condition("ScalingActive", ConditionStatus.UNKNOWN, "", "", 0.0),
+        ),
+        gaps=(ReadingGap("cpu", until=now + 200_000.0, losses=((now + 15.0, 15.0),)),),
+    )
+    written = json.loads(dumps(history))
+    assert reader_of(History, (0.0, now))(written) == history
     with pytest.raises(UnreadableError, match=r"^scale_ups: time: 1799999959.5 is not a number"):
         reader_of(History, (0.0, latest))(written)
     with pytest.raises(UnreadableError, match=r"^conditions: last_transition: 0.0 is not a number"):

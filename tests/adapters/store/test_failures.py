@@ -8,7 +8,6 @@ import pytest
 
 from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.core.history import History, Recommendation
-from tests.adapters.store.failing import assert_goes_on_from_memory, fill
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     DATABASE,
@@ -20,6 +19,7 @@ from tests.adapters.store.opening import (
     kept_in,
     running,
 )
+from tests.adapters.store.test_earlier_state import assert_goes_on_from_memory, fill
 
 CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
 """What the operator sees, as a pattern."""
@@ -31,19 +31,11 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     assert kept_in(tmp_path / "var" / "lib") == histories
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """A file stands in its way."""
+def test_where_nothing_can_be_kept_the_store_goes_on_from_memory(tmp_path: Path) -> None:
+    """A file is in the folder's way, nobody may write there, and what is no file is left alone."""
     (tmp_path / "file").touch()
     assert_goes_on_from_memory(tmp_path / "file" / "state", "cannot be used: Not a directory")
-
-
-def test_a_directory_that_cannot_be_written() -> None:
-    """Nobody may make files in /proc, not even root."""
     assert_goes_on_from_memory(Path("/proc/sys"), f"/proc/sys{CANNOT_BE_USED}")
-
-
-def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
-    """It is left alone: the fault may lie elsewhere."""
     (tmp_path / DATABASE).mkdir()
     assert_goes_on_from_memory(tmp_path, "cannot be used: unable to open database file")
     assert (tmp_path / DATABASE).is_dir()
