@@ -61,7 +61,6 @@ def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
         assert len(line.history.contention.reversals) == number
     line.by_hand(2, "kubectl").at("45s", queue=40).want(2, outcome="blocked")
     line.conditions(AbleToScale="ReplicasContested").events("ReplicasContested")
-    assert line.decision is not None
     assert line.decision.held_until == BASE + 45 + 600
     line.at("5m", queue=40).want(2, outcome="blocked")
     line.at("10m44s", queue=40).want(2, outcome="blocked")
@@ -132,7 +131,6 @@ def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:
     line = Timeline(spec(QUEUE, maximum=3), replicas=5).controlled_by('HorizontalPodAutoscaler "a"')
     line.at("0s", queue=90).want(5, outcome="blocked").events("ControlledByOther")
     line.conditions(AbleToScale="ControlledByOther")
-    assert line.decision is not None
     assert line.decision.zone is Zone.CONTROLLED
     assert 'HorizontalPodAutoscaler "a" controls' in line.decision.events[0].message
     line.controlled_by(None).at("15s", queue=90).want(3, outcome="ok")
@@ -148,7 +146,6 @@ def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
     for seconds in (15, 30):
         line.controlled_by(Unchecked(REFUSED)).at(f"{seconds}s", queue=90)
         line.want(5, outcome="blocked").conditions(AbleToScale="ControlledByOther")
-    assert line.decision is not None
     assert line.decision.events[0].message == (
         'HorizontalPodAutoscaler "a" controlled this target too when that was last known, and it '
         f"cannot be checked now ({REFUSED}); nothing is done until it is known to be gone"

@@ -137,7 +137,6 @@ def test_a_fallback_does_not_overrule_what_an_incomplete_reading_asks_for(
     extensions = Extensions(fallback=Fallback(replicas, 1, behavior_))
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=10, extensions=extensions)
     target.at("0s", queue=100)
-    assert target.inputs is not None
     observed = replace(target.inputs.observation, readings=(incomplete(85_000),))
     decision, _ = decide(
         target.spec, target.flags, observed, target.history, BASE + 15.0, extensions=extensions

@@ -88,7 +88,7 @@ class Line:
         self.now = BASE
         self.looked: float | None = None
         self.synced: float | None = None
-        self.decision: Decision | None = None
+        self.decision: Decision
 
     def sync(self, *readings: Reading, scale: Scale | None = None, api: bool = True) -> Decision:
         """Sync once; ``api`` says whether the scale can be read."""
@@ -168,7 +168,6 @@ def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
     assert decision.outcome == "ok"
     assert decision.metrics[0].refill == Refill(returned, returned + WHOLE)
     line.run(HELD - PERIOD, values(60))
-    assert line.decision is not None
     held = line.decision.stabilization
     assert held is not None
     assert (held.before, held.after, held.reason) == (6, 15, "ScaleDownStabilized")
@@ -465,7 +464,6 @@ def test_an_incomplete_reading_that_blocks_is_remembered_for_scaling_down() -> N
     last = line.now - PERIOD
     line.run(150, values(20))
     assert line.replicas == 10
-    assert line.decision is not None
     assert line.decision.stabilization is not None
     assert line.decision.stabilization.held_by == Recommendation(10, last, only_down=True)
     line.run(150 - PERIOD, values(20))
@@ -533,7 +531,6 @@ def test_pods_that_all_refill_make_the_metric_refill() -> None:
     line.run(60, usage(None, None, 500, 500)).run(60, usage(500, 500, None, None))
     returned = line.now - 60
     line.run(60, usage(100, 100, 100, 100))
-    assert line.decision is not None
     held = line.decision.stabilization
     assert (line.replicas, line.decision.outcome) == (4, "ok")
     assert held is not None

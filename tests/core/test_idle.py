@@ -339,7 +339,6 @@ def test_the_record_says_how_it_stands() -> None:
     """When it was last active, when it may sleep, and which metric keeps it awake."""
     target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     target.at("0s", queue=5, cpu=50).at("15s", queue=0, cpu=50)
-    assert target.decision is not None
     status = target.decision.idle
     assert status is not None
     assert (status.active, status.asleep) == (False, False)
