@@ -315,73 +315,51 @@ def test_repeated_rollouts_do_not_run_away() -> None:
 # -- A reading that fails or may understate: never zero, never a scale-down ------------------------
 
 
+ONE = value("1")
+OF_OBJECT, OF_EXTERNAL = "FailedGetObjectMetric", "FailedGetExternalMetric"
+
+
 @pytest.mark.parametrize(
-    ("metric", "reading", "failure"),
+    ("metric", "reading", "reason", "why"),
     [
-        (
-            of_object(MetricTarget(TargetType.UTILIZATION, value=1000)),
-            values(1),
-            MetricFailure(
-                "FailedGetObjectMetric",
-                "target.type is Utilization, and the target has no field of that type",
-            ),
+        *(
+            (
+                of_object(target),
+                values(1),
+                OF_OBJECT,
+                f"target.type is {target.type}, and the target has no field of that type",
+            )
+            for target in (
+                MetricTarget(TargetType.UTILIZATION, value=1000),
+                MetricTarget(TargetType.VALUE, average_value=1000),
+            )
         ),
-        (
-            of_object(MetricTarget(TargetType.VALUE, average_value=1000)),
-            values(1),
-            MetricFailure(
-                "FailedGetObjectMetric",
-                "target.type is Value, and the target has no field of that type",
-            ),
-        ),
-        (
-            of_object(value("1")),
-            values(1, 2),
-            MetricFailure("FailedGetObjectMetric", "exactly one value is needed, and there are 2"),
-        ),
+        (of_object(ONE), values(1, 2), OF_OBJECT, "exactly one value is needed, and there are 2"),
         (
             external(MetricTarget(TargetType.VALUE)),
             values(1),
-            MetricFailure(
-                "FailedGetExternalMetric", "the target has neither value nor averageValue"
-            ),
+            OF_EXTERNAL,
+            "the target has neither value nor averageValue",
         ),
+        (external(ONE), Values(()), OF_EXTERNAL, "the metric has no values"),
         (
-            external(value("1")),
-            Values(()),
-            MetricFailure("FailedGetExternalMetric", "the metric has no values"),
-        ),
-        (
-            external(value("1")),
+            external(ONE),
             PodSamples(samples(1)),
-            MetricFailure(
-                "FailedGetExternalMetric", "the reading has samples of pods where values are needed"
-            ),
+            OF_EXTERNAL,
+            "the reading has samples of pods where values are needed",
         ),
         (
             per_pod("1"),
             values(1),
-            MetricFailure(
-                "FailedGetPodsMetric", "the reading has values where samples of pods are needed"
-            ),
+            "FailedGetPodsMetric",
+            "the reading has values where samples of pods are needed",
         ),
-        (
-            cpu(utilization(50)),
-            Gap(GapKind.STALE, "too old"),
-            MetricFailure("FailedGetResourceMetric", "too old"),
-        ),
+        *((external(ONE), Gap(kind, "not there"), OF_EXTERNAL, "not there") for kind in GapKind),
     ],
 )
-def test_failures(metric: MetricSpec, reading: Reading, failure: MetricFailure) -> None:
-    """What cannot be computed is a failure with the HPA's reason and a sentence."""
-    assert refused(metric, reading, context(2)) == failure
-
-
-@pytest.mark.parametrize("kind", list(GapKind))
-def test_every_kind_of_gap_fails_the_metric(kind: GapKind) -> None:
-    """No gap is ever read as a number."""
-    failed = refused(external(average("1")), Gap(kind, "not there"), context(2))
-    assert failed == MetricFailure("FailedGetExternalMetric", "not there")
+def test_failures(metric: MetricSpec, reading: Reading, reason: str, why: str) -> None:
+    """What cannot be computed fails with the HPA's reason and a sentence; so does every gap."""
+    assert refused(metric, reading, context(2)) == MetricFailure(reason, why)
 
 
 PARTIAL = (Gap(GapKind.PARTIAL, "one store did not answer"),)
@@ -416,9 +394,3 @@ def test_incomplete_samples_of_pods_never_scale_down() -> None:
     assert "must not scale down" in refused(per_pod("10"), low, context(2)).message
     high = PodSamples(samples(30_000, 30_000), gaps=PARTIAL)
     assert proposed(per_pod("10"), high, context(2)).proposal == 6
-
-
-def test_at_zero_an_incomplete_reading_may_stay_at_zero() -> None:
-    """Nothing is below zero, so nothing is withheld."""
-    reading = Values((0,), PARTIAL)
-    assert proposed(external(average("1")), reading, context(0)).proposal == 0

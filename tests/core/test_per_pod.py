@@ -103,13 +103,6 @@ def test_utilization(
     )
 
 
-def test_utilization_is_that_of_the_sums() -> None:
-    """One cpu used of 1 + 3 requested is 25%, not the mean of 100% and 0%."""
-    of = (pod("p0"), pod("p1", requests=PodRequests((container(cpu="3"),))))
-    result = proposed(cpu(utilization(25)), samples(1000, 0), of, 2)
-    assert (result.current.average_utilization, result.ratio) == (25, 1.0)
-
-
 @pytest.mark.parametrize(
     ("usage", "pod_count", "target", "replicas", "rule", "proposal"),
     [
@@ -142,37 +135,6 @@ def test_missing_pods_count_against_the_direction(
     assert (result.rule, result.proposal) == (rule, proposal)
 
 
-def test_unready_pods_are_left_out_on_the_way_down() -> None:
-    """Their low usage neither counts nor is charged: one pod at 50% of target gives one."""
-    of = (pod("p0"), starting("p1"))
-    result = proposed(cpu(utilization(100)), samples(500, 1), of, 2)
-    assert (result.proposal, result.rule, result.multiplier) == (1, Formula.READY_PODS, 1)
-    assert result.current.average_value == 500
-
-
-def test_unready_pods_are_left_out_on_target() -> None:
-    """Only above the target are they counted as idle."""
-    of = (pod("p0"), starting("p1"))
-    result = proposed(cpu(utilization(100)), samples(1000, 1), of, 2)
-    assert (result.proposal, result.rule, result.ratio) == (2, Formula.WITHIN_TOLERANCE, 1.0)
-
-
-def test_missing_and_unready_pods_together() -> None:
-    """Going up both are idle; going down only the missing one is charged."""
-    of = (pod("p0"), starting("p1"), pod("p2"))
-    up = proposed(cpu(utilization(100)), samples(6000, 10), of, 3)
-    assert (up.proposal, up.multiplier, up.rebalanced_ratio) == (6, 3, 2.0)
-    down = proposed(cpu(utilization(100)), samples(200, 10), of, 3)
-    assert (down.proposal, down.multiplier, down.rebalanced_ratio) == (2, 2, 0.6)
-
-
-def test_ignored_pods_are_never_filled_in() -> None:
-    """A deleting and a failed pod count nowhere, with or without a sample."""
-    of = (pod("p0"), pod("p1", deleted=True), pod("p2", phase="Failed"))
-    result = proposed(cpu(utilization(100)), samples(500, 9000), of, 3)
-    assert (result.proposal, result.current.average_utilization) == (1, 50)
-
-
 def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
     """Without a request they enter neither sum; yet they multiply after rebalancing."""
     plain = proposed(cpu(utilization(100)), samples(2000, 9000), pods(1), 1)
@@ -182,54 +144,26 @@ def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
     assert (rebalanced.proposal, rebalanced.multiplier, rebalanced.rebalanced_ratio) == (6, 3, 2.0)
 
 
+HALF, NONE = utilization(50), PodRequests((container(),))
+CPU = cpu(HALF)
+NO_PODS, NO_SAMPLE = "no pods match the scale's selector", "no pod that counts has a sample"
+NO_REQUEST = "pod gone: container app has no request for cpu"
+LACKS = "the target has neither averageValue"
+
+
 @pytest.mark.parametrize(
     ("metric", "readings", "of", "why"),
     [
-        (cpu(utilization(50)), samples(1), (), "no pods match the scale's selector"),
-        (per_pod("1"), samples(1), (), "no pods match the scale's selector"),
-        (cpu(utilization(50)), {}, pods(2), "no pod that counts has a sample"),
-        (
-            cpu(utilization(50)),
-            samples(1, 1),
-            (pod("p0", phase="Pending"), pod("p1", deleted=True)),
-            "no pod that counts has a sample",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            (pod("p0"), pod("gone", phase="Failed", requests=PodRequests((container(),)))),
-            "pod gone: container app has no request for cpu",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            (pod("p0"), pod("done", deleted=True, requests=PodRequests((container(),)))),
-            "pod done: container app has no request for cpu",
-        ),
-        (
-            container_cpu(utilization(50), "web"),
-            samples(1),
-            pods(1),
-            "pod p0: there is no container web",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1, first=7),
-            pods(1),
-            "the pods with samples request no cpu in sum",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            pods(1, "0"),
-            "the pods with samples request no cpu in sum",
-        ),
-        (
-            cpu(value("1")),
-            samples(1),
-            pods(1),
-            "the target has neither averageValue nor averageUtilization",
-        ),
+        (CPU, samples(1), (), NO_PODS),
+        (per_pod("1"), samples(1), (), NO_PODS),
+        (CPU, {}, pods(2), NO_SAMPLE),
+        (CPU, samples(1, 1), (pod("p0", phase="Pending"), pod("p1", deleted=True)), NO_SAMPLE),
+        (CPU, samples(1), (pod("p0"), pod("gone", phase="Failed", requests=NONE)), NO_REQUEST),
+        (CPU, samples(1), (pod("p0"), pod("gone", deleted=True, requests=NONE)), NO_REQUEST),
+        (container_cpu(HALF, "web"), samples(1), pods(1), "pod p0: there is no container web"),
+        (CPU, samples(1, first=7), pods(1), "the pods with samples request no cpu in sum"),
+        (CPU, samples(1), pods(1, "0"), "the pods with samples request no cpu in sum"),
+        (cpu(value("1")), samples(1), pods(1), f"{LACKS} nor averageUtilization"),
     ],
 )
 def test_what_cannot_be_computed_says_why(
@@ -256,13 +190,6 @@ def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
     metric = ResourceMetric("memory", utilization(100))
     result = proposed(metric, samples(usage), (pod("p0", requests=one),), 1)
     assert result.current.average_utilization == INT64_MAX // usage
-
-
-def test_directions_have_their_own_tolerance() -> None:
-    """The side of the ratio chooses, not the side of the resulting count."""
-    wide_down = Tolerance(down=0.5, up=0.0)
-    assert proposed(cpu(utilization(100)), samples(500), pods(1), 4, wide_down).proposal == 4
-    assert proposed(cpu(utilization(100)), samples(1010), pods(1), 4, wide_down).proposal == 2
 
 
 # -- averages of pods: AverageValue of Resource, ContainerResource and Pods ------------------------
@@ -299,17 +226,6 @@ def test_average_per_pod(
     result = proposed(per_pod("10"), samples(*usage), pods(pod_count), replicas)
     assert result.proposal == proposal
     assert result.current == MetricValueStatus(average_value=reported)
-
-
-def test_cpu_rules_hold_for_cpu_averages_and_not_for_pods_metrics() -> None:
-    """A starting pod is unready for cpu, whatever the target type; for a Pods metric it counts."""
-    of = (pod("p0"), starting("p1"))
-    by_cpu = proposed(cpu(average("1")), samples(500, 500), of, 2)
-    assert by_cpu.groups is not None
-    assert by_cpu.groups.unready == ("p1",)
-    by_pods = proposed(per_pod("1"), samples(500, 500), of, 2)
-    assert by_pods.groups is not None
-    assert by_pods.groups.ready == 2
 
 
 def test_an_average_value_goes_before_a_utilization() -> None:
@@ -401,21 +317,6 @@ BORDER = -300.0
 def test_rules_for_cpu(one: Pod, at: float, groups: PodGroups) -> None:
     """CPU of a pod that is starting says nothing of its load; all comparisons are strict."""
     assert grouped(one, "cpu", at) == groups
-
-
-@pytest.mark.parametrize("resource", ["memory", "", "nvidia.com/gpu"])
-@pytest.mark.parametrize(
-    "one",
-    [
-        pod(ready=None),
-        pod(start=None),
-        pod(start=INITIALIZING, ready=FALSE),
-        pod(start=-1000.0, ready=FALSE, transition=-999.0),
-    ],
-)
-def test_cpu_rules_are_for_cpu_only(resource: str, one: Pod) -> None:
-    """Unready running pods count fully for every other resource."""
-    assert grouped(one, resource) == READY
 
 
 def test_groups_keep_the_order_of_pods() -> None:
