@@ -22,7 +22,7 @@ from autoscaler.core.spec import (
     ScalingRules,
     SelectPolicy,
 )
-from autoscaler.core.step import Step, SyncReads, SyncTimes, inputs_of, instants_of, step_of
+from autoscaler.core.step import Step, SyncTimes, inputs_of, instants_of, step_of
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, settle
@@ -52,11 +52,9 @@ TARGET = Target(
     (Query("queue", range_seconds=60.0), Query("mails", server="mimir")),
     extensions=Extensions(schedules=(NIGHT,)),
 )
-READS = SyncReads(
-    Scale(10, 10, "app=web"),
-    None,
-    {query.key: QueryResult([Series({}, 20.0, BASE)]) for query in TARGET.queries},
-)
+SEEN = Observation(Scale(10, 10, "app=web"), None, ())
+ANSWERS = {query.key: QueryResult([Series({}, 20.0, BASE)]) for query in TARGET.queries}
+ON_TIME = SyncTimes(BASE, BASE, BASE)
 
 
 def closed(_schedules: Sequence[Schedule], _now: float) -> tuple[OpenWindow, ...]:
@@ -66,7 +64,7 @@ def closed(_schedules: Sequence[Schedule], _now: float) -> tuple[OpenWindow, ...
 
 def going_down() -> Step:
     """Return the step of a target that goes from 10 replicas to 2."""
-    inputs = inputs_of(TARGET, History(recommendations=()), READS, SyncTimes(*[BASE] * 3), closed)
+    inputs = inputs_of(TARGET, History(recommendations=()), SEEN, ANSWERS, ON_TIME, closed)
     step = step_of(Rules(TARGET, Flags()), inputs)
     assert (step.decision.current, step.decision.desired) == (10, 2)
     return step
@@ -80,8 +78,8 @@ def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then(
         asked.append((schedules, now))
         return (OpenWindow(NIGHT, BASE + 60, "06:00 UTC"),)
 
-    times = SyncTimes(due=BASE, begun=BASE + 3, now=BASE + 5, last_read=BASE - 15)
-    inputs = inputs_of(TARGET, History(recommendations=()), READS, times, opened)
+    times, read_before = SyncTimes(BASE, BASE + 3, BASE + 5), replace(SEEN, last_read=BASE - 15)
+    inputs = inputs_of(TARGET, History(recommendations=()), read_before, ANSWERS, times, opened)
     assert (inputs.stamp, inputs.now) == (BASE + 3.5, BASE + 5)
     assert asked == [((NIGHT,), BASE + 5)]
     seen = inputs.observation
@@ -93,8 +91,8 @@ def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then(
 @pytest.mark.parametrize(("absent", "gaps"), [(15.0, 0), (22.5, 0), (23.0, 2), (1e9, 2)])
 def test_an_absence_opens_a_gap_of_each_metric(absent: float, gaps: int) -> None:
     """It is one from a period and a half on."""
-    times = SyncTimes(BASE, BASE, BASE, last_sync=BASE - absent)
-    inputs = inputs_of(TARGET, History(recommendations=()), READS, times, closed)
+    away = replace(SEEN, last_sync=BASE - absent)
+    inputs = inputs_of(TARGET, History(recommendations=()), away, ANSWERS, ON_TIME, closed)
     assert len(inputs.history.gaps) == gaps
     assert inputs.observation.last_sync == BASE - absent
 
