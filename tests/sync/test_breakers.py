@@ -179,13 +179,6 @@ def test_without_a_breaker_all_of_them_go() -> None:
         assert one.counts() == {1: 40}
 
 
-def test_as_many_as_the_share_go_down() -> None:
-    """150 of 500 are 30 %, and not more."""
-    with after_rename(500, 150) as one:
-        assert one.counts() == {1: 150, 10: 350}
-        assert one.news == []
-
-
 def test_a_decline_over_half_an_hour_passes() -> None:
     """All 240 targets go down in the end, eight of them, or 3 %, in each sync."""
     with Fleet(fleet(240)) as one:
@@ -194,19 +187,6 @@ def test_a_decline_over_half_an_hour_passes() -> None:
             one.sync()
         assert one.counts() == {1: 240}
         assert one.news == []
-
-
-def test_at_the_end_of_the_hold_who_is_few_goes() -> None:
-    """The label was set right for most of them; the end is told."""
-    with after_rename(100, 100) as one:
-        one.messages = dict.fromkeys(one.messages, BUSY)
-        emptied(one, 10)
-        one.sync()
-        assert one.counts() == {10: 100}
-        one.sync(seconds=601)
-        assert one.counts() == {1: 10, 10: 90}
-        assert one.changes() == ["tripped", "ended"]
-        assert one.news[-1].down == 10
 
 
 def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
@@ -597,11 +577,3 @@ def test_a_reload_while_a_sync_waits_is_heeded_by_it(breaker: Breaker | None) ->
                 one.begin(one.targets[20:])
         assert one.changes() == ([] if breaker is None else ["tripped"])
         assert one.counts() == ({1: 20, 10: 81} if breaker is None else {10: 101})
-
-
-def test_a_held_target_remembers_its_recommendations_and_no_scale_event() -> None:
-    """As after a limit that permits no change."""
-    with after_rename(50, 50) as one:
-        history = one.syncer.histories.get(one.targets[0].key, 0.0)
-        assert [rec.replicas for rec in history.recommendations or ()] == [0]
-        assert (history.scale_downs, history.pending, history.desired_replicas) == ((), None, 10)
