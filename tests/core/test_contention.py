@@ -11,7 +11,7 @@ from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import ForeignChange, Zone
 from autoscaler.core.history import History, ScaleEvent
-from autoscaler.core.normalize import Changes, limit
+from autoscaler.core.normalize import limit
 from autoscaler.core.observation import Observation, Scale, Unchecked
 from autoscaler.core.spec import Behavior, Flags, SelectPolicy
 from autoscaler.core.writes import settle
@@ -235,7 +235,7 @@ class Ports:
 
     def allowed(self, wanted: int) -> int:
         """Say how far one may go who knows all that ours wrote."""
-        known = Changes(self.ups, self.downs)
+        known = History(scale_ups=self.ups, scale_downs=self.downs)
         return limit(self.replicas, wanted, FREE, self.rules, known, self.now).after
 
     def _sync(self, instance: Instance, *, leads: bool) -> None:

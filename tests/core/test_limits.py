@@ -5,9 +5,8 @@ import math
 import pytest
 
 from autoscaler.core.decision import Stabilization
-from autoscaler.core.history import Recommendation, ScaleEvent
+from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.normalize import (
-    Changes,
     Events,
     Recommendations,
     limit,
@@ -282,8 +281,8 @@ def test_until_is_the_first_instant_that_permits_more(ups: Events, until: float 
     result = limited(10, 99, rules, FREE, ups)
     assert result.until == (None if until is None else BASE + until)
     if result.until is not None:
-        before = limit(10, 99, FREE, rules, Changes(ups), result.until - 0.25)
-        after = limit(10, 99, FREE, rules, Changes(ups), result.until)
+        before = limit(10, 99, FREE, rules, History(scale_ups=ups), result.until - 0.25)
+        after = limit(10, 99, FREE, rules, History(scale_ups=ups), result.until)
         assert before.after == result.after < after.after
 
 
@@ -301,7 +300,7 @@ def test_until_downwards() -> None:
     downs = events((1, 5), (2, 30))
     result = limited(10, 0, rules, FREE, (), downs)
     assert (result.after, result.until) == (10, BASE + 5)
-    at = limit(10, 0, FREE, rules, Changes(downs=downs), BASE + 5)
+    at = limit(10, 0, FREE, rules, History(scale_downs=downs), BASE + 5)
     assert at.after == 9
 
 
@@ -311,7 +310,8 @@ def test_until_sees_the_events_of_both_directions() -> None:
     ups, downs = events((2, 5)), events((1, 20))
     result = limited(1, 0, rules, (0, 9), ups, downs)
     assert (result.after, result.until) == (1, BASE + 5)
-    assert limit(1, 0, (0, 9), rules, Changes(ups, downs), BASE + 5).after == 0
+    history = History(scale_ups=ups, scale_downs=downs)
+    assert limit(1, 0, (0, 9), rules, history, BASE + 5).after == 0
 
 
 def test_a_bound_has_no_until() -> None:

@@ -252,33 +252,6 @@ def grouped(one: Pod, resource: str = "cpu", at: float | None = 0.0) -> PodGroup
     return group_pods([one], samples, resource, FLAGS, BASE)
 
 
-@pytest.mark.parametrize("resource", ["cpu", "memory", ""])
-@pytest.mark.parametrize(
-    ("one", "at", "groups"),
-    [
-        (pod(), 0.0, READY),
-        (pod(deleted=True), 0.0, IGNORED),
-        (pod(deleted=True), None, IGNORED),
-        (pod(deleted=True, phase="Pending"), 0.0, IGNORED),
-        (pod(phase="Failed"), 0.0, IGNORED),
-        (pod(phase="Failed"), None, IGNORED),
-        (pod(phase="Pending"), 0.0, UNREADY),
-        (pod(phase="Pending"), None, UNREADY),
-        (pod(), None, MISSING),
-        (pod(ready=None), None, MISSING),
-        (pod(phase="Succeeded"), 0.0, READY),
-        (pod(phase="Succeeded"), None, MISSING),
-        (pod(phase="Unknown"), 0.0, READY),
-        (pod(ready=UNKNOWN), 0.0, READY),
-    ],
-)
-def test_rules_for_any_resource(
-    resource: str, one: Pod, at: float | None, groups: PodGroups
-) -> None:
-    """Deleting and Failed pods are ignored, Pending ones unready, those without sample missing."""
-    assert grouped(one, resource, at) == groups
-
-
 INITIALIZING = -299.0
 BORDER = -300.0
 """Start + 300 s == now: the initialization period is over."""
