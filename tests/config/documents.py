@@ -1,6 +1,7 @@
 """Small configuration files to load, and what comes of them."""
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,17 @@ def assert_refused(folder: Path, text: str, path: str, fragment: str) -> None:
     assert fragment in str(problem)
     assert problem.line
     assert len({problem.path for problem in problems}) == len(problems)
+
+
+def cases(form: Callable[[str], str], base: str, table: str) -> list[tuple[str, str, str]]:
+    """Return document, path and fragment for each row `KEYS => PATH: FRAGMENT` of a table.
+
+    The keys, in which `; ` ends a line, are put into the form, and the base is put before the
+    path. Lines that are indented continue a row.
+    """
+    found = []
+    for row in filter(None, table.replace("\n    ", " ").splitlines()):
+        keys, told = row.split(" => ")
+        path, fragment = told.split(": ", 1)
+        found.append((form(keys.replace("; ", "\n")), base + path, fragment))
+    return found

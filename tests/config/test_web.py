@@ -14,7 +14,7 @@ from autoscaler.config import Address
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.web_files import users_in
 from autoscaler.config.written import compare
-from tests.config.documents import loaded, refused, top
+from tests.config.documents import cases, loaded, refused, top
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -68,57 +68,34 @@ def test_credentials_may_go_unencrypted_within_this_machine(files: Path, address
     loaded(files, top(f"web: {{listen: {address}, auth: {{bearerTokenFile: token}}}}"))
 
 
-WRONG = [
-    ("listen: nowhere", "web.listen", "must be an address and a port"),
-    ("listen: 127.0.0.1:9191", "web", "as the document's `listen` is: leave it out"),
-    ("auth: {}", "web.auth", "needs bearerTokenFile, basicAuthUsersFile or both"),
-    ("tls: {certFile: server.crt}", "web.tls.keyFile", "missing"),
-    (
-        "tls: {certFile: none.crt, keyFile: server.key}",
-        "web.tls.certFile",
-        "must name a file, and there is no file",
-    ),
-    ("tls: {certFile: junk, keyFile: server.key}", "web.tls.certFile", "no certificate in PEM"),
-    ("tls: {certFile: server.crt, keyFile: junk}", "web.tls.keyFile", "no private key in PEM"),
-    (
-        "tls: {certFile: server.crt, keyFile: other.key}",
-        "web.tls.keyFile",
-        "/other.key is not the key of the certificate in ",
-    ),
-    (
-        "tls: {certFile: server.crt, keyFile: locked.key}",
-        "web.tls.keyFile",
-        "holds an encrypted key; right is one without a password",
-    ),
-    (
-        TLS.replace("}", ", minVersion: TLS10}"),
-        "web.tls.minVersion",
-        "must be TLS12 or TLS13",
-    ),
-    (
-        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven}"),
-        "web.tls.clientAuthType",
-        "needs clientCAFile beside it",
-    ),
-    (
-        TLS.replace("}", ", clientCAFile: other.crt}"),
-        "web.tls.clientCAFile",
-        "has no use without clientAuthType",
-    ),
-    (
-        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}"),
-        "web.tls.clientCAFile",
-        "no certificate in PEM",
-    ),
-    ("auth: {bearerTokenFile: junk}", "web.auth.bearerTokenFile", "holds what is no token"),
-    ("auth: {bearerTokenFile: empty}", "web.auth.bearerTokenFile", "is empty"),
-    (f"auth: {{bearerTokenFile: {SECRET}}}", "web.auth.bearerTokenFile", "must name a file"),
-    ("auth: {basicAuthUsersFile: junk}", "web.auth.basicAuthUsersFile", "holds no users"),
-    ("auth: {basicAuthUsersFile: empty}", "web.auth.basicAuthUsersFile", "`htpasswd -nB NAME`"),
-]
+WRONG = """
+listen: nowhere => .listen: must be an address and a port
+listen: 127.0.0.1:9191 => : as the document's `listen` is: leave it out
+auth: {} => .auth: needs bearerTokenFile, basicAuthUsersFile or both
+auth: {bearerTokenFile: junk} => .auth.bearerTokenFile: holds what is no token
+auth: {bearerTokenFile: empty} => .auth.bearerTokenFile: is empty
+auth: {bearerTokenFile: SECRET} => .auth.bearerTokenFile: must name a file
+auth: {basicAuthUsersFile: junk} => .auth.basicAuthUsersFile: holds no users
+auth: {basicAuthUsersFile: empty} => .auth.basicAuthUsersFile: `htpasswd -nB NAME`
+tls: {certFile: server.crt} => .tls.keyFile: missing
+tls: {certFile: none.crt, keyFile: server.key}
+    => .tls.certFile: must name a file, and there is no file
+tls: {certFile: junk, keyFile: server.key} => .tls.certFile: no certificate in PEM
+tls: {certFile: server.crt, keyFile: junk} => .tls.keyFile: no private key in PEM
+tls: {certFile: server.crt, keyFile: other.key}
+    => .tls.keyFile: /other.key is not the key of the certificate in
+tls: {certFile: server.crt, keyFile: locked.key}
+    => .tls.keyFile: holds an encrypted key; right is one without a password
+TLS, minVersion: TLS10} => .tls.minVersion: must be TLS12 or TLS13
+TLS, clientAuthType: VerifyClientCertIfGiven}
+    => .tls.clientAuthType: needs clientCAFile beside it
+TLS, clientCAFile: other.crt} => .tls.clientCAFile: has no use without clientAuthType
+TLS, clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}
+    => .tls.clientCAFile: no certificate in PEM
+""".replace("SECRET", SECRET).replace("TLS,", TLS.replace("}", ","))
 
 
-@pytest.mark.parametrize(("web", "path", "fragment"), WRONG)
+@pytest.mark.parametrize(("web", "path", "fragment"), cases(str, "web", WRONG))
 def test_what_is_wrong_is_said_at_its_place(
     files: Path, web: str, path: str, fragment: str
 ) -> None:

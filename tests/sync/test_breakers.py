@@ -179,6 +179,13 @@ def test_without_a_breaker_all_of_them_go() -> None:
         assert one.counts() == {1: 40}
 
 
+def test_as_many_as_the_share_go_down() -> None:
+    """150 of 500 are 30 %, and not more."""
+    with after_rename(500, 150) as one:
+        assert one.counts() == {1: 150, 10: 350}
+        assert one.news == []
+
+
 def test_a_decline_over_half_an_hour_passes() -> None:
     """All 240 targets go down in the end, eight of them, or 3 %, in each sync."""
     with Fleet(fleet(240)) as one:
@@ -187,6 +194,21 @@ def test_a_decline_over_half_an_hour_passes() -> None:
             one.sync()
         assert one.counts() == {1: 240}
         assert one.news == []
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_at_the_end_of_the_hold_who_is_few_goes(*, meanwhile: bool) -> None:
+    """The label was set right for most of them, during the hold or after it; the end is told."""
+    with after_rename(100, 100) as one:
+        one.messages = dict.fromkeys(one.messages, BUSY)
+        emptied(one, 10)
+        if meanwhile:
+            one.sync()
+            assert one.counts() == {10: 100}
+        one.sync(seconds=601)
+        assert one.counts() == {1: 10, 10: 90}
+        assert one.changes() == ["tripped", "ended"]
+        assert one.news[-1].down == 10
 
 
 def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
@@ -200,17 +222,6 @@ def test_others_that_go_down_in_each_sync_are_not_added_up() -> None:
             one.sync()
             assert one.counts() == {1: 25, 10: 75}
         assert one.news == []
-
-
-def test_at_the_end_of_the_hold_nothing_of_the_syncs_before_counts() -> None:
-    """All would have gone down until its end, and none does after: it does not trip again."""
-    with after_rename(100, 100) as one:
-        one.messages = dict.fromkeys(one.messages, BUSY)
-        emptied(one, 1)
-        one.sync(seconds=601)
-        assert one.changes() == ["tripped", "ended"]
-        assert one.news[-1].down == 1
-        assert one.counts() == {1: 1, 10: 99}
 
 
 def test_it_trips_again_though_the_first_ones_after_the_hold_stay() -> None:

@@ -4,22 +4,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import wait
 from contextlib import ExitStack, closing
 from functools import partial
-
-import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import QueryKey
-from autoscaler.sync.calls import NOT_BEGUN, FairQueries, PriorityPool
-from autoscaler.sync.run import write_urgency
+from autoscaler.sync.calls import NOT_BEGUN, FairQueries
 from tests.adapters.prometheus.reading import settings
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.memory import answer
-from tests.worlds.waiting import wait_until
 
 
 def of(promql: str, server: str = "") -> QueryKey:
@@ -148,128 +144,3 @@ def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
         assert isinstance(outcome, QueryFailure)
         assert asker.in_order([of("late"), of("new")]) == [of("late"), of("new")]
         assert own.urgency("late") == own.urgency("new")
-
-
-# -- writes in order of urgency, at a limiter, and none after a stop -------------------------------
-
-
-def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> None:
-    """From zero is the most urgent; 2 to 8 before 10 to 20; every way up before any way down."""
-    moves = [(10, 5), (10, 20), (8, 1), (0, 1), (2, 8), (4, 0)]
-    assert sorted(moves, key=lambda move: write_urgency(*move)) == [
-        (0, 1),
-        (2, 8),
-        (10, 20),
-        (4, 0),
-        (8, 1),
-        (10, 5),
-    ]
-
-
-def test_waiting_calls_run_in_order_of_urgency() -> None:
-    """While one call holds the only thread, later and more urgent ones overtake."""
-    held = threading.Event()
-    order: list[int] = []
-    writes = PriorityPool("call", at_once=1, stop=threading.Event())
-    first = writes.submit((9, 0.0), "shop", lambda: held.wait(10))
-    futures = [
-        writes.submit((number, 0.0), "shop", partial(order.append, number)) for number in (3, 1, 2)
-    ]
-    held.set()
-    assert first.result(10)
-    for future in futures:
-        future.result(10)
-    writes.shutdown()
-    assert order == [1, 2, 3]
-
-
-def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
-    """At 20 a second, 210 calls are a burst of 200 and half a second for the other 10."""
-    writes = PriorityPool("call", at_once=8, stop=threading.Event(), per_second=20.0)
-    begun = clock.monotonic()
-    for future in [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(210)]:
-        future.result(10)
-    writes.shutdown()
-    assert clock.monotonic() - begun >= 0.4
-
-
-def test_after_a_stop_no_call_begins() -> None:
-    """The call in hand is finished; the one that waits is cancelled."""
-    stop, held, begun = threading.Event(), threading.Event(), threading.Event()
-
-    def hold() -> str:
-        begun.set()
-        held.wait(10)
-        return "finished"
-
-    writes = PriorityPool("call", at_once=1, stop=stop)
-    in_hand = writes.submit((0, 0.0), "shop", hold)
-    assert begun.wait(10)
-    waiting = writes.submit((0, 0.0), "shop", lambda: "never")
-    stop.set()
-    held.set()
-    assert in_hand.result(10) == "finished"
-    with pytest.raises(CancelledError):
-        waiting.result(10)
-    writes.shutdown()
-
-
-def test_an_error_of_a_call_belongs_to_its_future() -> None:
-    """The thread survives it, and the next call runs."""
-    writes = PriorityPool("call", at_once=1, stop=threading.Event())
-    broken = writes.submit((0, 0.0), "shop", lambda: 1 // 0)
-    fine = writes.submit((0, 0.0), "shop", lambda: "fine")
-    with pytest.raises(ZeroDivisionError):
-        broken.result(10)
-    assert fine.result(10) == "fine"
-    writes.shutdown()
-
-
-def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
-    """The burst is spent; of what waits for a turn the most urgent goes first."""
-    order: list[int] = []
-    writes = PriorityPool("call", at_once=2, stop=threading.Event(), per_second=1.0)
-    futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(10)]
-    futures += [writes.submit((5, 0.0), "shop", partial(order.append, 5))]
-    futures += [writes.submit((1, 0.0), "shop", partial(order.append, 1))]
-    for future in futures:
-        future.result(30)
-    writes.shutdown()
-    assert order == [1, 5]
-
-
-def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
-    """A call that waits for a turn minutes away is cancelled."""
-    stop = threading.Event()
-    writes = PriorityPool("call", at_once=2, stop=stop, per_second=0.01)
-    writes.submit((0, 0.0), "shop", lambda: None).result(10)
-    waiting = writes.submit((0, 0.0), "shop", lambda: None)
-    begun = clock.monotonic()
-    stop.set()
-    with pytest.raises(CancelledError):
-        waiting.result(10)
-    writes.shutdown()
-    assert clock.monotonic() - begun < 5.0
-
-
-def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> None:
-    """A namespace that was full at one sync's end writes at full width in the next one."""
-    ran: list[int] = []
-    release = threading.Event()
-    calls = PriorityPool("call", 3, threading.Event())
-    try:
-        first = [calls.submit((0, 0.0), "shop", lambda: release.wait(20)) for _ in range(50)]
-        wait_until("two calls to run", lambda: sum(one.running() for one in first) == 2)
-        for held in first:
-            held.cancel()
-        second = [
-            calls.submit((0, 0.0), "shop", partial(ran.append, number)) for number in range(30)
-        ]
-        release.set()
-        for future in second:
-            future.result(20)
-        assert sorted(ran) == list(range(30))
-        assert calls._held == {}
-    finally:
-        release.set()
-        calls.shutdown()

@@ -4,10 +4,6 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from random import Random
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from autoscaler import clock
 from autoscaler.core.observation import HoldReading, Observation, Scale, Values
@@ -170,68 +166,3 @@ def test_targets_that_one_query_holds_are_synced_together() -> None:
     hold = HoldQuery(Query("up == 0"))
     targets = [replace(on("", f"w{n}", f"q{n}"), hold=hold) for n in range(20)]
     assert len(slots_of(targets)) == 1
-
-
-# -- when targets are synced: together where they share a query, spread out where they do not ------
-
-
-def target(name: str, *promql: str, period: float = 15.0) -> Target:
-    """Return a target of the given queries and period."""
-    queries = tuple(Query(one) for one in promql)
-    return replace(external("shop", name), queries=queries, sync_period=period)
-
-
-def test_targets_of_one_query_are_one_slot() -> None:
-    """A thousand targets of one query are synced together, so that it is asked once a period."""
-    (slot,) = slots_of([target(f"t{number}", "queue") for number in range(1000)])
-    assert len(slot.targets) == 1000
-    assert 0 <= slot.offset < slot.period == 15.0
-
-
-def test_targets_that_share_a_query_in_turn_are_one_slot() -> None:
-    """A with B by one query and B with C by another: all three are together."""
-    (slot,) = slots_of([target("a", "x"), target("b", "x", "y"), target("c", "y")])
-    assert len(slot.targets) == 3
-
-
-def test_targets_of_their_own_queries_are_spread_over_the_period() -> None:
-    """150 targets of 150 queries use all 15 slots of their 15 seconds, none with over a fifth."""
-    slots = slots_of([target(f"t{number}", f"q{number}") for number in range(150)])
-    assert [slot.offset for slot in slots] == [float(second) for second in range(15)]
-    assert max(len(slot.targets) for slot in slots) <= 30
-
-
-def test_each_period_has_slots_of_its_own() -> None:
-    """A query shared between two periods does not bring their targets together."""
-    slots = slots_of([target("a", "q", period=1.0), target("b", "q", period=3600.0)])
-    assert [(slot.period, len(slot.targets)) for slot in slots] == [(1.0, 1), (3600.0, 1)]
-    assert slots[0].offset == 0.0
-
-
-@given(
-    st.lists(
-        st.tuples(st.sets(st.sampled_from("pqrstu"), min_size=1), st.sampled_from([1.0, 15.0])),
-        max_size=12,
-    ),
-    st.randoms(use_true_random=False),
-)
-def test_slots_do_not_depend_on_the_order_of_the_file(
-    shapes: list[tuple[set[str], float]], random: Random
-) -> None:
-    """Shuffling the targets changes no target's slot, and every target is in exactly one."""
-    targets = [
-        target(f"t{number}", *sorted(queries), period=period)
-        for number, (queries, period) in enumerate(shapes)
-    ]
-    shuffled = list(targets)
-    random.shuffle(shuffled)
-
-    def placed(given_targets: list[Target]) -> dict[str, tuple[float, float]]:
-        return {
-            one.key: (slot.period, slot.offset)
-            for slot in slots_of(given_targets)
-            for one in slot.targets
-        }
-
-    assert placed(targets) == placed(shuffled)
-    assert len(placed(targets)) == len(targets)

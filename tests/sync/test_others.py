@@ -1,0 +1,96 @@
+"""Whose a change under our own name is: that of an instance with our Lease, or somebody else's."""
+
+import pytest
+
+from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.decision import ForeignChange
+from autoscaler.core.history import Contention, History
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.rendering import wording
+from tests.worlds.memory import T0, Memory, answer, external
+
+TARGET = external("shop", "a")
+AWAY = Unavailable("no answer came")
+CHANGE = ForeignChange(3, 5, FIELD_MANAGER)
+
+Look = tuple[float | None, int | Unavailable]
+"""Since when we lead, None as a follower, and the count that is read, if it can be."""
+
+
+def last_change(*looks: Look, known: int | None = None) -> ForeignChange | None:
+    """Return what the last of some syncs, one every 15 s from 0 s on, noticed of others."""
+    world = Memory(answers={"queue": answer(90.0)})
+    histories = {} if known is None else {TARGET.key: History(contention=Contention(known))}
+    with world.syncer(known=histories) as syncer:
+        for number, (led_from, seen) in enumerate(looks):
+            world.leads, world.led_from = led_from is not None, led_from or 0.0
+            if isinstance(seen, int):
+                world.scales["shop/a"] = Scale(seen, seen, "app=a", replicas_by=FIELD_MANAGER)
+            else:
+                world.scales["shop/a"] = seen
+            syncer.sync([TARGET], T0 + 15 * number, 10.0, steady=15.0 * number)
+    return world.result("shop/a").decision.foreign
+
+
+@pytest.mark.parametrize(
+    ("looks", "change"),
+    [
+        pytest.param([(-5, 3), (-5, 5)], CHANGE, id="of-a-leader"),
+        pytest.param([(None, 3), (None, 5)], None, id="of-a-follower"),
+        pytest.param([(None, 3), (5, 5)], None, id="at-the-first-look-of-a-leader"),
+        pytest.param([(None, 3), (5, 3), (5, 5)], CHANGE, id="at-its-second-look"),
+        pytest.param([(5, 3), (5, 5)], None, id="after-a-look-that-began-before-it-led"),
+        pytest.param([(None, 3), (5, AWAY), (5, 5)], None, id="after-a-look-that-saw-nothing"),
+        pytest.param([(-5, 3), (5, 5)], None, id="of-a-leader-that-was-none-in-between"),
+        pytest.param([(-5, 3), (None, 5)], None, id="of-a-leader-that-is-none-any-more"),
+    ],
+)
+def test_a_change_under_our_name_is_foreign_only_to_who_led_all_the_time(
+    looks: list[Look], change: ForeignChange | None
+) -> None:
+    """From before the sync that read the count before until now; else the other may be ours."""
+    assert last_change(*looks) == change
+
+
+@pytest.mark.parametrize(("led_from", "change"), [(-5, None), (float("-inf"), CHANGE)])
+def test_after_a_restart_the_first_look_tells_only_who_shares_no_lease(
+    led_from: float, change: ForeignChange | None
+) -> None:
+    """The count is known from before; with an election another may have led meanwhile."""
+    assert last_change((led_from, 5), known=3) == change
+
+
+def test_a_target_that_was_gone_for_a_while_is_new() -> None:
+    """What was known of it is not compared with the count that it has on its return."""
+    world = Memory(answers={"queue": answer(90.0)})
+    with world.syncer() as syncer:
+        for number, targets in enumerate(([TARGET], [], [TARGET])):
+            world.scales["shop/a"] = Scale(3 + number, 3, "app=a", replicas_by=FIELD_MANAGER)
+            syncer.change(syncer._state.flags, world.world(), targets, 100.0)
+            syncer.sync(targets, T0 + 15 * number, 10.0, steady=15.0 * number)
+            assert syncer._state.last_read.keys() == {one.key for one in targets}
+    assert world.result("shop/a").decision.foreign is None
+
+
+def test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed() -> None:
+    """What was kept says that an HPA controlled it; that it cannot be checked frees nothing."""
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
+    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
+    with world.syncer() as syncer:
+        syncer.sync([TARGET], T0, 10.0)
+    world.controllers["shop/a"] = Unchecked("the list is forbidden")
+    with world.syncer(known=dict(world.kept)) as syncer:
+        syncer.sync([TARGET], T0 + 15, 10.0)
+        assert world.written == []
+        (event,) = world.result("shop/a").decision.events
+        assert event.message.startswith('HorizontalPodAutoscaler "web" controlled this target too')
+        del world.controllers["shop/a"]
+        syncer.sync([TARGET], T0 + 30, 10.0)
+    assert world.written == [("shop/a", 3)]
+    assert world.kept[TARGET.key].controller == ""
+
+
+def test_words_tell_another_installation_from_other_managers() -> None:
+    """The name alone would be taken for our own."""
+    words = "another autoscaler, with another Lease than ours or with none, set the replicas from 3"
+    assert wording.foreign(CHANGE) == f"{words} to 5"
