@@ -3,16 +3,17 @@
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.adapters.cluster import Leases, connect
 from autoscaler.core.election import ElectionTimes
-from autoscaler.daemon.leadership import Leadership
+from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
 from tests.daemon.leadership.audit import POLICY, Audit
 from tests.daemon.leadership.shop import Shop
-from tests.daemon.leadership.told import Told
 from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.credentials import write_kubeconfig
 from tests.worlds.controlplane.fixtures import unavailable
@@ -20,6 +21,40 @@ from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.proxies.tcp import TcpProxy
+from tests.worlds.waiting import wait_until
+
+
+@dataclass
+class Told(ElectionObserver):
+    """The changes so far, each with the instant of `clock.monotonic` at which it was told."""
+
+    changes: list[tuple[Role, str]] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Take in a change."""
+        self.at.append(clock.monotonic())
+        self.changes.append((role, sentence))
+
+    def fault(self, error: BaseException) -> None:
+        """Take in a defect."""
+        self.faults.append(error)
+
+    @property
+    def standings(self) -> list[Role]:
+        """Where the candidate stood, one after the other."""
+        return [standing for standing, _ in self.changes]
+
+    def wait_for(self, standing: Role, after: float = 0.0, seconds: float = 30.0) -> float:
+        """Return when a standing was told, since an instant."""
+
+        def found() -> list[float]:
+            told = zip(self.standings, self.at, strict=False)
+            return [at for one, at in told if one is standing and at >= after]
+
+        return wait_until(f"{standing} is told", found, timeout=seconds, interval=0.005)[0]
+
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
 """For tests that wait for an end; whoever must go on leading would not survive a busy machine."""
