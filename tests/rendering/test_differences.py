@@ -98,7 +98,7 @@ FOUR_A_MINUTE = Limit(9, 7, "ScaleUpLimit", 7, POLICY, BASE + 60)
 OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
 
 
-BEGINNINGS = [
+BEGINNINGS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
         "it has 5 replicas, before 3",
@@ -191,7 +191,7 @@ BEGINNINGS = [
         "condition AbleToScale: True (ScaleDownStabilized)",
     ),
 ]
-CHANGES = [
+CHANGES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     (
         {"stabilization": None},
         {"stabilization": None, "reason": "another"},
@@ -249,7 +249,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "there", "back"), [({}, *row) for row in BEGINNINGS] + CHANGES
+    ("one", "other", "there", "back"), [*(({}, *row) for row in BEGINNINGS), *CHANGES]
 )
 def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
     one: Mapping[str, Any], other: Mapping[str, Any], there: str, back: str
