@@ -144,10 +144,7 @@ class EventReporter(Reporter):
             self._queue.put(_QueuedEvents(involved, instant, (event,)))
 
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
-        """Return the Event about a pause that has begun, changed or ended, if one has.
-
-        One that was there at the first sync of this process was told by an earlier one.
-        """
+        """Return the Event about a pause that has begun, changed or ended since the first sync."""
         if decision.zone in {Zone.UNKNOWN, Zone.CONTROLLED}:
             return ()  # nobody looked for one
         before, now = self._paused.get(key), decision.pause

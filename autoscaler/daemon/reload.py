@@ -164,10 +164,7 @@ class FileSource:
         return self._watch.changed()
 
     def read(self) -> Loaded:
-        """Read the files, again if they were written meanwhile: all must be of one moment.
-
-        Raises ConfigError for a mistake in any of them.
-        """
+        """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
             if not self._watch.differ():
@@ -222,10 +219,7 @@ class FileWatch:
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
-        """Return the stamps of the main file, of what `include` matches, and of what was missing.
-
-        None is a file that does not exist.
-        """
+        """Return the stamps of all files that count; None for one that does not exist."""
         main = next(iter(self._sources.digests))
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}

@@ -66,10 +66,7 @@ def _share(known: int, every: int) -> str:
 
 
 def tripped(config: Config, now: float) -> Mapping[str, Trip]:
-    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it.
-
-    Empty where the configuration has no breaker, and where its state directory has no state.
-    """
+    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it."""
     breaker, directory = config.breaker, config.state_directory
     if breaker is None or directory is None:
         return {}

@@ -121,10 +121,7 @@ class _LoggedState:
 
 
 class StateChanges:
-    """The state of each target, and which changes of it are worth a log line.
-
-    Several threads may note targets at the same time, each target by one of them.
-    """
+    """Which changes of state are worth a log line; a target is noted by one thread at a time."""
 
     def __init__(self) -> None:
         self._known: dict[str, _LoggedState | None] = {}
@@ -293,7 +290,6 @@ class LogReporter(Reporter):
             )
 
     def _log_saturated(self, target: str, decision: Decision) -> None:
-        """Log once that a saturation lasts, and once that it is over."""
         begun, blocked = self._saturated.get(target), decision.outcome is Outcome.BLOCKED
         if decision.saturation is None and begun is not None and not blocked:
             del self._saturated[target]
@@ -315,7 +311,6 @@ class LogReporter(Reporter):
             )
 
     def _sum_up(self, summary: Summary) -> None:
-        """Log how many targets are still in one state for one cause."""
         begun = rfc3339(summary.since)
         targets = f"{wording.counted(summary.targets, 'target')} {_TELLING[summary.state].trouble}"
         self._log.warning(

@@ -64,10 +64,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         self._grid += timedelta(seconds=seconds)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """Return when the tick is due after the ``previous`` time.
-
-        Periods that have passed whole, as when the clock was set ahead, are skipped.
-        """
+        """Return when it is due after a time; whole periods that have passed are skipped."""
         if previous is None:
             return self._first
         self.due = previous

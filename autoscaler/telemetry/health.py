@@ -47,15 +47,11 @@ def component_of(server: str) -> str:
 
 
 def _part(name: str) -> str:
-    """Return the `Component` that a component is, or is one of."""
     return name.partition("/")[0]
 
 
 class SyncsState(NamedTuple):
-    """The syncs of one period in seconds: how many, and when the one ended that did longest ago.
-
-    Before its first end a sync counts from when it was expected.
-    """
+    """The syncs of one period: how many, and for how long the latest has not ended, in seconds."""
 
     period: float
     syncs: int
@@ -104,10 +100,7 @@ class Health:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Do not count the time of the block, in which no sync begins.
-
-        A sync that hung before still does afterwards.
-        """
+        """Do not count the time of the block; a sync that hung before still does afterwards."""
         begun = self._monotonic()
         with self._lock:
             self._suspended = True

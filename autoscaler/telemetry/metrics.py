@@ -48,11 +48,7 @@ _END = b"# EOF\n"
 
 
 class Instruments:
-    """Counts what happens in a registry of its own; any thread may call any method.
-
-    Every series whose labels are known exists from the start, at zero, so that Prometheus sees
-    its first increase.
-    """
+    """Counts in a registry of its own; what is known exists at zero, so that a first one shows."""
 
     def __init__(self) -> None:
         # A time of creation for each counter doubles their series, and Prometheus needs none.

@@ -70,10 +70,7 @@ class TargetRow(NamedTuple):
 
 
 class TargetFacts(NamedTuple):
-    """What is known of one target; ``last`` and ``since`` are None before its first sync.
-
-    ``finding`` says what there is where a query found no series; empty where that is not known.
-    """
+    """What is known of one target; ``last`` and ``since`` are None before its first sync."""
 
     target: Target
     last: SyncResult | None
@@ -81,6 +78,7 @@ class TargetFacts(NamedTuple):
     marks: Mark
     since: float | None
     finding: str = ""
+    """What there is where a query found no series; empty where that is not known."""
 
     @property
     def message(self) -> str:
@@ -92,11 +90,7 @@ class TargetFacts(NamedTuple):
 
 
 class TargetStates:
-    """The last state of each target of the configuration.
-
-    Syncs note results while a page is made of them: neither waits for the other.  A target is
-    synced by one thread at a time.
-    """
+    """The last state of each target; neither syncs that note them nor pages wait for the other."""
 
     def __init__(self) -> None:
         self._targets: dict[str, Target] = {}
