@@ -151,7 +151,7 @@ class Announcements(ElectionObserver):
         self._log_state("record", ok, sentence, Component.RECORD)
 
     def stands_by(self, directory: Path, holder: str) -> None:
-        """Report who has the state directory, at each look; a process that waits in reserve is ready."""
+        """Report who has the state directory, at each look; who waits in reserve is ready."""
         sentence = (
             f"{holder} is at work with the state directory {directory}: nothing is decided or "
             "written here until that has ended; if both are to run, give each a stateDirectory of "
