@@ -51,11 +51,9 @@ class ElectionObserver(Observer):
 
 
 class Leadership(WriteGate):
-    """Holds the Lease whenever it can, on a thread of its own.
+    """Holds the Lease whenever it can, on a thread of its own, on which the ``observer`` is called.
 
-    The ``observer`` is called on that thread at each change of role, and at defects, after which
-    the election goes on.  ``leases`` should have a connection of its own, so that no queue delays
-    a renewal.
+    ``leases`` should have a connection of its own, so that no queue delays a renewal.
     """
 
     def __init__(

@@ -46,10 +46,10 @@ class ConfigSource(Protocol):
 
 
 class Reload:
-    """Reads the configuration again on request, or when its source has another one.
+    """Reads the configuration again on request, or when its source has another one than in force.
 
-    ``config`` is the one in force.  ``apply`` raises where it fails; the configuration before stays
-    then, and `apply` is tried again.  One with mistakes is read again only when it changes.
+    ``apply`` raises where it fails; the one before stays then, and it is tried again.  One with
+    mistakes is read again only when it changes.
     """
 
     def __init__(
@@ -69,10 +69,9 @@ class Reload:
         self._again_at = math.inf
 
     def poll(self, now: float, *, asked: bool) -> bool:
-        """Reload if that is ``asked`` for, the source has something else, or it is time to retry.
+        """Reload if there is something to; return whether another configuration was applied.
 
-        Call it once a second; ``now`` is of `clock.monotonic`.  Returns whether another
-        configuration was applied.
+        Call it once a second; ``now`` is of `clock.monotonic`.
         """
         due = now >= self._again_at
         return (self._source.changed() or asked or due) and self._reload(now)
@@ -200,11 +199,10 @@ class FileWatch:
         self._compared: dict[Path, _Stamp | None] | None = None
 
     def changed(self) -> bool:
-        """Return whether there is something else to load; call it once a second.
+        """Return once whether there is something else to load; call it once a second.
 
-        A change is returned once.  Files count when they did not change from one call to the
-        next, so that one that is being written is not loaded in halves; one that was written
-        anew with the same content has not changed.
+        Files count when they did not change from one call to the next, so that none is loaded in
+        halves; one that was written anew with the same content has not changed.
         """
         stamps = self._stamps()
         seen, self._seen = self._seen, stamps

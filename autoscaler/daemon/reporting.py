@@ -1,7 +1,6 @@
 """Results as log lines: each change in full, lasting trouble summed up each minute.
 
-An outage lasts for hundreds of syncs of thousands of targets.  A line for each would be gigabytes
-a day, which hide its beginning and its end.
+An outage lasts for hundreds of syncs of thousands of targets: a line for each would hide its end.
 """
 
 import dataclasses
@@ -83,16 +82,15 @@ _STOPPED = {State.PAUSED, State.DISABLED}
 
 
 class StateChange(NamedTuple):
-    """A change of a target's state, which was ``before`` for so many seconds, if that is known.
-
-    ``before`` is None at its first sync.  ``logged`` says whether the change is worth a line,
-    ``silent_until`` that there are no more lines of its kind before that Unix time.
-    """
+    """A change of a target's state, which was ``before`` for so many seconds, if that is known."""
 
     before: State | None
+    """None at its first sync."""
     seconds: float | None
     logged: bool = True
+    """Whether it is worth a line."""
     silent_until: float | None = None
+    """Before that Unix time there are no more lines of its kind."""
 
 
 class Summary(NamedTuple):
@@ -218,11 +216,7 @@ def _summary(state: State, cause: str, targets: list[tuple[float, str]]) -> Summ
 
 
 class LogReporter(Reporter):
-    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest.
-
-    Once a minute it warns how many targets fail for the same cause.  A change by others is info,
-    and a warning where it undoes our own.
-    """
+    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest."""
 
     def __init__(self) -> None:
         self._log: FilteringBoundLogger = structlog.get_logger()

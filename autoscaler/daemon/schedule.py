@@ -78,10 +78,9 @@ class HangingSyncError(Exception):
 
 
 class SyncSchedule:
-    """Runs ticks, each at once and then periodically.
+    """Runs ticks, each at once and then periodically, also after one that failed.
 
     A tick that is due while the one before still runs is left out, which is logged and counted.
-    An error in a tick is logged with its traceback, and the next tick comes all the same.
     """
 
     def __init__(

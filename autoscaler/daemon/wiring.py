@@ -68,8 +68,7 @@ def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[s
 class Connections:
     """The connections to Prometheus and the writer of Events of one configuration.
 
-    What those ``before`` have as well is used on.  No request is sent before the first query and
-    the first Event, but for a token.
+    What those ``before`` have as well is used on.  Nothing is asked yet, but for a token.
     """
 
     def __init__(

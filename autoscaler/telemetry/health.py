@@ -167,9 +167,8 @@ class Health:
     def request_ended(self, name: str, problem: str | None = None) -> float | None:
         """Note that a server answered, or the ``problem`` because of which it did not.
 
-        A problem counts once there was no answer for a minute: one request that fails among
-        others that succeed says nothing of the server.  Returns for how many seconds the server
-        has not answered, when that has just begun or ended, else None.
+        A problem counts once there was no answer for a minute: one failure among others says
+        nothing.  Returns the seconds without an answer when that has just begun or ended.
         """
         now = self._monotonic()
         with self._lock:

@@ -27,12 +27,10 @@ NOT_SYNCED = "none"
 
 @dataclass(slots=True)
 class TargetState:
-    """One target's last sync.  Never changed once it is made.
+    """One target's last sync, without large readings.  Never changed once it is made.
 
-    The result is without readings and groups that are large, as those of thousands of pods are.
     ``since`` is the first sync of this state, by the clock as it was set when this process began;
-    ``first`` is set if this process has seen no other state of it.  ``foreign_changes`` counts
-    those of others.
+    ``first`` is set if this process has seen no other state of it.
     """
 
     result: SyncResult
@@ -48,8 +46,7 @@ class TargetState:
 class TargetLabels:
     """A target's labels as the page writes them, without the closing brace.
 
-    ``metrics``, ``target_types`` and ``target_values`` are in the order of the spec's metrics; the
-    types' texts stand after those of the metrics, the values are in base units or in percent.
+    Those of metrics are in the spec's order; types stand after them, values are in base units.
     """
 
     target: str
@@ -110,9 +107,8 @@ class TargetStates:
     def set_targets(self, targets: Sequence[Target]) -> None:
         """Keep the states of these targets, and forget all others.
 
-        No sync may run of one that is changed or removed.  A target whose metrics are others than
-        before has no state until its next sync: the old proposals are not of the new metrics.  If
-        that sync finds the same state, it goes on.
+        No sync may run of one that is changed or removed.  A target with other metrics has no state
+        until its next sync: the old proposals are not theirs.  The same state then goes on.
         """
         labels = {target.key: _labels(target) for target in targets}
         known = {key for key, one in labels.items() if one == self._labels.get(key)}

@@ -184,7 +184,7 @@ def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
 
 
 def test_the_api_server_restarts_under_load(bed: Bed) -> None:
-    """It is killed amid writes; that it knows no roles at first, and forbids all, is not believed."""
+    """It is killed amid writes; that it forbids all at first, without roles, is not believed."""
     bed.high_and_low()
     begin = bed.mark()
 

@@ -87,7 +87,7 @@ def test_the_base_applies_and_its_pods_run(
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
     applied: list[Json],
 ) -> None:
-    """Both replicas run where only Pod Security `restricted` is; a pod that asks for more does not."""
+    """Both replicas run where only Pod Security `restricted` is; who asks for more does not."""
     objects = kustomize.render(BASE)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     deployment = only(objects, "Deployment")
