@@ -163,7 +163,6 @@ class _WithRules(GenerateJsonSchema):
     """Adds the rules between fields to the models."""
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
-        """Return the schema of a model."""
         result = super().model_schema(schema)
         fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
         return result | {"allOf": fragments} if fragments else result

@@ -57,7 +57,6 @@ class _SharedValues(dict[Any, Any]):
     """Makes equal values one object, however many targets have them."""
 
     def __call__(self, value: _T) -> _T:
-        """Return the first value that is equal to this one."""
         first: _T = self.setdefault(value, value)
         return first
 

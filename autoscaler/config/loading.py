@@ -220,7 +220,6 @@ def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
 def _in_order(
     files: list[Path], problems: list[Problem], findings: Iterable[tuple[Source, Finding]]
 ) -> list[Problem]:
-    """Look up the findings, and put all problems in the order of the files and their lines."""
     by_source: dict[Path, tuple[Source, list[Finding]]] = {}
     for source, finding in findings:
         by_source.setdefault(source.path, (source, []))[1].append(finding)
@@ -232,7 +231,6 @@ def _in_order(
 
 
 def _is_included_one(main: Source) -> bool:
-    """Return whether a main file has nothing but what included ones have."""
     return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
 
 
@@ -255,7 +253,6 @@ class _Checking:
 
     @property
     def room(self) -> int:
-        """How many more are looked for."""
         return max(0, self._most - len(self.findings))
 
     def add(self, source: Source, findings: Iterable[Finding]) -> None:

@@ -314,7 +314,6 @@ def group_of(ref: Fields) -> str | None:
 
 
 def _kind(ref: Fields) -> str:
-    """Return the kind that is meant; empty for what is none."""
     kind = ref.get("kind")
     if not isinstance(kind, str):
         return ""
@@ -434,7 +433,6 @@ def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
 
 
 def _unknown_server(fields: Fields, context: Context) -> str | None:
-    """Return which servers there are, where the one that is named is none."""
     name, servers = fields.get("server"), context.resources
     if servers is None or not isinstance(name, str) or not name.strip() or name in servers:
         return None
@@ -470,14 +468,12 @@ def _zero_of_pods(source: Fields, context: Context) -> bool:
 
 
 def _zero_resources(settings: Fields, _: Context) -> str:
-    """Return the resources whose queries say so."""
     queries = settings.get("resourceQueries")
     named = queries.items() if isinstance(queries, Mapping) else ()
     return ", ".join(str(name) for name, query in named if _is_zero(query))
 
 
 def _names(fields: Fields, key: str) -> list[str]:
-    """Return the names of headers at a key, as they are written."""
     headers = fields.get(key)
     return [str(name) for name in headers] if isinstance(headers, Mapping) else []
 
@@ -540,7 +536,6 @@ def _web_fault(top: Fields) -> str | None:
 
 
 def _address(value: object) -> Address | None:
-    """Return an address; None of what is none, which is reported as such."""
     try:
         return None if value is None else listen_address(value)
     except ValueError:

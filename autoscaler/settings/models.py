@@ -53,7 +53,6 @@ class Model(BaseModel):
 
 @functools.cache
 def _in_both(kind: type, model: type[Model]) -> tuple[tuple[str, Callable[[Any], object]], ...]:
-    """Return the fields that a dataclass and a model have, and what converts each value."""
     enums = {field.name: field.type for field in fields(kind) if isinstance(field.type, EnumType)}
     own = {**enums, **model.in_core}
     common = (field.name for field in fields(kind) if field.name in model.model_fields)
@@ -77,7 +76,6 @@ class SchemaAlternative:
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return both forms as alternatives."""
         form = handler(core_schema)
         others = form["anyOf"] if form.keys() == {"anyOf"} else [form]
         own = dict(self.schema)
