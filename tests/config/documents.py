@@ -1,6 +1,7 @@
 """Small configuration files to load, and what comes of them."""
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,26 @@ def assert_refused(folder: Path, text: str, path: str, fragment: str) -> None:
     assert fragment in str(problem)
     assert problem.line
     assert len({problem.path for problem in problems}) == len(problems)
+
+
+def mistakes(document: Callable[[str], str], place: str, table: str) -> list[tuple[str, str, str]]:
+    """Read a table of mistakes as the document, the path and what is said of each.
+
+    Each is a snippet for ``document``, then ``->``, the path below ``place``, ``:`` and what is
+    said, which indented lines go on with.
+    """
+    cases: list[tuple[str, str, str]] = []
+    lines: list[str] = []
+    for line in table.splitlines():
+        if line.startswith("   ") and not lines:
+            *before, said = cases.pop()
+            cases.append((*before, f"{said} {line.strip()}"))
+            continue
+        snippet, arrow, said = line.partition("->")
+        lines += [snippet] if snippet else []
+        if arrow:
+            path, _, fragment = said.strip().partition(": ")
+            path = f"{place}.{path}".strip(".")
+            cases.append((document("\n".join(lines).rstrip()), path, fragment))
+            lines = []
+    return cases
