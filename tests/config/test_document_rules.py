@@ -10,207 +10,172 @@ from tests.config.documents import (
     QUERIES,
     REF,
     assert_refused,
+    mistakes,
     prometheus,
     refused,
     target,
     top,
 )
 
-OAUTH2 = "clientId: a, tokenUrl: 'https://h/token'"
-ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
+SERVER = """
+prometheus: http://p:9090 -> prometheus: must be a mapping
+prometheus: {} -> prometheus.url: is missing: the address
+prometheus: {url: p:9090} -> prometheus.url: such as http://prometheus
+prometheus: {url: ftp://p} -> prometheus.url: such as http://prometheus
+prometheus: {url: 'http://'} -> prometheus.url: such as http://prometheus
+prometheus: {url: 'http://p:99999'} -> prometheus.url: such as http://
+prometheus: {url: http://p/?a=b} -> prometheus.url: queryParameters
+prometheus: {url: http://u:p@h} -> prometheus.url: basicAuth.username
+"""
+TARGETS = """
+targets: {} -> targets: must be a list
+targets: [x] -> targets[0]: must be a mapping (got "x")
+targets:
+- &one
+  namespace: shop
+  maxReplicas: 3
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+- *one
+-> targets[1]: as targets[0] does: a workload has one
+targets:
+- <<: &one {namespace: shop, maxReplicas: 3}
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+- <<: *one
+  scaleTargetRef: {apiVersion: apps/v1beta2, kind: Deployment, name: web}
+-> targets[1]: scales Deployment web in shop
+"""
+TOP = """
+target: [] -> target: did you mean `targets`?
+sync_period: 5s -> sync_period: did you mean `syncPeriod`?
+syncPeriod: 15 -> syncPeriod: write 15s if seconds are meant
+syncPeriod: 500ms -> syncPeriod: must be from 1s to 1h
+syncPeriod: 61m -> syncPeriod: must be from 1s to 1h
+kubernetes: {maxWritesPerSecond: 0} -> kubernetes.maxWritesPerSecond: at least 1
+syncPeriod: 1:30 -> syncPeriod: must be a duration such as 15s
+downscaleStabilization: -5m -> downscaleStabilization: cannot be negative
+initialReadinessDelay: soon -> initialReadinessDelay: must be a duration
+cpuInitializationPeriod: [5m] -> cpuInitializationPeriod: must be a duration
+tolerance: -0.1 -> tolerance: must be 0 or more
+tolerance: 10% -> tolerance: must be a number such as 0.1
+tolerance: .nan -> tolerance: must be a number such as 0.1
+tolerance: true -> tolerance: must be a number such as 0.1
+queries: [up] -> queries: names to values, each with its PromQL (got a list)
+queries: {a: ' '} -> queries.a: must be PromQL, and is empty
+queries: {a: 5} -> queries.a: must be PromQL, or a mapping with `query`
+queries: {a: } -> queries.a: or a mapping with `query`
+queries: {a: {promql: up}} -> queries.a.query: is missing: the PromQL
+queries: {a: {querry: up}} -> queries.a.querry: did you mean `query`?
+queries: {a: {query: up, maxAge: 0s}} -> queries.a.maxAge: longer than 0
+queries: {a: {query: up, labels: {pods: x}}} -> queries.a.labels.pods: `pod`?
+queries: {labels: {query: up, x: 1}} -> queries.labels.x: known are empty, labels
+queries: {on: up} -> queries.on: YAML reads it as true: write "on", in quotes
+queries: {1: up} -> queries.1: a key must be a text
+queries: {[a]: up} -> queries: not a list or a mapping
+queries: {'': up} -> queries[""]: must not be empty
+queries:
+  a: up
+  a: down -> queries.a: this key stands here twice
+resourceQueries: {cpu: {window: 1m}} -> resourceQueries.cpu.query: is missing
+kubernetes: {kubeconfg: x} -> kubernetes.kubeconfg: did you mean `kubeconfig`?
+kubernetes: {context: 5} -> kubernetes.context: put it in quotes
+kubernetes: {kubeconfig: /no/such} -> kubernetes.kubeconfig: no file /no/such
+kubernetes: {kubeconfig: /} -> kubernetes.kubeconfig: / is a folder
+"""
+CONNECTION = r"""
+timeout: 10 -> timeout: 10s if seconds are meant
+timeout: 0s -> timeout: must be longer than 0
+timout: 1s -> timout: did you mean `timeout`?
+bearerToken: abc -> bearerToken: bearerTokenFile
+bearerTokenFile: '' -> bearerTokenFile: must not be empty
+bearerTokenFile: ./no -> bearerTokenFile: there is no file
+basicAuth: {username: a} -> basicAuth.passwordFile: is missing
+basicAuth: {username: 'a:b', passwordFile: /etc/hostname}
+-> basicAuth.username: separates user and password
+basicAuth: {username: a, passwordFile: autoscaler.yaml}
+bearerTokenFile: autoscaler.yaml
+-> : bearerTokenFile and basicAuth cannot be used together: a request carries one
+googleIam: {}
+sigv4: {region: eu-west-1}
+bearerTokenFile: autoscaler.yaml -> : bearerTokenFile, sigv4 and googleIam cannot be used together
+oauth2: {clientId: a} -> oauth2.clientSecretFile: is missing
+oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: ./no}
+-> oauth2.clientSecretFile: there is no file
+oauth2:
+  clientId: a
+  tokenUrl: https://h/token
+  clientSecretFile: autoscaler.yaml
+  endpointParams: {grant_type: password}
+-> oauth2.endpointParams.grant_type: is set by the other keys of oauth2
+oauth2: {clientSecret: abc}
+-> oauth2.clientSecret: write the name of a file that holds it: clientSecretFile
+sigv4: {accessKey: A} -> sigv4.accessKey: needs secretKeyFile beside it
+sigv4: {externalId: A} -> sigv4.externalId: needs roleArn beside it
+azuread: {} -> azuread: needs one of managedIdentity
+azuread: {managedIdentity: {}, workloadIdentity: {}}
+-> azuread: managedIdentity and workloadIdentity cannot be used together
+azuread: {managedIdentity: {}, cloud: Azure} -> azuread.cloud: AzurePublic
+tls: {certFile: autoscaler.yaml} -> tls.certFile: needs keyFile beside it
+tls: {keyFile: autoscaler.yaml} -> tls.keyFile: needs certFile beside it
+tls: {insecureSkipVerify: 'true'} -> tls.insecureSkipVerify: must be true or false (got "true")
+headers: {X-A: 5} -> headers.X-A: put it in quotes
+headers: {X A: b} -> headers["X A"]: name of an HTTP header
+headers: {X-A: "b\nc"} -> headers.X-A: must be one line
+headers: {Authorization: Bearer abc}
+-> headers.Authorization: use bearerTokenFile, basicAuth with passwordFile, or another
+headersFiles: {X A: autoscaler.yaml} -> headersFiles["X A"]: name of an HTTP header
+headersFiles: {proxy-authorization: autoscaler.yaml}
+-> headersFiles.proxy-authorization: into the URL of HTTPS_PROXY
+headersFiles: {X-A: gone} -> headersFiles.X-A: there is no file
+headersFiles: {x-key: autoscaler.yaml}
+headers: {X-Key: a}
+-> headersFiles: sets x-key, which another entry of headers or headersFiles sets too
+headersFiles: {X-Key: autoscaler.yaml, x-key: autoscaler.yaml}
+-> headersFiles: sets x-key, which another entry
+headersFiles: {authorization: autoscaler.yaml}
+sigv4: {region: a} -> headersFiles: sets authorization beside sigv4, which does so too
+queryParameters: {a: 5} -> queryParameters.a: must be a list
+queryParameters: {a: [5]} -> queryParameters.a[0]: in quotes
+headers: {X-A: 日本} -> headers.X-A: of Latin-1 characters
+headers: {X-A: "a "} -> headers.X-A: must not begin or end with
+headers: {X-A: "\u0085"} -> headers.X-A: must be one line
+"""
+URLS = [
+    "http://[abc]:9090",
+    "http://[1.2.3.4]:9090",
+    "http://[1:2]:9090",
+    "http://[fe80::1%25eth0]:9090",
+    "http://a%zz/x",
+    "http://*.example/x",
+    "http://a..b",
+    "http://.a",
+    f"http://{'a' * 64}.example",
+    f"http://{'a.' * 126}aa",
+    "http://prömetheus",
+    "http://p:\uff19\uff10",
+]
+
+
+def without_targets(text: str) -> str:
+    """Return a document of these keys beside `targets`."""
+    return f"{text}\ntargets: []\n"
+
+
+def with_server(text: str) -> str:
+    """Return a document of these keys beside `prometheus`."""
+    return PROMETHEUS + text
+
 
 ROWS = [
     ("targets: []\n", "prometheus", "is missing: where the metrics come from"),
     (PROMETHEUS, "targets", "is missing: the workloads to scale"),
-    (top("target: []\n"), "target", "did you mean `targets`?"),
-    (top("sync_period: 5s\n"), "sync_period", "did you mean `syncPeriod`?"),
-    (top("syncPeriod: 15\n"), "syncPeriod", "write 15s if seconds are meant"),
-    (top("syncPeriod: 500ms\n"), "syncPeriod", "must be from 1s to 1h"),
-    (top("syncPeriod: 61m\n"), "syncPeriod", "must be from 1s to 1h"),
-    (top("kubernetes: {maxWritesPerSecond: 0}\n"), "kubernetes.maxWritesPerSecond", "at least 1"),
-    (top("syncPeriod: 1:30\n"), "syncPeriod", "must be a duration such as 15s"),
-    (top("downscaleStabilization: -5m\n"), "downscaleStabilization", "cannot be negative"),
-    (top("initialReadinessDelay: soon\n"), "initialReadinessDelay", "must be a duration"),
-    (top("cpuInitializationPeriod: [5m]\n"), "cpuInitializationPeriod", "must be a duration"),
-    (top("tolerance: -0.1\n"), "tolerance", "must be 0 or more"),
-    (top("tolerance: 10%\n"), "tolerance", "must be a number such as 0.1"),
-    (top("tolerance: .nan\n"), "tolerance", "must be a number such as 0.1"),
-    (top("tolerance: true\n"), "tolerance", "must be a number such as 0.1"),
-    (top("queries: [up]\n"), "queries", "names to values, each with its PromQL (got a list)"),
-    (top("queries: {a: ' '}\n"), "queries.a", "must be PromQL, and is empty"),
-    (top("queries: {a: 5}\n"), "queries.a", "must be PromQL, or a mapping with `query`"),
-    (top("queries: {a: }\n"), "queries.a", "or a mapping with `query`"),
-    (top("queries: {a: {promql: up}}\n"), "queries.a.query", "is missing: the PromQL"),
-    (top("queries: {a: {querry: up}}\n"), "queries.a.querry", "did you mean `query`?"),
-    (top("queries: {a: {query: up, maxAge: 0s}}\n"), "queries.a.maxAge", "longer than 0"),
-    (top("queries: {a: {query: up, labels: {pods: x}}}\n"), "queries.a.labels.pods", "`pod`?"),
-    (top("queries: {labels: {query: up, x: 1}}\n"), "queries.labels.x", "known are empty, labels"),
-    (top("queries: {on: up}\n"), "queries.on", 'YAML reads it as true: write "on", in quotes'),
-    (top("queries: {1: up}\n"), "queries.1", "a key must be a text"),
-    (top("queries: {[a]: up}\n"), "queries", "not a list or a mapping"),
-    (top("queries: {'': up}\n"), 'queries[""]', "must not be empty"),
-    (top("queries:\n  a: up\n  a: down\n"), "queries.a", "this key stands here twice"),
-    (top("resourceQueries: {cpu: {window: 1m}}\n"), "resourceQueries.cpu.query", "is missing"),
-    (top("kubernetes: {kubeconfg: x}\n"), "kubernetes.kubeconfg", "did you mean `kubeconfig`?"),
-    (top("kubernetes: {context: 5}\n"), "kubernetes.context", "put it in quotes"),
-    (top("kubernetes: {kubeconfig: /no/such}\n"), "kubernetes.kubeconfig", "no file /no/such"),
-    (top("kubernetes: {kubeconfig: /}\n"), "kubernetes.kubeconfig", "/ is a folder"),
-    (prometheus("timeout: 10\n"), "prometheus.timeout", "10s if seconds are meant"),
-    (prometheus("timeout: 0s\n"), "prometheus.timeout", "must be longer than 0"),
-    (prometheus("timout: 1s\n"), "prometheus.timout", "did you mean `timeout`?"),
-    (prometheus("bearerToken: abc\n"), "prometheus.bearerToken", "bearerTokenFile"),
-    (prometheus("bearerTokenFile: ''\n"), "prometheus.bearerTokenFile", "must not be empty"),
-    (prometheus("bearerTokenFile: ./no\n"), "prometheus.bearerTokenFile", "there is no file"),
-    (prometheus("basicAuth: {username: a}\n"), "prometheus.basicAuth.passwordFile", "is missing"),
-    (
-        prometheus("basicAuth: {username: 'a:b', passwordFile: /etc/hostname}\n"),
-        "prometheus.basicAuth.username",
-        "separates user and password",
-    ),
-    (
-        prometheus(
-            "basicAuth: {username: a, passwordFile: autoscaler.yaml}\n"
-            "bearerTokenFile: autoscaler.yaml\n"
-        ),
-        "prometheus",
-        "bearerTokenFile and basicAuth cannot be used together: a request carries one",
-    ),
-    (
-        prometheus("googleIam: {}\nsigv4: {region: eu-west-1}\nbearerTokenFile: autoscaler.yaml\n"),
-        "prometheus",
-        "bearerTokenFile, sigv4 and googleIam cannot be used together",
-    ),
-    (prometheus("oauth2: {clientId: a}\n"), "prometheus.oauth2.clientSecretFile", "is missing"),
-    (
-        prometheus(f"oauth2: {{{OAUTH2}, clientSecretFile: ./no}}\n"),
-        "prometheus.oauth2.clientSecretFile",
-        "there is no file",
-    ),
-    (
-        prometheus(
-            f"oauth2: {{{OAUTH2}, clientSecretFile: autoscaler.yaml, "
-            "endpointParams: {grant_type: password}}\n"
-        ),
-        "prometheus.oauth2.endpointParams.grant_type",
-        "is set by the other keys of oauth2",
-    ),
-    (
-        prometheus("oauth2: {clientSecret: abc}\n"),
-        "prometheus.oauth2.clientSecret",
-        "write the name of a file that holds it: clientSecretFile",
-    ),
-    (
-        prometheus("sigv4: {accessKey: A}\n"),
-        "prometheus.sigv4.accessKey",
-        "needs secretKeyFile beside it",
-    ),
-    (
-        prometheus("sigv4: {externalId: A}\n"),
-        "prometheus.sigv4.externalId",
-        "needs roleArn beside it",
-    ),
-    (prometheus("azuread: {}\n"), "prometheus.azuread", "needs one of managedIdentity"),
-    (
-        prometheus("azuread: {managedIdentity: {}, workloadIdentity: {}}\n"),
-        "prometheus.azuread",
-        "managedIdentity and workloadIdentity cannot be used together",
-    ),
-    (
-        prometheus("azuread: {managedIdentity: {}, cloud: Azure}\n"),
-        "prometheus.azuread.cloud",
-        "AzurePublic",
-    ),
-    (
-        prometheus("tls: {certFile: autoscaler.yaml}\n"),
-        "prometheus.tls.certFile",
-        "needs keyFile beside it",
-    ),
-    (
-        prometheus("tls: {keyFile: autoscaler.yaml}\n"),
-        "prometheus.tls.keyFile",
-        "needs certFile beside it",
-    ),
-    (
-        prometheus("tls: {insecureSkipVerify: 'true'}\n"),
-        "prometheus.tls.insecureSkipVerify",
-        'must be true or false (got "true")',
-    ),
-    (prometheus("headers: {X-A: 5}\n"), "prometheus.headers.X-A", "put it in quotes"),
-    (prometheus("headers: {X A: b}\n"), 'prometheus.headers["X A"]', "name of an HTTP header"),
-    (prometheus('headers: {X-A: "b\\nc"}\n'), "prometheus.headers.X-A", "must be one line"),
-    (
-        prometheus("headers: {Authorization: Bearer abc}\n"),
-        "prometheus.headers.Authorization",
-        "use bearerTokenFile, basicAuth with passwordFile, or another",
-    ),
-    (
-        prometheus("headersFiles: {X A: autoscaler.yaml}\n"),
-        'prometheus.headersFiles["X A"]',
-        "name of an HTTP header",
-    ),
-    (
-        prometheus("headersFiles: {proxy-authorization: autoscaler.yaml}\n"),
-        "prometheus.headersFiles.proxy-authorization",
-        "into the URL of HTTPS_PROXY",
-    ),
-    (prometheus("headersFiles: {X-A: gone}\n"), "prometheus.headersFiles.X-A", "there is no file"),
-    (
-        prometheus("headersFiles: {x-key: autoscaler.yaml}\nheaders: {X-Key: a}\n"),
-        "prometheus.headersFiles",
-        "sets x-key, which another entry of headers or headersFiles sets too",
-    ),
-    (
-        prometheus("headersFiles: {X-Key: autoscaler.yaml, x-key: autoscaler.yaml}\n"),
-        "prometheus.headersFiles",
-        "sets x-key, which another entry",
-    ),
-    (
-        prometheus("headersFiles: {authorization: autoscaler.yaml}\nsigv4: {region: a}\n"),
-        "prometheus.headersFiles",
-        "sets authorization beside sigv4, which does so too",
-    ),
-    (prometheus("queryParameters: {a: 5}\n"), "prometheus.queryParameters.a", "must be a list"),
-    (prometheus("queryParameters: {a: [5]}\n"), "prometheus.queryParameters.a[0]", "in quotes"),
-    ("prometheus: http://p:9090\ntargets: []\n", "prometheus", "must be a mapping"),
-    ("prometheus: {}\ntargets: []\n", "prometheus.url", "is missing: the address"),
-    ("prometheus: {url: p:9090}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
-    ("prometheus: {url: ftp://p}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
-    ("prometheus: {url: 'http://'}\ntargets: []\n", "prometheus.url", "such as http://prometheus"),
-    ("prometheus: {url: 'http://p:99999'}\ntargets: []\n", "prometheus.url", "such as http://"),
-    ("prometheus: {url: http://p/?a=b}\ntargets: []\n", "prometheus.url", "queryParameters"),
-    ("prometheus: {url: http://u:p@h}\ntargets: []\n", "prometheus.url", "basicAuth.username"),
+    *mistakes(without_targets, "", SERVER),
     *(
-        (
-            f"prometheus: {{url: '{url}'}}\ntargets: []\n",
-            "prometheus.url",
-            "such as http://prometheus:9",
-        )
-        for url in (
-            "http://[abc]:9090",
-            "http://[1.2.3.4]:9090",
-            "http://[1:2]:9090",
-            "http://[fe80::1%25eth0]:9090",
-            "http://a%zz/x",
-            "http://*.example/x",
-            "http://a..b",
-            "http://.a",
-            f"http://{'a' * 64}.example",
-            f"http://{'a.' * 126}aa",
-            "http://prömetheus",
-            "http://p:\uff19\uff10",
-        )
+        (without_targets(f"prometheus: {{url: '{url}'}}"), "prometheus.url", "such as http://pro")
+        for url in URLS
     ),
-    (prometheus("headers: {X-A: 日本}\n"), "prometheus.headers.X-A", "of Latin-1 characters"),
-    (prometheus('headers: {X-A: "a "}\n'), "prometheus.headers.X-A", "must not begin or end with"),
-    (prometheus('headers: {X-A: "\\u0085"}\n'), "prometheus.headers.X-A", "must be one line"),
-    (PROMETHEUS + "targets: {}\n", "targets", "must be a list"),
-    (PROMETHEUS + "targets: [x]\n", "targets[0]", 'must be a mapping (got "x")'),
-    (PROMETHEUS + f"targets:\n{ONE}{ONE}", "targets[1]", "as targets[0] does: a workload has one"),
-    (
-        PROMETHEUS + f"targets:\n{ONE}{ONE.replace('/v1', '/v1beta2')}",
-        "targets[1]",
-        "scales Deployment web in shop",
-    ),
+    *mistakes(with_server, "", TARGETS),
+    *mistakes(top, "", TOP),
+    *mistakes(prometheus, "prometheus", CONNECTION),
 ]
 
 

@@ -11,17 +11,11 @@ from tests.config.documents import (
     external,
     loaded,
     metric,
+    mistakes,
     refused,
     target,
     top,
 )
-
-T = "targets[0]."
-VALUE = T + "metrics[0].external.target.value"
-TYPE = T + "metrics[0].external.target"
-EXTERNAL_SOURCE = "external: {metric: {name: rps}, target: {type: Value, value: 1}}\n"
-PERCENT = T + "metrics[0].resource.target.averageUtilization"
-DOWN = T + "behavior.scaleDown."
 
 
 def utilization(value: str) -> str:
@@ -40,138 +34,128 @@ def reference(text: str) -> str:
     return target("", f"namespace: shop\nmaxReplicas: 3\nscaleTargetRef: {text}\n")
 
 
+PERCENTS = """
+70% -> : a whole number of percent, without the %: 70
+0.7 -> : a whole number of percent: 70 for 0.7 of the request
+70.0 -> : a whole number of percent: 70 (got
+'0.7' -> : 70 for 0.7 of the request, without quotes
+"""
+QUANTITIES = """
+100ms -> : 100 milliseconds are 100m of a metric in seconds
+1 Gi -> : did you mean 1Gi?
+50MB -> : did you mean 50M or 50Mi?
+1gb -> : did you mean 1G or 1Gi?
+5kb -> : did you mean 5k or 5Ki?
+'1,000' -> : did you mean 1000?
+30rps -> : did you mean 30?
+100 m -> : did you mean 100m?
+3O -> : did you mean 30, with zeros in place of the letter O?
+1oOm -> : did you mean 100m, with zeros
+30 req/s -> : did you mean 30?
+70% -> : write the number that the query is to give, 70 or 0.7 (only Resource
+"""
+METRICS = """
+type: Resource
+resource: {name: cpu, target: {type: Value, averageValue: 70%}}
+-> resource.target.averageValue: percent of the request are `averageUtilization`, without the sign
+type: prometheus -> type: did you mean External?
+type: External
+metadata: {}
+external: {metric: {name: rps}, target: {type: Value, value: 1}}
+-> metadata: its query is PromQL in `queries`, and its threshold the `target` of
+type: External
+metricType: Value
+external: {metric: {name: rps}, target: {type: Value, value: 1}}
+-> metricType: here it is `type` of the metric's `target`
+type: External
+threshold: 5
+external: {metric: {name: rps}, target: {type: Value, value: 1}}
+-> threshold: here it is `averageValue` of the metric's `target`, or `value`
+type: cron -> type: cron trigger of KEDA is a window in `sched
+type: Object
+object:
+  describedObject: {kind: a, name: a}
+  metric: {name: rps}
+  target: {averageValue: 30, value: 1}
+-> object.target.type: is missing: Value or AverageValue
+"""
+EXTERNALS = """
+metric: {name: rps, selector: {queue: a}}
+target: {type: Value, value: 1}
+-> metric.selector.queue: a label and its value belong in `matchLabels`
+metric: {name: rps}
+target: {averageValue: 30} -> target.type: is missing: write type: AverageValue
+"""
+BEHAVIORS = """
+scaleDown: {stabilizationWindowSeconds: 60s}
+-> scaleDown.stabilizationWindowSeconds: without a unit: 60
+scaleDown: {stabilizationWindowSeconds: 5m}
+-> scaleDown.stabilizationWindowSeconds: without a unit: 300
+scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 1 min}]}
+-> scaleDown.policies[0].periodSeconds: without a unit: 60
+scaleDown: {tolerance: 5%} -> scaleDown.tolerance: write 0.05
+stabilizationWindowSeconds: 60 -> stabilizationWindowSeconds: it belongs in `scaleUp` or `scaleDown`
+"""
+REFERENCES = """
+{apiVersion: apps/v1, kind: deployment, name: a} -> kind: must be Deployment
+{apiVersion: apps/v1, kind: Deployments, name: a} -> kind: must be Deployment
+{apiVersion: apps/v1, kind: sts, name: a} -> kind: must be StatefulSet
+{apiVersion: v1, kind: Deployment, name: a} -> apiVersion: must be apps/v1
+{apiVersion: apps, kind: Deployment, name: a} -> apiVersion: must be apps/v1
+{apiVersion: extensions/v1beta1, kind: Deployment, name: a}
+-> apiVersion: must be apps/v1 for a Deployment
+{apiVersion: apps/v1, kind: DaemonSet, name: a} -> kind: no scale subresource
+{apiVersion: batch/v1, kind: Job, name: a} -> kind: no scale subresource
+deployment/web -> : a mapping with apiVersion, kind, name (got
+{apiVersion: apps/v1, kind: Deployment, name: a, namespace: b}
+-> namespace: it belongs in the target itself
+"""
+TARGETS = """
+labels: {team: a} -> labels: is not known here: known are behavior, fall
+prometheus: {} -> prometheus: it belongs at the top of the main file
+minReplicaCount: 1 -> minReplicaCount: here it is `minReplicas`
+minReplicaCount: 0 -> minReplicaCount: `idle: {}` beside it takes the ta
+advanced: {} -> advanced: what its horizontalPodAutoscalerConfig.behavior
+enabled: true -> enabled: a target is on; `paused: true` stops it
+triggers: [] -> triggers: a prometheus trigger is PromQL in `queries`
+cooldownPeriod: 300 -> cooldownPeriod: here it is `idle.after`, with a unit
+idleReplicaCount: 0 -> idleReplicaCount: here it is `idle.replicas`
+metrics:
+- type: External
+  external:
+    metric: {name: queue_length}
+    target: {type: AverageValue, averageValue: 30}
+  activationThreshold: '5' -> metrics[0].activationThreshold: here it is `activation` of the metric
+query: up -> query: PromQL belongs in `queries`
+"""
+TOP = """
+syncPeriod: 30 seconds -> syncPeriod: did you mean 30s?
+downscaleStabilization: 5 Minutes -> downscaleStabilization: did you mean 5m?
+tolerance: 10% -> tolerance: write 0.1 for 10%
+queries: {a: {__name__="x", job="b"}}
+-> queries.a: put it in quotes, as in '{__name__="x", job="b"}' (got a mapping)
+queries: [{name: a, query: up}] -> queries: names to values, each with its PromQL
+include: a.yaml -> include: must be a list: put it in [ ] (got "a.yaml")
+minReplicas: 1 -> minReplicas: it belongs in `targets[]`
+queries: {a: {query: up, ignoreNullValues: true}}
+-> queries.a.ignoreNullValues: here it is `empty` of a query: fail or zero
+query: up -> query: each under the name that metrics use: queries: {NAME: PROMQL}
+promql: up -> promql: queries: {NAME: PROMQL}
+interval: 15s -> interval: here it is `syncPeriod`
+triggers: [] -> triggers: a metric of type External in a target's `metrics`
+maxAge: 1m -> maxAge: it belongs in `record`, `queries.NAME` or `resourceQueries.NAME`
+"""
+T = "targets[0]"
+M = f"{T}.metrics[0]"
 ROWS = [
-    (utilization("70%"), PERCENT, "a whole number of percent, without the %: 70"),
-    (utilization("0.7"), PERCENT, "a whole number of percent: 70 for 0.7 of the request"),
-    (utilization("70.0"), PERCENT, "a whole number of percent: 70 (got"),
-    (utilization("'0.7'"), PERCENT, "70 for 0.7 of the request, without quotes"),
-    (behavior("scaleDown: {stabilizationWindowSeconds: 60s}\n"), DOWN, "without a unit: 60"),
-    (behavior("scaleDown: {stabilizationWindowSeconds: 5m}\n"), DOWN, "without a unit: 300"),
-    (
-        behavior("scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 1 min}]}\n"),
-        DOWN,
-        "without a unit: 60",
-    ),
-    (top("syncPeriod: 30 seconds\n"), "syncPeriod", "did you mean 30s?"),
-    (top("downscaleStabilization: 5 Minutes\n"), "downscaleStabilization", "did you mean 5m?"),
-    (quantity("100ms"), VALUE, "100 milliseconds are 100m of a metric in seconds"),
-    (quantity("1 Gi"), VALUE, "did you mean 1Gi?"),
-    (quantity("50MB"), VALUE, "did you mean 50M or 50Mi?"),
-    (quantity("1gb"), VALUE, "did you mean 1G or 1Gi?"),
-    (quantity("5kb"), VALUE, "did you mean 5k or 5Ki?"),
-    (quantity("'1,000'"), VALUE, "did you mean 1000?"),
-    (quantity("30rps"), VALUE, "did you mean 30?"),
-    (quantity("100 m"), VALUE, "did you mean 100m?"),
-    (quantity("3O"), VALUE, "did you mean 30, with zeros in place of the letter O?"),
-    (quantity("1oOm"), VALUE, "did you mean 100m, with zeros"),
-    (quantity("30 req/s"), VALUE, "did you mean 30?"),
-    (
-        quantity("70%"),
-        VALUE,
-        "write the number that the query is to give, 70 or 0.7 (only Resource",
-    ),
-    (
-        metric("type: Resource\nresource: {name: cpu, target: {type: Value, averageValue: 70%}}\n"),
-        T + "metrics[0].resource.target.averageValue",
-        "percent of the request are `averageUtilization`, without the sign",
-    ),
-    (behavior("scaleDown: {tolerance: 5%}\n"), T + "behavior.scaleDown.tolerance", "write 0.05"),
-    (top("tolerance: 10%\n"), "tolerance", "write 0.1 for 10%"),
-    (reference("{apiVersion: apps/v1, kind: deployment, name: a}"), "kind", "must be Deployment"),
-    (reference("{apiVersion: apps/v1, kind: Deployments, name: a}"), "kind", "must be Deployment"),
-    (reference("{apiVersion: apps/v1, kind: sts, name: a}"), "kind", "must be StatefulSet"),
-    (reference("{apiVersion: v1, kind: Deployment, name: a}"), "apiVersion", "must be apps/v1"),
-    (reference("{apiVersion: apps, kind: Deployment, name: a}"), "apiVersion", "must be apps/v1"),
-    (
-        reference("{apiVersion: extensions/v1beta1, kind: Deployment, name: a}"),
-        "apiVersion",
-        "must be apps/v1 for a Deployment",
-    ),
-    (reference("{apiVersion: apps/v1, kind: DaemonSet, name: a}"), "kind", "no scale subresource"),
-    (reference("{apiVersion: batch/v1, kind: Job, name: a}"), "kind", "no scale subresource"),
-    (reference("deployment/web"), "scaleTargetRef", "a mapping with apiVersion, kind, name (got"),
-    (
-        top('queries: {a: {__name__="x", job="b"}}\n'),
-        "queries.a",
-        """put it in quotes, as in '{__name__="x", job="b"}' (got a mapping)""",
-    ),
-    (top("queries: [{name: a, query: up}]\n"), "queries", "names to values, each with its PromQL"),
-    (top("include: a.yaml\n"), "include", 'must be a list: put it in [ ] (got "a.yaml")'),
-    (metric("type: prometheus\n"), T + "metrics[0].type", "did you mean External?"),
-    (
-        external("metric: {name: rps, selector: {queue: a}}\ntarget: {type: Value, value: 1}\n"),
-        T + "metrics[0].external.metric.selector.queue",
-        "a label and its value belong in `matchLabels`",
-    ),
-    (
-        behavior("stabilizationWindowSeconds: 60\n"),
-        T + "behavior.stabilizationWindowSeconds",
-        "it belongs in `scaleUp` or `scaleDown`",
-    ),
-    (target("labels: {team: a}\n"), T + "labels", "is not known here: known are behavior, fall"),
-    (target("prometheus: {}\n"), T + "prometheus", "it belongs at the top of the main file"),
-    (top("minReplicas: 1\n"), "minReplicas", "it belongs in `targets[]`"),
-    (
-        reference("{apiVersion: apps/v1, kind: Deployment, name: a, namespace: b}"),
-        "namespace",
-        "it belongs in the target itself",
-    ),
-    (target("minReplicaCount: 1\n"), T + "minReplicaCount", "here it is `minReplicas`"),
-    (target("minReplicaCount: 0\n"), T + "minReplicaCount", "`idle: {}` beside it takes the ta"),
-    (target("advanced: {}\n"), T + "advanced", "what its horizontalPodAutoscalerConfig.behavior"),
-    (target("enabled: true\n"), T + "enabled", "a target is on; `paused: true` stops it"),
-    (
-        metric("type: External\nmetadata: {}\n" + EXTERNAL_SOURCE),
-        T + "metrics[0].metadata",
-        "its query is PromQL in `queries`, and its threshold the `target` of",
-    ),
-    (
-        metric("type: External\nmetricType: Value\n" + EXTERNAL_SOURCE),
-        T + "metrics[0].metricType",
-        "here it is `type` of the metric's `target`",
-    ),
-    (
-        metric("type: External\nthreshold: 5\n" + EXTERNAL_SOURCE),
-        T + "metrics[0].threshold",
-        "here it is `averageValue` of the metric's `target`, or `value`",
-    ),
-    (metric("type: cron\n"), T + "metrics[0].type", "cron trigger of KEDA is a window in `sched"),
-    (
-        external("metric: {name: rps}\ntarget: {averageValue: 30}\n"),
-        TYPE,
-        "type: is missing: write type: AverageValue",
-    ),
-    (
-        metric(
-            "type: Object\nobject: {describedObject: {kind: a, name: a}, metric: {name: rps}, "
-            "target: {averageValue: 30, value: 1}}\n"
-        ),
-        T + "metrics[0].object.target.",
-        "type: is missing: Value or AverageValue",
-    ),
-    (target("triggers: []\n"), T + "triggers", "a prometheus trigger is PromQL in `queries`"),
-    (target("cooldownPeriod: 300\n"), T + "cooldownPeriod", "here it is `idle.after`, with a unit"),
-    (target("idleReplicaCount: 0\n"), T + "idleReplicaCount", "here it is `idle.replicas`"),
-    (
-        target(f"metrics:\n{EXTERNAL}  activationThreshold: '5'\n"),
-        T + "metrics[0].activationThreshold",
-        "here it is `activation` of the metric",
-    ),
-    (
-        top("queries: {a: {query: up, ignoreNullValues: true}}\n"),
-        "queries.a.ignoreNullValues",
-        "here it is `empty` of a query: fail or zero",
-    ),
-    (target("query: up\n"), T + "query", "PromQL belongs in `queries`"),
-    (top("query: up\n"), "query", "each under the name that metrics use: queries: {NAME: PROMQL}"),
-    (top("promql: up\n"), "promql", "queries: {NAME: PROMQL}"),
-    (top("interval: 15s\n"), "interval", "here it is `syncPeriod`"),
-    (top("triggers: []\n"), "triggers", "a metric of type External in a target's `metrics`"),
-    (
-        top("maxAge: 1m\n"),
-        "maxAge",
-        "it belongs in `record`, `queries.NAME` or `resourceQueries.NAME`",
-    ),
+    *mistakes(utilization, f"{M}.resource.target.averageUtilization", PERCENTS),
+    *mistakes(quantity, f"{M}.external.target.value", QUANTITIES),
+    *mistakes(metric, M, METRICS),
+    *mistakes(external, f"{M}.external", EXTERNALS),
+    *mistakes(behavior, f"{T}.behavior", BEHAVIORS),
+    *mistakes(reference, f"{T}.scaleTargetRef", REFERENCES),
+    *mistakes(target, T, TARGETS),
+    *mistakes(top, "", TOP),
 ]
 
 
@@ -181,7 +165,7 @@ def test_a_mistake_of_habit_is_one_problem_with_what_is_right(
 ) -> None:
     """It is one problem, at its place, with what would be right."""
     (problem,) = refused(tmp_path, text)
-    assert path in problem.path
+    assert problem.path == path
     assert fragment in str(problem)
     assert problem.line
 

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.config import Address, ConfigError, LeaderElection, load
 from autoscaler.config.loading import pod_namespace
 from autoscaler.core.breaker import Breaker
-from tests.config.documents import assert_refused, loaded, top
+from tests.config.documents import assert_refused, loaded, mistakes, top
 
 
 def election(snippet: str) -> str:
@@ -20,69 +20,67 @@ def breaker(snippet: str) -> str:
     return top(f"scaleDownBreaker: {{{snippet}}}\n")
 
 
+TOP = r"""
+scaleDownBreaker: on -> scaleDownBreaker: a mapping; write {} for its defaults
+listen: 9191 -> listen: must be an address and a port, such as 127.0.0.1:9191
+listen: localhost -> listen: or :9191 for all addresses
+listen: off -> listen: null listens nowhere (got off)
+listen: '127.0.0.1:' -> listen: an address and a port
+listen: 127.0.0.1:99999 -> listen: such as 127.0.0.1:9191
+listen: http://127.0.0.1:9191 -> listen: such as 127.0.0.1:9191
+listen: ::1:9191 -> listen: such as 127.0.0.1:9191, "[::1]:9191"
+listen: '[1:2]:9191' -> listen: such as 127.0.0.1:9191, "[::1]:9191"
+listen: a..b:9191 -> listen: such as 127.0.0.1:9191
+stateDirectory: '' -> stateDirectory: must not be empty
+record: {maxSize: 1M} -> record.maxSize: must be 16Mi or more
+record: {maxSize: 1GB} -> record.maxSize: did you mean 1G or 1Gi?
+record: {maxAge: 14} -> record.maxAge: a plain number has no unit
+record: {maxAge: 30m} -> record.maxAge: must be from 1h to 3650d
+record: false -> record: must be
+stateDirectory: false -> stateDirectory: must be a text
+stateDirectory: autoscaler.yaml -> stateDirectory: must name a folder, and
+stateDirectory: "a\0b" -> stateDirectory: must be the name of a folder
+events: 1 -> events: must be true or false
+perTargetMetrics: 'no' -> perTargetMetrics: must be true or false
+perTargetMetric: no -> perTargetMetric: did you mean `perTargetMetrics`?
+leaderElection: true -> leaderElection: a mapping; write {} for its defaults
+"""
+BREAKERS = """
+share: 30 -> share: such as 30%; did you mean 30%? (got 30)
+share: 0.3 -> share: did you mean 30%? (got 0.3)
+share: a third -> share: such as 30% (got
+enabled: true -> enabled: leave it out: what is written is on
+share: 0% -> share: in whole percent
+share: 100% -> share: from 1% to 99%
+minTargets: 0 -> minTargets: 1
+hold: 30s -> hold: must be from 1m to 12h
+hold: 600 -> hold: write 600s
+shares: 30% -> shares: did you mean `share`?
+"""
+ELECTIONS = """
+enabled: true -> namespace: the namespace of the Lease, which
+enabled: 'yes' -> enabled: must be true or false
+namespace: A -> namespace: must be a DNS label
+name: a_b -> name: must be a DNS name
+identity: ' ' -> identity: must not be empty
+leaseDuration: 15 -> leaseDuration: write 15s
+leaseDuration: 500ms -> leaseDuration: must be from 1s to 1h
+retryPeriod: 0s -> retryPeriod: must be longer than 0
+leaseDuration: 10s
+-> leaseDuration: must be longer than renewDeadline, which is 10s: a leader stops before another may
+   start
+renewDeadline: 20s -> renewDeadline: must be shorter than leaseDuration, which is 15s
+renewDeadline: 1.2s, retryPeriod: 1s
+-> retryPeriod: 1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one late
+   try
+leaseDuration: 2400ms, renewDeadline: 2s
+-> renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
+"""
 ROWS = [
-    (top("scaleDownBreaker: on\n"), "scaleDownBreaker", "a mapping; write {} for its defaults"),
-    (breaker("share: 30"), "scaleDownBreaker.share", "such as 30%; did you mean 30%? (got 30)"),
-    (breaker("share: 0.3"), "scaleDownBreaker.share", "did you mean 30%? (got 0.3)"),
-    (breaker("share: a third"), "scaleDownBreaker.share", "such as 30% (got"),
-    (breaker("enabled: true"), "scaleDownBreaker.enabled", "leave it out: what is written is on"),
-    (breaker("share: 0%"), "scaleDownBreaker.share", "in whole percent"),
-    (breaker("share: 100%"), "scaleDownBreaker.share", "from 1% to 99%"),
-    (breaker("minTargets: 0"), "scaleDownBreaker.minTargets", "1"),
-    (breaker("hold: 30s"), "scaleDownBreaker.hold", "must be from 1m to 12h"),
-    (breaker("hold: 600"), "scaleDownBreaker.hold", "write 600s"),
-    (breaker("shares: 30%"), "scaleDownBreaker.shares", "did you mean `share`?"),
-    (top("listen: 9191\n"), "listen", "must be an address and a port, such as 127.0.0.1:9191"),
-    (top("listen: localhost\n"), "listen", "or :9191 for all addresses"),
-    (top("listen: off\n"), "listen", "null listens nowhere (got off)"),
-    (top("listen: '127.0.0.1:'\n"), "listen", "an address and a port"),
-    (top("listen: 127.0.0.1:99999\n"), "listen", "such as 127.0.0.1:9191"),
-    (top("listen: http://127.0.0.1:9191\n"), "listen", "such as 127.0.0.1:9191"),
-    (top("listen: ::1:9191\n"), "listen", 'such as 127.0.0.1:9191, "[::1]:9191"'),
-    (top("listen: '[1:2]:9191'\n"), "listen", 'such as 127.0.0.1:9191, "[::1]:9191"'),
-    (top("listen: a..b:9191\n"), "listen", "such as 127.0.0.1:9191"),
-    (top("stateDirectory: ''\n"), "stateDirectory", "must not be empty"),
-    (top("record: {maxSize: 1M}\n"), "record.maxSize", "must be 16Mi or more"),
-    (top("record: {maxSize: 1GB}\n"), "record.maxSize", "did you mean 1G or 1Gi?"),
-    (top("record: {maxAge: 14}\n"), "record.maxAge", "a plain number has no unit"),
-    (top("record: {maxAge: 30m}\n"), "record.maxAge", "must be from 1h to 3650d"),
-    (top("record: false\n"), "record", "must be"),
-    (top("stateDirectory: false\n"), "stateDirectory", "must be a text"),
-    (top("stateDirectory: autoscaler.yaml\n"), "stateDirectory", "must name a folder, and"),
-    (top('stateDirectory: "a\\0b"\n'), "stateDirectory", "must be the name of a folder"),
-    (top("events: 1\n"), "events", "must be true or false"),
-    (top("perTargetMetrics: 'no'\n"), "perTargetMetrics", "must be true or false"),
-    (top("perTargetMetric: no\n"), "perTargetMetric", "did you mean `perTargetMetrics`?"),
-    (top("leaderElection: true\n"), "leaderElection", "a mapping; write {} for its defaults"),
-    (election("enabled: true"), "leaderElection.namespace", "the namespace of the Lease, which"),
-    (election("enabled: 'yes'"), "leaderElection.enabled", "must be true or false"),
-    (election("namespace: A"), "leaderElection.namespace", "must be a DNS label"),
-    (election("name: a_b"), "leaderElection.name", "must be a DNS name"),
+    *mistakes(top, "", TOP),
+    *mistakes(breaker, "scaleDownBreaker", BREAKERS),
+    *mistakes(election, "leaderElection", ELECTIONS),
     (election(f"name: {'a' * 254}"), "leaderElection.name", "at most 253"),
-    (election("identity: ' '"), "leaderElection.identity", "must not be empty"),
-    (election("leaseDuration: 15"), "leaderElection.leaseDuration", "write 15s"),
-    (election("leaseDuration: 500ms"), "leaderElection.leaseDuration", "must be from 1s to 1h"),
-    (election("retryPeriod: 0s"), "leaderElection.retryPeriod", "must be longer than 0"),
-    (
-        election("leaseDuration: 10s"),
-        "leaderElection.leaseDuration",
-        "must be longer than renewDeadline, which is 10s: a leader stops before another may start",
-    ),
-    (
-        election("renewDeadline: 20s"),
-        "leaderElection.renewDeadline",
-        "must be shorter than leaseDuration, which is 15s",
-    ),
-    (
-        election("renewDeadline: 1.2s, retryPeriod: 1s"),
-        "leaderElection.retryPeriod",
-        "1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one late try",
-    ),
-    (
-        election("leaseDuration: 2400ms, renewDeadline: 2s"),
-        "leaderElection.renewDeadline",
-        "must be longer than 1.2 times retryPeriod, which is 2s",
-    ),
 ]
 
 FINE = [
