@@ -6,10 +6,10 @@ import pytest
 
 from autoscaler.config.cautions import cautions_on
 from autoscaler.config.problems import MOST_PROBLEMS
-from tests.config.documents import EXTERNAL, loaded, target, top
+from tests.config.documents import EXTERNAL, loaded, mistakes, target, top
 
-T = "targets[0]."
-S = T + "schedules[0]."
+T = "targets[0]"
+S = f"{T}.schedules[0]"
 DAY = "name: day, start: 0 8 * * *, end: 0 18 * * *"
 NIGHT = "name: night, start: 0 22 * * *, end: 0 6 * * *"
 SUNDAY = "name: sunday, start: 0 0 * * 0, end: 0 0 * * 1"
@@ -26,85 +26,53 @@ def windows(*keys: str) -> str:
     return extended("schedules: [{" + "}, {".join(keys) + "}]")
 
 
+TOP = """
+scaleDownBreaker:
+-> scaleDownBreaker: has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults
+web: {listen: ':9443'}
+-> web.listen: others reach it, and only clients on this machine are answered: set web.auth
+scaleDownBreaker: {share: 4%}
+-> scaleDownBreaker: 4% of minTargets, which is 20, is less than one target: of fewer than 25
+   targets of one server none could ever go down, since one trips it; set minTargets to 25 or more
+scaleDownBreaker: {minTargets: 3} -> scaleDownBreaker: of fewer than 4 targets
+"""
+EXTENDED = """
+syncPeriod: 30m
+schedules: [{name: day, start: 0 8 * * *, end: 10 8 * * *, minReplicas: 2}]
+-> schedules[0].end: comes 10m after a start, and the target is synced every 30m: such a window may
+   open and close without any effect
+idle: -> idle: has no value, so that it is off; `idle: {}` takes
+fallback: {replicas: 11}
+-> fallback.replicas: is more than maxReplicas, which is 10: a fallback stays within the bounds
+fallback: {replicas: 4, behavior: currentReplicas}
+-> fallback.replicas: has no use beside behavior currentReplicas
+paused: {replicas: 0} -> paused.replicas: is 0, and the target's own minReplicas is not
+"""
+WINDOWS = """
+name: day, start: 0 8 * * *, end: 00 8 * * *, maxReplicas: 3
+-> end: comes at the instant of every start, so that the window never opens
+name: a, start: 0 8 * * 1-5, end: '* * * * *', minReplicas: 2 -> end: never opens
+name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 0
+-> minReplicas: `idle` in its place makes 0 a normal
+"""
 DOUBTFUL = [
-    (
-        top("scaleDownBreaker:\n"),
-        "scaleDownBreaker",
-        "has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults",
-    ),
-    (
-        top("web: {listen: ':9443'}"),
-        "web.listen",
-        "others reach it, and only clients on this machine are answered: set web.auth",
-    ),
-    (
-        top("scaleDownBreaker: {share: 4%}"),
-        "scaleDownBreaker",
-        (
-            "4% of minTargets, which is 20, is less than one target: of fewer than 25 targets of "
-            "one server none could ever go down, since one trips it; set minTargets to 25 or more"
-        ),
-    ),
-    (
-        top("scaleDownBreaker: {minTargets: 3}"),
-        "scaleDownBreaker",
-        "of fewer than 4 targets",
-    ),
-    (
-        windows(f"{DAY.replace('0 18', '00 8')}, maxReplicas: 3"),
-        S + "end",
-        "comes at the instant of every start, so that the window never opens",
-    ),
-    (
-        windows("name: a, start: 0 8 * * 1-5, end: '* * * * *', minReplicas: 2"),
-        S + "end",
-        "never opens",
-    ),
-    (
-        extended(
-            f"syncPeriod: 30m\nschedules: [{{{DAY.replace('0 18', '10 8')}, minReplicas: 2}}]"
-        ),
-        S + "end",
-        (
-            "comes 10m after a start, and the target is synced every 30m: such a window may open "
-            "and close without any effect"
-        ),
-    ),
+    *mistakes(top, "", TOP),
+    *mistakes(extended, T, EXTENDED),
+    *mistakes(windows, S, WINDOWS),
     (
         "syncPeriod: 5m\n" + windows("name: a, start: 0 8 * * *, end: 4 8 * * *, minReplicas: 2"),
-        S + "end",
+        f"{S}.end",
         "comes 4m after a start",
-    ),
-    (extended("idle:"), T + "idle", "has no value, so that it is off; `idle: {}` takes"),
-    (
-        extended("fallback: {replicas: 11}"),
-        T + "fallback.replicas",
-        "is more than maxReplicas, which is 10: a fallback stays within the bounds",
-    ),
-    (
-        extended("fallback: {replicas: 4, behavior: currentReplicas}"),
-        T + "fallback.replicas",
-        "has no use beside behavior currentReplicas",
     ),
     (
         windows(f"{SUNDAY}, minReplicas: 5", f"{DAY}, maxReplicas: 3"),
-        S + "minReplicas",
+        f"{S}.minReplicas",
         "of `day`, which is 3, and both windows can be open at once: the minimum then holds",
     ),
     (
         windows(f"{DECEMBER}, minReplicas: 5", f"{SUNDAY}, maxReplicas: 3"),
-        S + "minReplicas",
+        f"{S}.minReplicas",
         "is more than the maxReplicas of `sunday`",
-    ),
-    (
-        windows(f"{NIGHT}, minReplicas: 0"),
-        S + "minReplicas",
-        "`idle` in its place makes 0 a normal",
-    ),
-    (
-        extended("paused: {replicas: 0}"),
-        T + "paused.replicas",
-        "is 0, and the target's own minReplicas is not",
     ),
 ]
 

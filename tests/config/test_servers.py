@@ -9,7 +9,15 @@ from autoscaler.config import Config
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.written import compare
-from tests.config.documents import REF, assert_refused, loaded, prometheus, refused, target
+from tests.config.documents import (
+    REF,
+    assert_refused,
+    loaded,
+    mistakes,
+    prometheus,
+    refused,
+    target,
+)
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 SERVERS = """\
@@ -51,7 +59,6 @@ def resource(name: str) -> dict[str, object]:
     return {"type": "Resource", "resource": {"name": name, "target": target}}
 
 
-ELSEWHERE = external("a", '{"query": "q", "server": "x"}')
 GPU = resource("example.com/gpu")
 
 
@@ -125,77 +132,64 @@ def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
     assert servers["mimir"].url == servers["other"].url
 
 
-METRICS, MIMIR = "targets[0].metrics[0].", "prometheus.servers.mimir."
-
-
 def mimir(keys: str) -> str:
     """Return a document with a further server of these keys."""
     return prometheus(f"servers: {{mimir: {{{keys}}}}}\n")
 
 
+TARGETS = """
+server: mimr
+-> server: is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,
+metrics:
+- type: External
+  external:
+    metric: {name: a, query: {query: q, server: x}}
+    target: {type: AverageValue, averageValue: 30}
+-> metrics[0].external.metric.query.server: known are default, mimir, other
+minReplicasQuery: {query: q, server: nope}
+-> minReplicasQuery.server: known are default, mimir, other
+server: other
+metrics:
+- type: Resource
+  resource: {name: example.com/gpu, target: {type: AverageValue, averageValue: 30}}
+-> metrics[0].resource.name: is a resource without a query
+"""
+ALONE = """
+server: mimir
+-> server: is no key of `prometheus.servers`: there is none; default is the server at the top
+server: defalt -> server: did you mean `default`? known are def
+"""
+MIMIR = """
+timeout: 10s -> url: is missing
+url: http://m, timout: 10s -> timout: did you mean `timeout`?
+url: http://m, timeout: 10 -> timeout: 500ms) (got 10)
+url: http://m, bearerTokenFile: no/token
+-> bearerTokenFile: must name a file, and there is no file
+url: http://m, tls: {certFile: ca.pem} -> tls.certFile: needs keyFile beside it
+url: http://m, servers: {} -> servers: it belongs in `prometheus`
+"""
+KNOWN = "known are default, mimir, other"
+
+
+def renamed(before: str, after: str, path: str, fragment: str) -> tuple[str, str, str]:
+    """Return a document with another name of a server, and what is said of it."""
+    return document("").replace(before, after), path, fragment
+
+
 @pytest.mark.parametrize(
     ("text", "path", "fragment"),
     [
-        (
-            document("server: mimr\n"),
-            "targets[0].server",
-            "is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,",
+        *mistakes(lambda keys: document(f"{keys}\n"), "targets[0]", TARGETS),
+        *mistakes(target, "targets[0]", ALONE),
+        *mistakes(mimir, "prometheus.servers.mimir", MIMIR),
+        renamed("server: other}\n  top", "server: x}\n  top", "queries.bound.server", KNOWN),
+        renamed(
+            "memory, server: other", "memory, server: x", "resourceQueries.memory.server", KNOWN
         ),
-        (
-            target("server: mimir\n"),
-            "targets[0].server",
-            "is no key of `prometheus.servers`: there is none; default is the server at the top",
+        renamed(
+            "  other:", "  default:", "prometheus.servers.default", "is the name of the server"
         ),
-        (target("server: defalt\n"), "targets[0].server", "did you mean `default`? known are def"),
-        (
-            document(f"metrics: [{json.dumps(ELSEWHERE)}]\n"),
-            METRICS + "external.metric.query.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("").replace("server: other}\n  top", "server: nope}\n  top"),
-            "queries.bound.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("").replace("top_memory, server: other", "top_memory, server: nope"),
-            "resourceQueries.memory.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("minReplicasQuery: {query: q, server: nope}\n"),
-            "targets[0].minReplicasQuery.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document(f"server: other\nmetrics: [{json.dumps(GPU)}]\n"),
-            METRICS + "resource.name",
-            "is a resource without a query",
-        ),
-        (
-            document("").replace("    other:", "    default:"),
-            "prometheus.servers.default",
-            "is the name of the server at the top of `prometheus`",
-        ),
-        (
-            document("").replace("    other:", "    Other:"),
-            "prometheus.servers.Other",
-            "must be a DNS label",
-        ),
-        (mimir("timeout: 10s"), MIMIR + "url", "is missing"),
-        (mimir("url: http://m, timout: 10s"), MIMIR + "timout", "did you mean `timeout`?"),
-        (mimir("url: http://m, timeout: 10"), MIMIR + "timeout", "500ms) (got 10)"),
-        (
-            mimir("url: http://m, bearerTokenFile: no/token"),
-            MIMIR + "bearerTokenFile",
-            "must name a file, and there is no file",
-        ),
-        (
-            mimir("url: http://m, tls: {certFile: ca.pem}"),
-            MIMIR + "tls.certFile",
-            "needs keyFile beside it",
-        ),
-        (mimir("url: http://m, servers: {}"), MIMIR + "servers", "it belongs in `prometheus`"),
+        renamed("  other:", "  Other:", "prometheus.servers.Other", "must be a DNS label"),
     ],
 )
 def test_a_server_that_is_not_there_or_wrong_is_refused(
@@ -214,8 +208,8 @@ def test_a_resource_that_only_the_targets_server_has_is_no_fault(tmp_path: Path)
 
 def test_no_secret_of_a_server_is_shown(tmp_path: Path) -> None:
     """Neither in an error, nor in what prints a configuration, nor in what a reload tells."""
-    mistakes = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
-    problems = refused(tmp_path, prometheus(f"servers: {{m: {{{mistakes}}}}}\n"))
+    wrong = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
+    problems = refused(tmp_path, prometheus(f"servers: {{m: {{{wrong}}}}}\n"))
     assert len(problems) == 3
     assert [one for one in problems if SECRET in str(one) and "timeout" not in one.path] == []
     own = f"servers: {{m: {{url: http://m, queryParameters: {{token: {SECRET}}}}}}}\n"

@@ -1,5 +1,6 @@
 """`web`: where pages and API are, and who may read them; what is wrong with it or its files."""
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from autoscaler.config import Address
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.web_files import users_in
 from autoscaler.config.written import compare
-from tests.config.documents import loaded, refused, top
+from tests.config.documents import assert_refused, loaded, mistakes, refused, top
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -68,65 +69,51 @@ def test_credentials_may_go_unencrypted_within_this_machine(files: Path, address
     loaded(files, top(f"web: {{listen: {address}, auth: {{bearerTokenFile: token}}}}"))
 
 
-WRONG = [
-    ("listen: nowhere", "web.listen", "must be an address and a port"),
-    ("listen: 127.0.0.1:9191", "web", "as the document's `listen` is: leave it out"),
-    ("auth: {}", "web.auth", "needs bearerTokenFile, basicAuthUsersFile or both"),
-    ("tls: {certFile: server.crt}", "web.tls.keyFile", "missing"),
-    (
-        "tls: {certFile: none.crt, keyFile: server.key}",
-        "web.tls.certFile",
-        "must name a file, and there is no file",
-    ),
-    ("tls: {certFile: junk, keyFile: server.key}", "web.tls.certFile", "no certificate in PEM"),
-    ("tls: {certFile: server.crt, keyFile: junk}", "web.tls.keyFile", "no private key in PEM"),
-    (
-        "tls: {certFile: server.crt, keyFile: other.key}",
-        "web.tls.keyFile",
-        "/other.key is not the key of the certificate in ",
-    ),
-    (
-        "tls: {certFile: server.crt, keyFile: locked.key}",
-        "web.tls.keyFile",
-        "holds an encrypted key; right is one without a password",
-    ),
-    (
-        TLS.replace("}", ", minVersion: TLS10}"),
-        "web.tls.minVersion",
-        "must be TLS12 or TLS13",
-    ),
-    (
-        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven}"),
-        "web.tls.clientAuthType",
-        "needs clientCAFile beside it",
-    ),
-    (
-        TLS.replace("}", ", clientCAFile: other.crt}"),
-        "web.tls.clientCAFile",
-        "has no use without clientAuthType",
-    ),
-    (
-        TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}"),
-        "web.tls.clientCAFile",
-        "no certificate in PEM",
-    ),
-    ("auth: {bearerTokenFile: junk}", "web.auth.bearerTokenFile", "holds what is no token"),
-    ("auth: {bearerTokenFile: empty}", "web.auth.bearerTokenFile", "is empty"),
-    (f"auth: {{bearerTokenFile: {SECRET}}}", "web.auth.bearerTokenFile", "must name a file"),
-    ("auth: {basicAuthUsersFile: junk}", "web.auth.basicAuthUsersFile", "holds no users"),
-    ("auth: {basicAuthUsersFile: empty}", "web.auth.basicAuthUsersFile", "`htpasswd -nB NAME`"),
-]
+WRONG = """
+listen: nowhere -> listen: must be an address and a port
+listen: 127.0.0.1:9191 -> : as the document's `listen` is: leave it out
+auth: {} -> auth: needs bearerTokenFile, basicAuthUsersFile or both
+tls: {certFile: server.crt} -> tls.keyFile: missing
+tls: {certFile: none.crt, keyFile: server.key}
+-> tls.certFile: must name a file, and there is no file
+tls: {certFile: junk, keyFile: server.key} -> tls.certFile: no certificate in PEM
+tls: {certFile: server.crt, keyFile: junk} -> tls.keyFile: no private key in PEM
+tls: {certFile: server.crt, keyFile: other.key}
+-> tls.keyFile: /other.key is not the key of the certificate in
+tls: {certFile: server.crt, keyFile: locked.key}
+-> tls.keyFile: holds an encrypted key; right is one without a password
+tls: {certFile: server.crt, keyFile: server.key, minVersion: TLS10}
+-> tls.minVersion: must be TLS12 or TLS13
+tls: {certFile: server.crt, keyFile: server.key, clientAuthType: VerifyClientCertIfGiven}
+-> tls.clientAuthType: needs clientCAFile beside it
+tls: {certFile: server.crt, keyFile: server.key, clientCAFile: other.crt}
+-> tls.clientCAFile: has no use without clientAuthType
+tls:
+  certFile: server.crt
+  keyFile: server.key
+  clientAuthType: VerifyClientCertIfGiven
+  clientCAFile: junk
+-> tls.clientCAFile: no certificate in PEM
+auth: {bearerTokenFile: junk} -> auth.bearerTokenFile: holds what is no token
+auth: {bearerTokenFile: empty} -> auth.bearerTokenFile: is empty
+auth: {bearerTokenFile: hunter2hunter2} -> auth.bearerTokenFile: must name a file
+auth: {basicAuthUsersFile: junk} -> auth.basicAuthUsersFile: holds no users
+auth: {basicAuthUsersFile: empty} -> auth.basicAuthUsersFile: `htpasswd -nB NAME`
+"""
 
 
-@pytest.mark.parametrize(("web", "path", "fragment"), WRONG)
+def web(keys: str) -> str:
+    """Return a document with these keys of `web`."""
+    return top("web:\n" + textwrap.indent(keys, "  "))
+
+
+@pytest.mark.parametrize(("text", "path", "fragment"), mistakes(web, "web", WRONG))
 def test_what_is_wrong_is_said_at_its_place(
-    files: Path, web: str, path: str, fragment: str
+    files: Path, text: str, path: str, fragment: str
 ) -> None:
     """With what would be right, and no secret that stands in a file or where a name belongs."""
-    problems = refused(files, top(f"web: {{{web}}}"))
-    assert path in {problem.path for problem in problems}
-    assert fragment in next(str(problem) for problem in problems if problem.path == path)
-    assert SECRET not in str([str(problem) for problem in problems])
+    assert_refused(files, text, path, fragment)
+    assert SECRET not in "".join(map(str, refused(files, text)))
 
 
 @pytest.mark.parametrize("listen", ['":9443"', "0.0.0.0:9443", "10.0.0.1:9443", '"[::]:9443"'])
