@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import structlog
-
 from autoscaler import clock
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import Flags, ScaleTargetRef
@@ -24,7 +22,7 @@ from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports
 from autoscaler.sync.slots import Slot, slots_of
 from autoscaler.sync.syncer import Syncer
-from autoscaler.telemetry.metrics import TickObserver
+from autoscaler.telemetry.metrics import Instruments
 from benchmarks.tables import markdown
 from tests.worlds.memory import Memory, answer, external
 
@@ -84,7 +82,7 @@ def measure(targets: int, seconds: float) -> dict[float, list[float]]:
             return Tick(call, slot.period, slot.offset)
 
         ticks = [tick(slot) for slot in slots_of(fleet)]
-        with SyncSchedule(stop, structlog.get_logger(), TickObserver()) as schedule:
+        with SyncSchedule(stop, Instruments()) as schedule:
             schedule.swap(ticks)
             stop.wait()
     deviations: dict[float, list[float]] = defaultdict(list)

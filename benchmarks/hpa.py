@@ -12,8 +12,7 @@ from benchmarks import fleet
 from benchmarks.bed import Bed
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Api, ApiError
-from tests.worlds.controlplane.flags import Files
-from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.controlplane.server import ControlPlane, Files
 from tests.worlds.gomodule import GoModule
 from tests.worlds.process import ServerFailedError, ServerProcess, free_port
 

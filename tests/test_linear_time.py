@@ -180,7 +180,6 @@ TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
     ("quantity", quantity.parse, NUMBERS),
-    ("canonical quantity", quantity.canonical, NUMBERS),
     ("duration", durations.of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),

@@ -31,7 +31,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import rfc3339_milli, visible
 from autoscaler.documents import Value, child, documents
 from autoscaler.file_contents import read_bytes
-from autoscaler.record.rows import RecordError, RecordReader, last_count_change
+from autoscaler.record.rows import RecordError
 from autoscaler.rendering.answers import (
     AnswerModel,
     Change,
@@ -213,7 +213,7 @@ class DirectorySource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = f"the record in {path}"
-        self.record: RecordReader = DirectoryRecord(path)
+        self.record: DirectoryRecord = DirectoryRecord(path)
 
     def holds_something(self) -> bool:
         """Return whether there is a record that can be read."""
@@ -240,7 +240,7 @@ class DirectorySource:
     def last_change(self, target: str, until: float) -> float | None:
         """Return when the count last changed; None if it never did."""
         with _reading():
-            change = last_count_change(self.record, target, until)
+            change = self.record.last_count_change(target, until)
         return None if change is None else change.time
 
     def changes(

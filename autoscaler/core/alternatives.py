@@ -6,16 +6,16 @@ No rule is repeated here: each alternative is what `step.step_of` returns for ot
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from itertools import compress
 from typing import Any
 
+from autoscaler.core.bounds import MIN_QUERY
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-from autoscaler.core.observation import Observation, PodSamples, Reading, Sample, Scale, Values
+from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -39,23 +39,18 @@ _UNIT = 1000
 _MOST_STEPS, _MOST_PARTS = 1 << 40, 1 << 24
 """A larger change of a value, and of the load of pods, is not looked for."""
 _MOST_COMPUTED, _OF_METRIC = 250_000, 50
-"""After so many samples no further value is looked for; a metric counts as 50 besides its own.
-
-So a target of many pods and metrics takes half a second, and not many.
-"""
+"""After so many samples no further value is looked for; a metric counts as 50 besides its own."""
 
 
 class Without(StrEnum):
     """What is left out for an alternative."""
 
     RECOMMENDATION = "recommendation"
-    """The one that holds the count."""
+    """The one that holds the count, while `RECOMMENDATIONS` are all of them."""
     RECOMMENDATIONS = "recommendations"
-    """All of them."""
     GAP = "gap"
     POLICIES = "policies"
     FAILURES = "failures"
-    """The metrics that failed."""
     FALLBACK = "fallback"
     PAUSE = "pause"
     IDLE = "idle"
@@ -63,7 +58,6 @@ class Without(StrEnum):
     REVERSALS = "reversals"
     BREAKER = "breaker"
     HOLD = "hold"
-    """`holdScaleDownQuery`."""
 
 
 class BoundKey(StrEnum):
@@ -71,8 +65,7 @@ class BoundKey(StrEnum):
 
     MINIMUM = "minReplicas"
     MAXIMUM = "maxReplicas"
-    ASKED_MINIMUM = "minReplicasQuery"
-    """What the query gives, which has no value."""
+    ASKED_MINIMUM = MIN_QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +100,7 @@ class OtherBound:
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[LeftOut | OtherBound | OtherValue]:
-    """Yield what would have changed the count.
-
-    There is nothing to say of a decision that is another one if it is decided again.
-    """
+    """Yield what would have changed the count; nothing if deciding again comes to another one."""
     again = _Again(entry)
     if isinstance(again.base.scale, Scale) and again.base.desired == entry.decision.desired:
         yield from _left_out(again)
@@ -139,25 +129,22 @@ class _Again:
         breaker: bool = True,
     ) -> Decision:
         """Decide; the breaker holds what goes down if it held the entry."""
-        target = self.entry.target
+        entry, target = self.entry, self.entry.target
         if spec is not None or extensions is not None:
             extensions = extensions or self.extensions
             target = replace(target, spec=spec or self.spec, extensions=extensions)
-        inputs = replace(
-            self.entry.inputs,
-            observation=observation or self.observation,
-            history=history or self.history,
-        )
-        rules = Rules(target, flags or self.entry.flags)
-        step, hold = step_of(rules, inputs), self.entry.decision.breaker
-        if hold is not None and breaker:
-            step = step.held_back({hold.server: hold.until})
-        return step.decision
+        seen, before = observation or self.observation, history or self.history
+        inputs = replace(entry.inputs, observation=seen, history=before)
+        step = step_of(Rules(target, flags or entry.flags), inputs)
+        return step.held_as(entry.decision).decision if breaker else step.decision
 
     def with_reading(self, index: int, reading: Reading) -> Decision:
         """Decide with another reading of one metric."""
         readings = list(self.observation.readings)
-        self.computed += sum(map(_size, readings))
+        self.computed += sum(
+            _OF_METRIC + (len(one.samples) if isinstance(one, PodSamples) else 0)
+            for one in readings
+        )
         readings[index] = reading
         return self.decide(replace(self.observation, readings=tuple(readings)))
 
@@ -166,17 +153,12 @@ class _Again:
 
 
 def _other_values(again: _Again) -> Iterator[OtherValue]:
-    """Yield the nearest values of a metric at which the target's count is larger, and smaller.
-
-    The metrics that ask for the most come first.
-    """
-    asked = [(_proposal(again.base, index), index) for index in range(len(again.base.metrics))]
-    known = [(-proposal, index) for proposal, index in asked if proposal is not None]
-    for _, index in sorted(known):
-        for up in (True, False):
-            found = _nearest(again, index, up=up)
-            if found is not None:
-                yield found
+    """Yield the nearest values at which the count is larger or smaller, largest proposals first."""
+    asked = {index: _proposal(again.base, index) for index in range(len(again.base.metrics))}
+    known = {index: proposal for index, proposal in asked.items() if proposal is not None}
+    for index in sorted(known, key=known.__getitem__, reverse=True):
+        found = (_nearest(again, index, sign) for sign in (1, -1))
+        yield from filter(None, found)
 
 
 def _proposal(decision: Decision, index: int) -> int | None:
@@ -185,19 +167,18 @@ def _proposal(decision: Decision, index: int) -> int | None:
     return outcome.proposal if isinstance(outcome, Calculation) else None
 
 
-def _nearest(again: _Again, index: int, *, up: bool) -> OtherValue | None:
-    """Look for the nearest value at which the count is larger, or smaller."""
+def _nearest(again: _Again, index: int, sign: int) -> OtherValue | None:
+    """Look for the nearest value at which the count is larger (1), or smaller (-1)."""
     reading, before = again.observation.readings[index], again.base.desired
     change, most_up, most_down = _changes(reading, again.spec.metrics[index].target)
     if again.computed > _MOST_COMPUTED:
         return None
-    sign = 1 if up else -1
 
     def differs(steps: int) -> bool:
         decision = again.with_reading(index, change(sign * steps))
         return _proposal(decision, index) is not None and (decision.desired - before) * sign > 0
 
-    steps = _first(differs, most_up if up else most_down)
+    steps = _first(differs, most_up if sign > 0 else most_down)
     if steps is None:
         return None
     decision = again.with_reading(index, change(sign * steps))
@@ -205,15 +186,8 @@ def _nearest(again: _Again, index: int, *, up: bool) -> OtherValue | None:
     return OtherValue(index, decision.metrics[index], decision.desired, parts)
 
 
-def _size(reading: Reading) -> int:
-    return _OF_METRIC + (len(reading.samples) if isinstance(reading, PodSamples) else 0)
-
-
 def _first(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return a number from 1 to ``most`` for which something holds, and not for the one before it.
-
-    It is the least if what holds for a number holds for all above it.
-    """
+    """Search 1 to ``most`` for the least number for which something holds, as for all above it."""
     low, high = 0, min(1, most)
     while high > low and not holds(high):
         low, high = high, min(high * 4, most)
@@ -231,27 +205,26 @@ def _changes(reading: Reading, target: MetricTarget) -> tuple[Callable[[int], Re
         total, of = sum(reading.values), target.value or target.average_value or 0
         step = 1 if any(one % _UNIT for one in (of, *reading.values)) else _UNIT
         most_down = max(0, min(total // step, _MOST_STEPS))
-        return partial(_of_total, reading, total, step), _MOST_STEPS, most_down
+
+        def of_total(steps: int) -> Values:
+            return replace(reading, values=(_at_most(total + steps * step, total),), total=None)
+
+        return of_total, _MOST_STEPS, most_down
     if isinstance(reading, PodSamples):
-        return partial(_of_samples, reading), _MOST_PARTS, PARTS
+
+        def of_samples(steps: int) -> PodSamples:
+            samples = {
+                pod: replace(one, milli=_at_most(one.milli * (PARTS + steps) // PARTS, one.milli))
+                for pod, one in reading.samples.items()
+            }
+            return replace(reading, samples=samples)
+
+        return of_samples, _MOST_PARTS, PARTS
     return lambda _steps: reading, 0, 0
 
 
-def _of_total(reading: Values, total: int, step: int, steps: int) -> Values:
-    values = (min(total + steps * step, max(total, INT64_MAX)),)
-    return replace(reading, values=values, total=None)
-
-
-def _of_samples(reading: PodSamples, steps: int) -> PodSamples:
-    samples = {
-        pod: Sample(
-            min(one.milli * (PARTS + steps) // PARTS, max(one.milli, INT64_MAX)),
-            one.timestamp,
-            one.window,
-        )
-        for pod, one in reading.samples.items()
-    }
-    return replace(reading, samples=samples)
+def _at_most(milli: int, before: int) -> int:
+    return min(milli, max(before, INT64_MAX))
 
 
 # -- bounds --------------------------------------------------------------------------------------

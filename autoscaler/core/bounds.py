@@ -29,8 +29,9 @@ def bounds_in_force(
     """Return the bounds at ``now``, and the history with what the queries of bounds gave."""
     low, high = Bound(spec.min_replicas), Bound(spec.max_replicas)
     if observation.windows:
-        low = _scheduled(low, observation.windows, _MINIMUM)
-        high = _at_least(_scheduled(high, observation.windows, _MAXIMUM), low)
+        low = _scheduled(low, observation.windows, attrgetter("min_replicas"))
+        high = _scheduled(high, observation.windows, attrgetter("max_replicas"))
+        high = _at_least(high, low)
     if not observation.asks_for_bounds:
         return Bounds(low, high), before
     after = before
@@ -87,9 +88,6 @@ def approached(
     return result
 
 
-_MINIMUM, _MAXIMUM = attrgetter("min_replicas"), attrgetter("max_replicas")
-
-
 def _scheduled(
     own: Bound, windows: Iterable[OpenWindow], bound_of: Callable[[Schedule], int | None]
 ) -> Bound:
@@ -116,11 +114,10 @@ def _at_least(high: Bound, low: Bound) -> Bound:
 @quick
 @dataclass(frozen=True, slots=True)
 class _BoundAnswer:
-    """What the query of a bound gives.
+    """What the query of a bound gives: the bound that ``counts`` now, None where that is unknown.
 
-    ``counts`` is the bound that it gives now, None where that is unknown; ``remembered`` what the
-    next sync knows of it.  ``missing`` says what is wrong with the answer, ``at_least`` what an
-    incomplete one gives where nothing else is known.
+    The next sync knows what is ``remembered``.  ``missing`` says what is wrong with the answer,
+    ``at_least`` what an incomplete one gives where nothing else is known.
     """
 
     counts: KnownBound | None = None

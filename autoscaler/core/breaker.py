@@ -1,15 +1,12 @@
 """The scale-down breaker: too many targets of one server would go down at once (semantics 8.7).
 
-A label that is renamed makes hundreds of queues look empty in one moment.  No rule of a single
-target can tell that from the end of their work; their number can.
-
-Of each target it is known whether it would go down, as of its last sync: so their number is that
-of one period.  A decision only counts; nothing looks at all targets.  Instants are seconds of one
-clock, which need not be the Unix time, and syncs are numbered in the order in which they begin.
+A label that is renamed makes hundreds of queues look empty in one moment: no rule of a single
+target can tell that from the end of their work; their number can, as of the last sync of each.
+Instants are seconds of one clock, which need not be the Unix time, and syncs are numbered in the
+order in which they begin.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.decision import BreakerHold, Decision, Zone
@@ -87,23 +84,9 @@ def holds(state: BreakerState, now: float) -> bool:
     return state.trip is not None and now < state.trip.until
 
 
-def is_decided(breaker: Breaker, down: int, undecided: int, of: int) -> bool:
-    """Return whether it is certain that the breaker does not trip.
-
-    ``undecided`` of the targets may still turn out to go down, besides the ``down`` that would.
-    """
-    return down + undecided <= breaker.most_down(of)
-
-
 def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
     """Return the state after an operator let the targets go: it does not trip for one hold."""
     return state if state.trip is None else BreakerState(None, now + breaker.hold)
-
-
-def most_shared(queries: Iterable[Iterable[str]]) -> str:
-    """Return the PromQL that the most of some targets have; the first of equal ones."""
-    counts = Counter(promql for of_one in queries for promql in dict.fromkeys(of_one))
-    return max(counts, key=lambda promql: counts[promql], default="")
 
 
 # -- one decision --------------------------------------------------------------------------------
@@ -212,10 +195,7 @@ class ServerCount:
             (sync.down.add if down else sync.down.discard)(target)
 
     def give_up(self, number: int) -> bool:
-        """Let a sync wait no longer; return whether it runs.
-
-        What it has not decided does not count as down.
-        """
+        """Wait no longer in a sync: what is undecided is not down; return whether it runs."""
         sync = self.syncs.get(number)
         if sync is None:
             return False
@@ -257,13 +237,16 @@ class ServerCount:
             and not holds(self.state, now)
             and self.state.released_until is None
             and sync.undecided > 0
-            and not is_decided(self.breaker, len(sync.down), sync.undecided, len(self.targets))
+            and len(sync.down) + sync.undecided > self.breaker.most_down(len(self.targets))
         )
 
     def query(self) -> str:
-        """Return the PromQL that the targets share most that would go down."""
-        return most_shared(
-            [query.promql for query in target.count_queries if query.server == self.name]
+        """Return the PromQL that most targets share that would go down; the first of equals."""
+        counts = Counter(
+            promql
             for key, target in self.targets.items()
             if key in self.down
+            for server, promql in dict.fromkeys(query.key for query in target.count_queries)
+            if server == self.name
         )
+        return max(counts, key=counts.__getitem__, default="")

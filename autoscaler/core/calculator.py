@@ -28,10 +28,7 @@ from autoscaler.core.text import printable
 def propose(
     metric: MetricSpec, reading: Reading, context: MetricContext
 ) -> Calculation | MetricFailure:
-    """Compute the proposal of one metric.
-
-    A reading that may understate the load never proposes less than the current count.
-    """
+    """Compute the proposal of one metric; what may understate the load never scales down."""
     if isinstance(reading, Gap):
         return MetricFailure(failure_reason(metric), reading.detail)
     result = _compute(metric, reading, context)
@@ -102,7 +99,7 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     ready = sum(
         pod.phase == "Running" and pod.ready is ConditionStatus.TRUE for pod in context.pods
     )
-    if context.ignore_surge:
+    if context.extensions.ignore_surge:
         ready = min(ready, replicas)
     return Calculation(ceil32(ratio * float(ready)), Formula.READY_PODS, current, ratio, ready)
 
@@ -115,7 +112,7 @@ def _average(
 ) -> Calculation:
     """Divide the usage by the target; status replicas decide on the tolerance (semantics 2.5)."""
     replicas = context.scale.status_replicas
-    if context.ignore_surge:
+    if context.extensions.ignore_surge:
         replicas = min(replicas, context.scale.spec_replicas)
     ratio = divide(float(usage), float(target) * float(replicas))
     # Without status replicas the total is reported (semantics 6.2).
@@ -132,8 +129,7 @@ def combine(
 ) -> Combination | tuple[MetricFailure, int]:
     """Return the largest proposal, the first of equal ones (semantics 1.3.2).
 
-    If all metrics fail, or some fail and the largest proposal is below ``current``, returns the
-    first failure and the number of failures instead.
+    The first failure and how many there are, if all fail or the largest is below ``current``.
     """
     best, winner = 0, ""
     failures: list[MetricFailure] = []

@@ -1,11 +1,12 @@
 """What is so of a decision and of its write; docs/operations.md says what each state means.
 
-Each fact is defined here and nowhere else.  State, cause and marks are made from a decision here;
-the log, the pages, the API, the metrics, the filters and the record take theirs from these.
+The log, the pages, the API, the metrics, the filters and the record take state, cause and marks
+from here.
 """
 
 from enum import Enum, IntFlag, StrEnum, auto
 from functools import cache
+from itertools import compress
 from typing import NamedTuple
 
 from autoscaler.core.decision import Decision, MetricFailure, MetricResult, Outcome, Zone
@@ -96,10 +97,8 @@ class Restraint(Enum):
     """What keeps the count from what the metrics ask for."""
 
     OTHERS = "others"
-    """They undo our changes."""
     PAUSE = "pause"
     QUERY = "query"
-    """`holdScaleDownQuery`."""
     UNKNOWN_MINIMUM = "unknown minimum"
     BREAKER = "breaker"
     LIMIT = "limit"
@@ -117,8 +116,8 @@ class Failure(NamedTuple):
 class Classification(NamedTuple):
     """What is so of a decision and of its write.
 
-    ``cause`` is that of the state, as the same text for all targets and syncs of that cause; empty
-    where the state says enough.
+    ``cause`` is the same text for all targets and syncs of that cause; empty where the state says
+    enough.
     """
 
     marks: Mark
@@ -130,28 +129,9 @@ class Classification(NamedTuple):
 def classify(
     decision: Decision, write: WriteOutcome | None = None, controller: str = ""
 ) -> Classification:
-    """Return what is so of a decision.
-
-    ``controller`` is what controls the target of a plan that is decided all the same.  It is quick,
-    since each sync does it for every target.
-    """
-    bits, restraint = 0, _restraint(decision)
-    for bit, applies in zip(_BITS, _facts(decision, restraint, write, controller), strict=True):
-        if applies:
-            bits |= bit
-    for bit, state in _STATES:
-        if bits & bit:
-            cause = _cause(state, decision, write)
-            return Classification(_marks(bits), state, cause, restraint)
-    return Classification(_marks(bits), _OK, "", restraint)
-
-
-def _facts(
-    decision: Decision, restraint: Restraint | None, write: WriteOutcome | None, controller: str
-) -> tuple[bool, ...]:
-    """Return which marks a decision has, in their order."""
-    zone = decision.zone
-    return (
+    """Return what is so of a decision; of a plan, in spite of the target's ``controller``."""
+    zone, restraint = decision.zone, _restraint(decision)
+    facts = (
         decision.written,
         decision.foreign is not None,
         _is_failing(decision, write),
@@ -169,6 +149,12 @@ def _facts(
         False,
         decision.hold is not None,
     )
+    bits = sum(compress(_BITS, facts))
+    for bit, state in _STATES:
+        if bits & bit:
+            cause = _cause(state, decision, write)
+            return Classification(_marks(bits), state, cause, restraint)
+    return Classification(_marks(bits), _OK, "", restraint)
 
 
 # Members of an Enum cost more to look up and to compare than numbers.
@@ -199,7 +185,9 @@ def _restraint(decision: Decision) -> Restraint | None:
         restraint = Restraint.PAUSE
     elif decision.hold is not None and decision.hold.replicas is not None:
         restraint = Restraint.QUERY
-    elif _is_held_by_unknown_minimum(decision):
+    elif (decision.bounds is not None and decision.bounds.hold_down) and any(
+        condition.reason == MIN_REPLICAS_UNKNOWN for condition in decision.conditions
+    ):
         restraint = Restraint.UNKNOWN_MINIMUM
     elif limit_of(decision):
         restraint = Restraint.LIMIT
@@ -208,17 +196,8 @@ def _restraint(decision: Decision) -> Restraint | None:
     return restraint
 
 
-def _is_held_by_unknown_minimum(decision: Decision) -> bool:
-    return (decision.bounds is not None and decision.bounds.hold_down) and any(
-        condition.reason == MIN_REPLICAS_UNKNOWN for condition in decision.conditions
-    )
-
-
 def limit_of(decision: Decision) -> str:
-    """Return the HPA's reason of what limits the count; empty where the metrics have theirs.
-
-    A window may keep a count at the maximum before the limit does: it is the maximum all the same.
-    """
+    """Return the HPA's reason of what limits the count, the maximum before a window; else empty."""
     limit, combination = decision.limit, decision.combination
     if limit is None or (combination is not None and combination.after == decision.desired):
         return ""
@@ -263,10 +242,7 @@ def _is_failing(decision: Decision, write: WriteOutcome | None) -> bool:
 
 
 def failure_of(decision: Decision) -> Failure | None:
-    """Return why the outcome of a decision is not ok; None where nothing failed.
-
-    It is the first of what failed, and what blocks a decision comes before the rest.
-    """
+    """Return the first of what failed, what blocks a decision before the rest; None without any."""
     if decision.outcome is Outcome.BLOCKED:
         kinds = (ABLE_TO_SCALE,) if failed_metrics(decision) else (ABLE_TO_SCALE, SCALING_ACTIVE)
         for kind in kinds:
@@ -300,10 +276,7 @@ def _missing(decision: Decision) -> Failure | None:
 
 
 def _warned_of(decision: Decision) -> Failure | None:
-    """Return what kept all metrics from being read, such as a selector; its condition may be gone.
-
-    A pause sets another one.
-    """
+    """Return what kept all metrics from being read; a pause may have set another condition."""
     for event in () if decision.outcome is Outcome.OK else decision.events:
         if event.type == "Warning" and event.reason != INVALID_ANNOTATION:
             return Failure(event.reason, event.message)
@@ -324,16 +297,12 @@ def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
         cause = ": ".join(failure_of(decision) or ()) + used
     elif state is State.PAUSED and decision.pause is not None:
         cause = decision.pause.by
-    elif state is State.HELD:
-        cause = _cause_of_hold(decision)
     elif state is State.LIMITED:
         cause = limit_of(decision)
+    elif state is State.HELD and decision.breaker is not None:
+        cause = SCALE_DOWN_BREAKER
+    elif state is State.HELD and decision.hold is not None and decision.hold.replicas is not None:
+        cause = SCALE_DOWN_HELD
+    elif state is State.HELD and decision.stabilization is not None:
+        cause = decision.stabilization.reason
     return cause
-
-
-def _cause_of_hold(decision: Decision) -> str:
-    if decision.breaker is not None:
-        return SCALE_DOWN_BREAKER
-    if decision.hold is not None and decision.hold.replicas is not None:
-        return SCALE_DOWN_HELD
-    return "" if decision.stabilization is None else decision.stabilization.reason

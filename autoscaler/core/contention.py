@@ -1,7 +1,4 @@
-"""Changes by others, the hold after reversals, and other autoscalers (semantics 7.4 to 7.6).
-
-Two controllers that disagree would move a workload back and forth for ever.
-"""
+"""Changes by others, the hold after reversals, and other autoscalers (semantics 7.4 to 7.6)."""
 
 from dataclasses import replace
 
@@ -36,7 +33,9 @@ def note_changes(
     sole_writer, last_read = observation.sole_writer, observation.last_read
     before, current = history.contention.known, scale.spec_replicas
     ours = scale.replicas_by == FIELD_MANAGER
-    changes = _changes_between(history.contention.generation, scale.generation)
+    generation = history.contention.generation
+    # How often the object's spec was changed, if that is known.
+    changes = scale.generation - generation if 0 < generation <= scale.generation else None
     if before is None:
         unseen = ours or not sole_writer
     elif sole_writer:
@@ -60,11 +59,6 @@ def note_changes(
     if contention != history.contention:
         history = replace(history, contention=contention)
     return history, foreign
-
-
-def _changes_between(before: int, after: int) -> int | None:
-    """Return how often an object's spec was changed between two generations; None if unknown."""
-    return after - before if 0 < before <= after else None
 
 
 def _changed_by_others(

@@ -1,8 +1,7 @@
-"""One decision: the HPA's reconcile, and around its stages what a target has besides.
+"""One decision: the HPA's stages of `reconcile`, and around them what a target has besides.
 
-`reconcile` has the HPA's stages (semantics 1), `guards` what a target may have besides its spec
-(8).  What may have happened since the last sync is in `contention` and `gaps` (7), what follows
-from the outcome of the write in `writes`.  A target passes only through the files of what it has.
+`guards` has what a target may have besides its spec (semantics 8), `contention` and `gaps` what may
+have happened since the last sync (7).  A target passes only through the files of what it has.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from autoscaler.core import contention, fallbacks, gaps, idling, reconcile
 from autoscaler.core.bounds import approached
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
-    Calculation,
     Combination,
     Decision,
     ForeignChange,
@@ -47,25 +45,24 @@ def decide(
     stamp: float | None = None,
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[Decision, History]:
-    """Decide on the replicas of one target at the instant ``now`` (Unix seconds).
+    """Decide on the replicas of one target at ``now``; return the decision and the new history.
 
-    The history records the sync as of ``stamp`` (`instants_of`), by default as of ``now``.
-    Returns the decision and the new history.  If the decision says ``rescale``, the caller writes
-    the scale and passes the outcome to `settle` or `settle_failure`.
+    The sync is recorded as of ``stamp`` (`instants_of`), by default as of ``now``.  If the decision
+    says ``rescale``, the caller writes the scale and takes the outcome to `settle_write`.
     """
     if observation.metric_keys and observation.metric_keys != history.metric_keys:
         history = gaps.by_keys(history, spec.metrics, observation.metric_keys)
     status, tolerance = StatusRecorder(history.conditions, now), tolerance_of(spec, flags)
     stamp = now if stamp is None else stamp
-    context = DecisionContext(spec, flags, observation, now, stamp, tolerance, status)
+    context = DecisionContext(spec, flags, observation, now, stamp, tolerance, status, extensions)
     guards, scale = NO_GUARDS, observation.scale
     if _has_guards(extensions, observation, history):
-        guards, history = guards_of(context, extensions, history)
+        guards, history = guards_of(context, history)
     if _may_have_gaps(observation, history):
         history = gaps.track_readings(history, context)
     if isinstance(scale, Unavailable):
         if extensions.idle is not None:
-            history = idling.note_activity_unread(context, extensions, history)
+            history = idling.note_activity_unread(context, history)
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     history, foreign, has_risen = _since_last_sync(context, scale, history)
@@ -75,7 +72,7 @@ def decide(
             result = contention.left_alone(message, scale, status)
             return _concluded(context, result, guards, history, foreign)
     if guards is not NO_GUARDS:
-        context, guards, history = guards_in_force(context, guards, extensions, scale, history)
+        context, guards, history = guards_in_force(context, guards, scale, history)
     history = _with_recommendations(context, scale, history, has_risen=has_risen)
     result, history = _by_zone(context, guards, scale, history, spec.min_replicas)
     return _concluded(context, result, guards, history, foreign)
@@ -190,7 +187,7 @@ def _by_metrics(
         result = idling.woken(context, combination, results, history)
     else:
         result = _normalized(context, combination, results, guards.hold_refill, history)
-    if guards.fallback is not None:
+    if context.extensions.fallback is not None:
         result = fallbacks.decided_by_fallback(result, context.status)
     return result, history
 
@@ -200,18 +197,18 @@ def _results(
 ) -> tuple[tuple[MetricResult, ...], History]:
     """Return the result of each metric, with what follows from gaps, fallback and idle."""
     metric_context = MetricContext(
-        scale, pods, context.tolerance, context.flags, context.now, guards.ignore_surge
+        scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    if context.observation.ranges is not None and (history.gaps or _lack_samples(results)):
+    lacking = (one for one in results if one.groups is not None and one.groups.missing)
+    if context.observation.ranges is not None and (history.gaps or any(lacking)):
         results, history = gaps.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
-    if guards.fallback is not None or history.extended.failures:
-        results, history = fallbacks.with_fallback(
-            results, guards.fallback, context, metric_context, history
-        )
+    if context.extensions.fallback is not None or history.extended.failures:
+        results, history = fallbacks.with_fallback(results, context, metric_context, history)
     if guards.idle is not None:
-        results = idling.with_activities(results, guards.activities)
+        pairs = zip(results, guards.activities, strict=True)
+        results = tuple(changed(result, activity=activity) for result, activity in pairs)
     return results, history
 
 
@@ -222,11 +219,6 @@ def _counted(
     if pods or guards.idle is None or not guards.idle.asleep:
         return results
     return tuple(result for result in results if not measures_pods(result.metric))
-
-
-def _lack_samples(results: Sequence[MetricResult]) -> bool:
-    calculations = [result.outcome for result in results if isinstance(result.outcome, Calculation)]
-    return any(each.groups is not None and each.groups.missing for each in calculations)
 
 
 def _normalized(
@@ -285,13 +277,26 @@ def _concluded(
     if result.outcome is not Outcome.BLOCKED:
         # What a pause or others prevent is not for want of room.
         is_free = contested is None and result.desired == wanted and not guards.pauses_all
-        saturation = _saturation(result.limit if is_free else None, extended, context.now)
-        since = None if saturation is None else saturation.since
-        if since != extended.saturated_since:
-            extended = changed(extended, saturated_since=since)
+        limit = result.limit if is_free else None
+        saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
         result = replace(result, outcome=Outcome.BLOCKED, desired=current)
-    decision = _decision_of(context, result, guards, foreign, contested, saturation)
+    decision = Decision(
+        time=context.now,
+        stamp=context.stamp,
+        scale=scale,
+        min_replicas=context.spec.min_replicas,
+        max_replicas=context.spec.max_replicas,
+        tolerance=context.tolerance,
+        rescale=isinstance(scale, Scale) and result.desired != current,
+        conditions=context.status.conditions,
+        events=tuple(context.status.events),
+        foreign=foreign,
+        held_until=contested,
+        saturation=saturation,
+        **dict(zip(_OF_RESULT, _values_of_result(result), strict=True)),
+        **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
+    )
     is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
     return decision, changed(
         history,
@@ -302,50 +307,21 @@ def _concluded(
     )
 
 
-def _saturation(limit: Limit | None, extended: ExtensionHistory, now: float) -> Saturation | None:
+def _saturated(
+    limit: Limit | None, extended: ExtensionHistory, now: float
+) -> tuple[Saturation | None, ExtensionHistory]:
     """Return by how much a limit permits less than is wanted, and since when (semantics 8.6)."""
-    if limit is None or limit.before <= limit.after:
-        return None
-    since = now if extended.saturated_since is None else extended.saturated_since
-    return Saturation(limit.before - limit.after, since, limit.reason)
+    since, saturation = extended.saturated_since, None
+    if limit is not None and limit.before > limit.after:
+        begun = now if since is None else since
+        saturation = Saturation(limit.before - limit.after, begun, limit.reason)
+    after = None if saturation is None else saturation.since
+    return saturation, extended if after == since else changed(extended, saturated_since=after)
 
 
-_OF_GUARDS = tuple(
-    {each.name for each in fields(Guards)} & {each.name for each in fields(Decision)}
+_IN_DECISION = {each.name for each in fields(Decision)}
+_OF_RESULT, _OF_GUARDS = (
+    tuple(each.name for each in fields(part) if each.name in _IN_DECISION)
+    for part in (Reconciled, Guards)
 )
-_values_of_guards = attrgetter(*_OF_GUARDS)
-
-
-def _decision_of(
-    context: DecisionContext,
-    result: Reconciled,
-    guards: Guards,
-    foreign: ForeignChange | None,
-    contested: float | None,
-    saturation: Saturation | None,
-) -> Decision:
-    scale = context.observation.scale
-    return Decision(
-        time=context.now,
-        stamp=context.stamp,
-        zone=result.zone,
-        outcome=result.outcome,
-        scale=scale,
-        min_replicas=context.spec.min_replicas,
-        max_replicas=context.spec.max_replicas,
-        tolerance=context.tolerance,
-        desired=result.desired,
-        rescale=isinstance(scale, Scale) and result.desired != scale.spec_replicas,
-        reason=result.reason,
-        metrics=result.metrics,
-        combination=result.combination,
-        stabilization=result.stabilization,
-        limit=result.limit,
-        conditions=context.status.conditions,
-        events=tuple(context.status.events),
-        foreign=foreign,
-        held_until=contested,
-        saturation=saturation,
-        wanted_by=result.wanted_by,
-        **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
-    )
+_values_of_result, _values_of_guards = attrgetter(*_OF_RESULT), attrgetter(*_OF_GUARDS)

@@ -104,10 +104,7 @@ class Calculation:
 @quick
 @dataclass(frozen=True, slots=True)
 class MetricFailure:
-    """Why a metric has no proposal: the HPA's reason, and a sentence.
-
-    ``at_least`` is what an incomplete reading asks for all the same, which may be too low.
-    """
+    """Why a metric has no proposal; an incomplete reading asks for ``at_least`` so much."""
 
     reason: str
     message: str
@@ -119,8 +116,8 @@ class MetricFailure:
 class Refill:
     """A reading has returned after a gap, and may understate until its range is full again.
 
-    Before the ``first`` reading a gap is only possible; ``after_hold`` none failed, but
-    `holdScaleDownQuery` held (semantics 8.9).
+    Before the ``first`` reading a gap is only possible; one is ``after_hold`` of
+    `holdScaleDownQuery` (semantics 8.9).
     """
 
     returned: float
@@ -174,6 +171,11 @@ class MetricResult:
         if self.fallback is not None:
             return self.fallback.proposal
         return self.outcome.proposal if isinstance(self.outcome, Calculation) else None
+
+    @property
+    def groups(self) -> PodGroups | None:
+        """The groups of the pods; None if it failed, or is not of each pod."""
+        return self.outcome.groups if isinstance(self.outcome, Calculation) else None
 
 
 class Zone(StrEnum):
@@ -268,10 +270,7 @@ SATURATION_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class BreakerHold:
-    """The breaker of a Prometheus server prevents a scale-down to ``replicas`` (semantics 8.7).
-
-    ``server`` is empty for the default one.  Nothing goes down until the Unix time ``until``.
-    """
+    """The breaker of a server prevents a scale-down to ``replicas`` until a Unix time (see 8.7)."""
 
     server: str
     until: float
@@ -304,11 +303,7 @@ class Combination:
 @quick
 @dataclass(frozen=True, slots=True)
 class Stabilization:
-    """The result of stabilization (semantics 4.1, 4.2, 7.2).
-
-    Where it changes the count, it is held by a recommendation or a ``refill``, which counts until
-    an instant.
-    """
+    """The result of stabilization (see 4.1, 4.2, 7.2); what holds the count, and until when."""
 
     before: int
     after: int
@@ -372,10 +367,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChange:
-    """A change of the replicas by others since the last sync; ``manager`` is empty if unknown.
-
-    A ``reversal`` is against the direction of our last write (semantics 7.5).
-    """
+    """A change by others; a ``reversal`` is against our last write (semantics 7.5)."""
 
     before: int
     after: int

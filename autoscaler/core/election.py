@@ -1,8 +1,7 @@
-"""Leader election on a Lease: which of several processes may write.
+"""Leader election on a Lease, as of client-go's `leaderelection`: which of several may write.
 
-The rule is that of client-go's `leaderelection`.  ``now`` is an instant of a clock that cannot be
-set and that goes on while the process or its machine is stopped.  It is never compared with that
-of another process.  Wall-clock times are only written to the Lease.
+``now`` is an instant of a clock that cannot be set and that goes on while the process or its
+machine is stopped; it is never compared with that of another process.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +17,7 @@ _RELEASED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds.
-
-    The holder is empty if there is none, the resourceVersion in a record that is not written yet.
-    """
+    """LeaseSpec of `coordination.k8s.io/v1`; times are Unix seconds, an empty holder is none."""
 
     holder: str = ""
     duration: float = 0.0
@@ -136,10 +132,7 @@ class WriteGate:
         return self.leads_since() is not None
 
     def may_write_until(self) -> float:
-        """Return the instant of `clock.monotonic` before which a write must have ended.
-
-        It has passed where this process does not lead.
-        """
+        """Return the instant of `clock.monotonic` before which a write must have ended."""
         return float("inf")
 
 

@@ -1,9 +1,6 @@
-"""What a target may have beyond the HPA's spec: idle, fallback, paused, schedules and more.
+"""What a target may have beyond the HPA's spec, each off unless configured (semantics 8)."""
 
-Each is off unless configured, and the decision is then the HPA's.  Semantics 8 has the rules.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -47,10 +44,10 @@ class PauseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is scaled, or not in one direction (semantics 8.1).
+    """Nothing is scaled, or not in one direction, until the Unix time ``until`` (semantics 8.1).
 
     With ``replicas`` (`PauseMode.ALL` only) the target goes to that count and stays there.  ``by``
-    says in words who paused it; the pause ends by itself at the Unix time ``until``.
+    says in words who paused it.
     """
 
     mode: PauseMode = PauseMode.ALL
@@ -81,7 +78,8 @@ class Extensions:
     """The extensions of one target.
 
     ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
-    is active above its value; an empty tuple stands for zeros.
+    is active above its value; an empty tuple stands for zeros.  A switch, which is on or off, has
+    the words of the page where it is on, with their heading.
     """
 
     idle: Idle | None = None
@@ -89,7 +87,10 @@ class Extensions:
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
-    ignore_surge: bool = False
+    ignore_surge: bool = field(
+        default=False,
+        metadata={"Surge": "the pods of a rolling update's surge do not count"},
+    )
 
 
 NO_EXTENSIONS = Extensions()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.core.decision import (
-    Calculation,
     FallbackUse,
     MetricFailure,
     MetricResult,
@@ -21,25 +20,24 @@ from autoscaler.core.status import FALLBACK, SCALING_ACTIVE, StatusRecorder, key
 
 def with_fallback(
     results: tuple[MetricResult, ...],
-    fallback: Fallback | None,
     context: DecisionContext,
     metric_context: MetricContext,
     history: History,
 ) -> tuple[tuple[MetricResult, ...], History]:
-    """Return the results with the fallback's proposals, and the history with this sync's failures.
-
-    The ``fallback`` is None if the target has none any more.
-    """
+    """Return the results with the fallback's proposals, and the history with the failures."""
+    fallback = context.extensions.fallback
     before = {streak.metric: streak.syncs for streak in history.extended.failures}
     streaks: list[FailureStreak] = []
     proposed: list[MetricResult] = []
     keys = keys_in(context.observation, context.spec.metrics)
     for key, result in zip(keys, results, strict=True):
-        use = None
-        if fallback is not None and _fails(result, metric_context):
+        # A target without pods to measure does not fail for that.
+        lacks_pods = not metric_context.pods and measures_pods(result.metric)
+        failure, use = result.outcome, None
+        if fallback is not None and isinstance(failure, MetricFailure) and not lacks_pods:
             streak = FailureStreak(key, before.get(key, 0) + 1)
             streaks.append(streak)
-            use = _use(fallback, streak.syncs, result.outcome, metric_context.scale.spec_replicas)
+            use = _use(fallback, streak.syncs, failure, metric_context.scale.spec_replicas)
         proposed.append(result if use is None else replace(result, fallback=use))
     if streaks or before:
         history = replace(history, extended=replace(history.extended, failures=tuple(streaks)))
@@ -47,19 +45,12 @@ def with_fallback(
     return tuple(proposed), history
 
 
-def _fails(result: MetricResult, metric_context: MetricContext) -> bool:
-    """Return whether a metric fails, and not only because the target has no pods to measure."""
-    lacks_pods = not metric_context.pods and measures_pods(result.metric)
-    return isinstance(result.outcome, MetricFailure) and not lacks_pods
-
-
 def _use(
-    fallback: Fallback, syncs: int, outcome: Calculation | MetricFailure, current: int
+    fallback: Fallback, syncs: int, failure: MetricFailure, current: int
 ) -> FallbackUse | None:
     """Return what is proposed for a failure in so many syncs; None if these are too few yet."""
     if syncs < fallback.failure_threshold:
         return None
-    least = outcome.at_least if isinstance(outcome, MetricFailure) else None
     own = fallback.replicas
     proposal = {
         FallbackBehavior.STATIC: own,
@@ -67,7 +58,7 @@ def _use(
         FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER: max(current, own),
         FallbackBehavior.CURRENT_REPLICAS_IF_LOWER: min(current, own),
     }[fallback.behavior]
-    return FallbackUse(fallback, syncs, max(proposal, least or 0))
+    return FallbackUse(fallback, syncs, max(proposal, failure.at_least or 0))
 
 
 def _report(results: Sequence[MetricResult], status: StatusRecorder) -> None:

@@ -4,8 +4,7 @@ A query looks back over a range, as ``rate(x[2m])`` does over two minutes.  If t
 samples of D seconds, the result is too low by up to D seconds' worth until the gap has left the
 range.  A decision on it would scale down under full load.
 
-In a history a metric goes by a key, a digest of what is asked: names are for people, so that
-metrics of two Ingresses may have the same one, and a metric may be renamed.
+In a history a metric goes by a key, a digest of what is asked: names are for people.
 """
 
 from collections.abc import Sequence
@@ -13,13 +12,12 @@ from dataclasses import dataclass, replace
 
 from autoscaler.core.calculator import propose
 from autoscaler.core.decision import (
-    Calculation,
     MetricFailure,
     MetricResult,
     Refill,
     Stabilization,
 )
-from autoscaler.core.history import UNKNOWN, History, ReadingGap, unobserved_after
+from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
 from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
 from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
 from autoscaler.core.per_pod import MetricContext
@@ -29,9 +27,8 @@ from autoscaler.core.status import ABLE_TO_SCALE, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
-"""A server that is back answers from old samples until its first scrape: 5 s and one interval.
-
-The scrape interval is unknown here; a useful range has at least four of them.
+"""A server that is back answers from old samples until its first scrape: 5 s and one interval,
+of which a useful range has at least four.
 """
 
 _MISSED_AFTER_PERIODS = 1.5
@@ -137,9 +134,9 @@ def refill_seconds(range_seconds: float) -> float:
     return range_seconds * (1 + _SETTLING_PART) + _SETTLING_SECONDS if range_seconds else 0.0
 
 
-def refill_until(until: float, range_seconds: float, *, first: bool = False) -> Refill:
-    """Return the refill of a range that is full at an instant."""
-    return Refill(until - refill_seconds(range_seconds), until, first)
+def refill_until(until: float, range_seconds: float, **why: bool) -> Refill:
+    """Return the refill of a range that is full at an instant, ``first`` or ``after_hold``."""
+    return Refill(until - refill_seconds(range_seconds), until, **why)
 
 
 def after_absence(target: Target, history: History, absent: float, now: float) -> History:
@@ -157,15 +154,14 @@ def after_absence(target: Target, history: History, absent: float, now: float) -
         key = (metric, "")
         gap = gaps.get(key, ReadingGap(*key))
         gaps[key] = gap if gap.since is not None else replace(gap, since=since)
-    history = replace(history, gaps=tuple(gaps.values()))
-    return unobserved_after(history, absent, period)
+    unobserved = history.unobserved or absent > GAP_PERIODS * period
+    return replace(history, gaps=tuple(gaps.values()), unobserved=unobserved)
 
 
 def track_readings(history: History, context: DecisionContext) -> History:
-    """Return the history with the gaps of the metrics as of this sync.
+    """Return the history with the gaps of the metrics; long ones leave a hole (see 4.5, 7.2).
 
-    If there was no sync before, or none for a while, any reading may have just returned.  A gap
-    longer than the down window leaves a hole in the recommendations (semantics 4.5).
+    If there was no sync before, or none for a while, any reading may have just returned.
     """
     observation, tracker = context.observation, tracker_of(context)
     window = down_window(context.spec.behavior, context.flags)
@@ -237,10 +233,7 @@ def stabilized_in_refill(
     refill: Refill,
     recommendations: Recommendations,
 ) -> tuple[Stabilization, Recommendations]:
-    """Keep the current count while a reading refills (semantics 7.2).
-
-    The desired count is recorded only for scaling down; earlier recommendations count as always.
-    """
+    """Keep the current count while a reading refills; the desired one is recorded for later."""
     after = recorded(context, desired, recommendations, only_down=True)
     result, _ = stabilized(context, current, current, recommendations)
     if result.after != current:
@@ -306,8 +299,7 @@ def _track_pods(
     tracker: GapTracker,
 ) -> tuple[History, Sequence[ReadingGap]]:
     """Return the history with the gaps of a metric's pods, and those of the pods that refill."""
-    outcome = result.outcome
-    groups = outcome.groups if isinstance(outcome, Calculation) else None
+    groups = result.groups
     if groups is None or not (groups.missing or history.gaps):
         return history, ()
     before = {gap.pod: gap for gap in history.gaps if gap.metric == metric and gap.pod}

@@ -1,14 +1,14 @@
 """What a target has besides its spec, as it stands at one instant, and what that prevents.
 
-The rules are in a file each, in the order of semantics 8: `pauses`, `bounds`, `idling`,
-`fallbacks`, `holds`.  A target that has none of them passes through none of these files.
+Each rule has a file, in the order of semantics 8: `pauses`, `bounds`, `idling`, `fallbacks`,
+`holds`.  A target that has none of them passes through none of these files.
 """
 
 from dataclasses import dataclass, replace
 
 from autoscaler.core.bounds import bounds_in_force, keeps_awake, within
 from autoscaler.core.decision import Bounds, IdleStatus, Outcome, QueryHold, Reconciled, Refill
-from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, activities_of, idle_status, is_active, note_activity
@@ -28,8 +28,6 @@ class Guards:
     asleep and may stay so.  ``paused_from`` is known once there is a result.
     """
 
-    fallback: Fallback | None = None
-    ignore_surge: bool = False
     is_back: bool = False
     hold: QueryHold | None = None
     hold_refill: Refill | None = None
@@ -45,31 +43,28 @@ class Guards:
 NO_GUARDS = Guards()
 
 
-def guards_of(
-    context: DecisionContext, extensions: Extensions, history: History
-) -> tuple[Guards, History]:
+def guards_of(context: DecisionContext, history: History) -> tuple[Guards, History]:
     """Return what holds whatever the scale is, and the history with it."""
     hold = refill = None
     if context.observation.hold is not None or history.extended.hold_gap is not None:
         hold, refill, history = hold_in_force(context, history)
-    fallback, surge = extensions.fallback, extensions.ignore_surge
-    return Guards(fallback, surge, history.unobserved, hold, refill), history
+    return Guards(history.unobserved, hold, refill), history
 
 
 def guards_in_force(
-    context: DecisionContext, guards: Guards, extensions: Extensions, scale: Scale, history: History
+    context: DecisionContext, guards: Guards, scale: Scale, history: History
 ) -> tuple[DecisionContext, Guards, History]:
     """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
-    observation, spec, extended = context.observation, context.spec, history.extended
-    recommendations, now = history.recommendations, context.now
-    pause, bounds, idle, kept_awake = _pause(context, extensions, scale), None, None, False
+    observation, spec, extensions = context.observation, context.spec, context.extensions
+    extended, recommendations, now = history.extended, history.recommendations, context.now
+    pause, bounds, idle, kept_awake = _pause(context, scale), None, None, False
     activities: Activities = ()
     if extensions.schedules or observation.asks_for_bounds:
         bounds, extended = bounds_in_force(spec, observation, extended, now)
         kept_awake = keeps_awake(spec, bounds, observation)
         context = replace(context, spec=within(spec, bounds))
     if extensions.idle is not None:
-        activities = activities_of(spec.metrics, extensions, observation, history, now)
+        activities = activities_of(context, history)
         is_new = recommendations is None
         active = is_new or guards.is_back or kept_awake or is_active(activities)
         extended = note_activity(extended, context.stamp, active=active, is_new=is_new)
@@ -94,10 +89,11 @@ def guards_in_force(
     return context, guards, history
 
 
-def _pause(context: DecisionContext, extensions: Extensions, scale: Scale) -> Pause | None:
+def _pause(context: DecisionContext, scale: Scale) -> Pause | None:
+    configured = context.extensions.pause
     if not scale.annotations:
-        return extensions.pause
-    pause, problems = pause_in_force(extensions.pause, scale.annotations, context.now)
+        return configured
+    pause, problems = pause_in_force(configured, scale.annotations, context.now)
     for problem in problems:
         context.status.warn(INVALID_ANNOTATION, problem)
     return pause
@@ -106,10 +102,7 @@ def _pause(context: DecisionContext, extensions: Extensions, scale: Scale) -> Pa
 def guarded(
     context: DecisionContext, result: Reconciled, guards: Guards, current: int
 ) -> tuple[Reconciled, Guards]:
-    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2).
-
-    Also the guards with the count that they prevent.
-    """
+    """Return what a pause, a hold and an unknown minimum leave of a result (8.1, 8.9, 8.2)."""
     wanted, pause, hold, bounds = result.desired, guards.pause, guards.hold, guards.bounds
     is_down = wanted < current
     if pause is not None and guards.pauses_all:

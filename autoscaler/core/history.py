@@ -1,7 +1,7 @@
 """The history of one target: the state that its decisions carry from sync to sync.
 
-A new field needs a default and a type, nothing else: moving instants (`shifted`), keeping it in a
-file and checking what is read back (`autoscaler.codec`) follow from its type and its name.
+A new field needs a default and a type: moving instants (`shifted`), keeping it in a file and
+checking what is read back (`autoscaler.codec`) follow from these.
 """
 
 from collections.abc import Callable
@@ -94,10 +94,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write of the scale whose outcome is unknown (semantics 7.7).
-
-    It is stored before it is sent; the next read of the scale shows whether it was applied.
-    """
+    """A write of the scale whose outcome the next read of the scale shows (semantics 7.7)."""
 
     before: Replicas
     after: Replicas
@@ -222,17 +219,7 @@ class History:
 
 
 GAP_PERIODS = 3
-"""After an absence of more periods than this the recommendations have a hole."""
-
-
-def unobserved_after(history: History, absent: float, period: float) -> History:
-    """Return the history after no sync for ``absent`` seconds, infinite if unknown.
-
-    After a long absence recommendations may be missing that were above the current count.
-    """
-    if history.recommendations is None or absent <= GAP_PERIODS * period:
-        return history
-    return replace(history, unobserved=True)
+"""After an absence of more periods the recommendations have a hole: some may have been higher."""
 
 
 def shifted(value: T, seconds: float) -> T:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from autoscaler.core.decision import QueryHold, Refill
-from autoscaler.core.gaps import GapKey, GapTracker, refill_until, tracker_of
-from autoscaler.core.history import History, ReadingGap
-from autoscaler.core.observation import HoldReading, Observation
+from autoscaler.core.gaps import GapKey, refill_until, tracker_of
+from autoscaler.core.history import History
+from autoscaler.core.observation import HoldReading
 from autoscaler.core.reconcile import DecisionContext
 
 HOLD_QUERY = "holdScaleDownQuery"
@@ -17,36 +17,20 @@ def hold_in_force(
 ) -> tuple[QueryHold | None, Refill | None, History]:
     """Return the hold, the refill after one, and the history with the gap while it holds."""
     reading, before = context.observation.hold, history.extended.hold_gap
-    gap = _tracked(before, context.observation, tracker_of(context))
+    longest, gap = max(context.observation.ranges or (), default=0.0), None
+    # What it tells of, as an exporter that is away, may have cost the samples of any range.
+    if reading is not None and reading.holds:
+        gap = tracker_of(context).opened(before, _HOLD_KEY)
+    elif reading is not None and before is not None:
+        gap = tracker_of(context).closed(before, longest)
     if gap != before:
         history = replace(history, extended=replace(history.extended, hold_gap=gap))
     just_held = before is not None and before.since is not None
     hold = QueryHold(reading) if reading is not None and (reading.holds or just_held) else None
     refill = None
     if gap is not None and gap.since is None and gap.until > context.now:
-        refill = replace(
-            refill_until(gap.until, _longest_range(context.observation)), after_hold=True
-        )
+        refill = refill_until(gap.until, longest, after_hold=True)
     return hold, refill, history
-
-
-def _tracked(
-    gap: ReadingGap | None, observation: Observation, tracker: GapTracker
-) -> ReadingGap | None:
-    """Return the gap of the readings while the query holds, or did.
-
-    What it tells of, as an exporter that is away, may have cost the samples of any range.
-    """
-    reading = observation.hold
-    if reading is None:
-        return None
-    if reading.holds:
-        return tracker.opened(gap, _HOLD_KEY)
-    return None if gap is None else tracker.closed(gap, _longest_range(observation))
-
-
-def _longest_range(observation: Observation) -> float:
-    return max(observation.ranges or (), default=0.0)
 
 
 def why_held(reading: HoldReading) -> str:

@@ -1,6 +1,5 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from autoscaler.core.bounds import gives_least
@@ -15,15 +14,15 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.extensions import Extensions, Idle
+from autoscaler.core.extensions import Idle
 from autoscaler.core.gaps import current_refill
 from autoscaler.core.history import UNKNOWN, ExtensionHistory, History, Recommendation
 from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
-from autoscaler.core.observation import Observation, Values
+from autoscaler.core.observation import Values
 from autoscaler.core.quantity import in_units
 from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext, limited, recorded
-from autoscaler.core.spec import MetricSpec, measures_pods
+from autoscaler.core.spec import measures_pods
 from autoscaler.core.status import SCALING_ACTIVE, SCALING_LIMITED, WITHIN_RANGE_MESSAGE, keys_in
 
 NONE_ACTIVE = "no metric is active"
@@ -32,17 +31,11 @@ Activities = tuple[Activity | None, ...]
 """One for each metric of the spec; None for a metric that takes no part."""
 
 
-def activities_of(
-    metrics: Sequence[MetricSpec],
-    extensions: Extensions,
-    observation: Observation,
-    history: History,
-    now: float,
-) -> Activities:
+def activities_of(context: DecisionContext, history: History) -> Activities:
     """Return whether each metric is above its activation."""
-    count = len(metrics)
-    activations = extensions.activations or (0,) * count
-    ranges = observation.ranges or (None,) * count
+    observation, metrics = context.observation, context.spec.metrics
+    activations = context.extensions.activations or (0,) * len(metrics)
+    ranges = observation.ranges or (0.0,) * len(metrics)
     keys = keys_in(observation, metrics)
     judged: list[Activity | None] = []
     for metric, key, reading, activation, seconds in zip(
@@ -54,32 +47,17 @@ def activities_of(
             judged.append(Activity.UNKNOWN)
         elif reading.units > in_units(activation):
             judged.append(Activity.ACTIVE)
-        elif reading.gaps or (
-            seconds is not None and current_refill(history, key, seconds, now) is not None
-        ):
+        elif reading.gaps or current_refill(history, key, seconds, context.now):
             judged.append(Activity.UNKNOWN)
         else:
             judged.append(Activity.INACTIVE)
     return tuple(judged)
 
 
-def with_activities(
-    results: Sequence[MetricResult], activities: Activities
-) -> tuple[MetricResult, ...]:
-    """Return the results with the activity of each metric."""
-    return tuple(
-        changed(result, activity=activity)
-        for result, activity in zip(results, activities, strict=True)
-    )
-
-
 def note_activity(
     before: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
 ) -> ExtensionHistory:
-    """Return what is known of the target's activity after this sync, its first if it ``is_new``.
-
-    It is ``active`` also if nothing is known of the time before this sync.
-    """
+    """Return the activity after a sync, the first if it ``is_new``; what was unknown was active."""
     first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
@@ -90,17 +68,15 @@ def note_activity(
     return changed(before, first_seen=first_seen, last_active=last_active)
 
 
-def note_activity_unread(
-    context: DecisionContext, extensions: Extensions, history: History
-) -> History:
+def note_activity_unread(context: DecisionContext, history: History) -> History:
     """Note whether a target is active whose scale could not be read (semantics 8.3)."""
-    observation, spec = context.observation, context.spec
+    observation = context.observation
     # A target that was never awake for us has its first sync still to come.
     if history.extended.last_active is None:
         return history
-    activities = activities_of(spec.metrics, extensions, observation, history, context.now)
-    is_asked_for = gives_least(observation.windows, spec.min_replicas)
-    if not (is_asked_for or observation.asks_for_bounds or is_active(activities)):
+    is_asked_for = gives_least(observation.windows, context.spec.min_replicas)
+    is_asked_for = is_asked_for or observation.asks_for_bounds
+    if not (is_asked_for or is_active(activities_of(context, history))):
         return history
     return replace(history, extended=replace(history.extended, last_active=context.stamp))
 

@@ -49,8 +49,8 @@ def stabilize_legacy(
 ) -> tuple[Stabilization, Recommendations]:
     """Return the largest of the desired count and the recommendations of the window.
 
-    This is the path without behavior (semantics 4.1): an entry exactly as old as the window
-    counts.  The desired count is recorded as of ``stamp``, by default as of ``now``.
+    This is the path without behavior (semantics 4.1): an entry exactly as old as the window counts.
+    The desired count is recorded as of ``stamp``, by default as of ``now``.
     """
     cutoff = now - window
     largest = desired
@@ -142,10 +142,7 @@ def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> L
 @quick
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The scale events of both directions.
-
-    Until ``unseen`` other instances of ours may have written unseen; None if they cannot have.
-    """
+    """The scale events; until ``unseen`` other instances of ours may have written, None for no."""
 
     ups: Events = ()
     downs: Events = ()
@@ -160,10 +157,7 @@ def limit(
     changes: Changes,
     now: float,
 ) -> Limit:
-    """Apply the policies and the bound of the direction: the path with behavior.
-
-    ``bounds`` are minReplicas and maxReplicas.
-    """
+    """Apply the policies and the bound, of minReplicas and maxReplicas: the path with behavior."""
     if stabilized == current:
         return Limit(stabilized, stabilized, WITHIN_RANGE)
     rates = _Rates(current, behavior, changes, up=stabilized > current)
@@ -194,10 +188,7 @@ def permitted(
 
 
 def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
-    """Return the limit with the instant from which more is permitted than has just been written.
-
-    ``changes`` include the scale event of that write.
-    """
+    """Return the limit after a write that ``changes`` include: when more will be permitted."""
     if limited.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
         return limited
     rates = _Rates(limited.after, behavior, changes, up=limited.reason == SCALE_UP_LIMIT)
@@ -279,10 +270,7 @@ class _Rates:
 def record_event(
     events: Events, rules: ScalingRules, entry: ScaleEvent, now: float | None = None
 ) -> Events:
-    """Store a scale event in the last outdated slot, else append it (`storeScaleEvent`).
-
-    Ages are taken at ``now``, by default at the time of the event.
-    """
+    """Store a scale event in the last slot outdated ``now``, else append it (`storeScaleEvent`)."""
     at = entry.time if now is None else now
     longest = max(policy.period_seconds for policy in rules.policies)
     slot = len(events)

@@ -1,7 +1,6 @@
 """Numbers: 64-bit milli-units, 32-bit replica counts, doubles for ratios (semantics 0, 6.1).
 
-Where Kubernetes v1.36 wraps around on overflow, these functions saturate, as Kubernetes
-does from kubernetes/kubernetes#141397 on.
+Where Kubernetes v1.36 wraps around on overflow, they saturate (kubernetes/kubernetes#141397).
 """
 
 import math
@@ -30,11 +29,7 @@ def trunc_div(numerator: int, denominator: int) -> int:
 
 
 def ratio_of(numerator: int, denominator: int) -> float:
-    """Divide two int64 as doubles; a division by zero follows IEEE 754.
-
-    Both operands are converted first, as the controller does.  Python's ``int / int`` divides
-    the exact integers and rounds once, so that its result differs above 2**53.
-    """
+    """Divide two int64 as doubles, as the controller does: ``int / int`` differs above 2**53."""
     return divide(float(numerator), float(denominator))
 
 

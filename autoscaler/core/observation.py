@@ -1,7 +1,4 @@
-"""The input of a decision: what one sync has read from Prometheus and the cluster.
-
-Missing data has a type of its own and is never a number: see `Gap`.
-"""
+"""The input of a decision: what one sync has read; missing data is a `Gap`, never a number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -167,7 +164,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Whether another autoscaler controls the target cannot be checked; the message says why.
+    """It cannot be checked whether another autoscaler controls the target, and why not.
 
     ``known`` is the one at the last check, empty for none; None if there was no check yet.
     """
@@ -178,10 +175,7 @@ class Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class HoldReading:
-    """How many series say that nothing may go down, with the labels of the ``first`` (8.9).
-
-    If there are none, ``gap`` is why that is not known.
-    """
+    """How many series say that nothing may go down, and labels of the ``first``; or a ``gap``."""
 
     series: int = 0
     first: str = ""

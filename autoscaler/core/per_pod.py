@@ -11,6 +11,7 @@ from autoscaler.core.decision import (
     Unready,
     UnreadyRule,
 )
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.numbers import Tolerance, ceil32, ratio_of, saturate32, saturate64, trunc_div
 from autoscaler.core.observation import ConditionStatus, Pod, PodRequests, Sample, Scale
 from autoscaler.core.quantity import milli_value
@@ -39,7 +40,7 @@ class MetricContext:
     tolerance: Tolerance
     flags: Flags
     now: float
-    ignore_surge: bool = False
+    extensions: Extensions = NO_EXTENSIONS
 
 
 def propose_per_pod(
@@ -63,7 +64,7 @@ def propose_per_pod(
         return measure
     replicas, tolerance = context.scale.spec_replicas, context.tolerance
     result = _propose(counted, groups, measure, replicas, tolerance)
-    if context.ignore_surge and isinstance(result, Calculation):
+    if context.extensions.ignore_surge and isinstance(result, Calculation):
         return without_surge(result, replicas, tolerance)
     return result
 
@@ -249,10 +250,7 @@ def _requests(
 
 
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
-    """Return a pod's request in milli-units, or a sentence that says why it has none.
-
-    ``container`` names the container that counts; None means the whole pod (semantics 2.6).
-    """
+    """Return the milli-units of a pod, or of one container (2.6), or why there is no request."""
     if container is None and any(
         name in {"cpu", "memory"} or name.startswith("hugepages-") for name in requests.pod_level
     ):

@@ -1,7 +1,4 @@
-"""Kubernetes quantities: ``500m``, ``1k``, ``1Gi``, ``15`` (semantics 0, 2.8).
-
-A quantity is held as an integer of nano-units, the finest step that Kubernetes keeps.
-"""
+"""Kubernetes quantities, ``500m`` or ``1Gi``: integers of nano-units (semantics 0, 2.8)."""
 
 import re
 from decimal import ROUND_UP, Context, Decimal
@@ -58,10 +55,7 @@ def parse_milli(text: str) -> int:
 
 
 def parse_fine(text: str) -> float:
-    """Parse a quantity and return it in milli-units, to nano-units; whole ones as an int.
-
-    Raises ValueError as `parse` does.
-    """
+    """Parse a quantity to milli-units of nano-units, an int where whole; ValueError as `parse`."""
     nano = parse(text)
     whole, rest = divmod(nano, _NANO_PER_MILLI)
     return nano / _NANO_PER_MILLI if rest else whole
@@ -91,28 +85,10 @@ def tolerance_value(nano: int) -> float:
 
 
 def format_milli(milli: int, *, binary: bool = False) -> str:
-    """Format milli-units as Kubernetes' canonical quantity.
-
-    ``binary`` is for memory: a whole number of at least 1024 units is written with a binary
-    suffix, any other value in the decimal form.
-    """
+    """Format milli-units as Kubernetes' canonical quantity; ``binary`` from 1024 whole units on."""
     if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
         return _format_scaled(milli // 1000, 1024, ("", *_BINARY))
     return _format_scaled(milli, 1000, tuple(_DECIMAL)[2:])
-
-
-def canonical(text: str) -> str:
-    """Return a quantity in the canonical form of its own notation, as the API server stores it."""
-    nano = parse(text)
-    if text.endswith("i") and nano % NANO == 0 and abs(nano) >= 1024 * NANO:
-        return _format_scaled(nano // NANO, 1024, ("", *_BINARY))
-    form = _FORM.fullmatch(text)
-    if form is None or not form["exponent"]:
-        return _format_scaled(nano, 1000, tuple(_DECIMAL))
-    exponent = -9
-    while nano and nano % 1000 == 0:
-        nano, exponent = nano // 1000, exponent + 3
-    return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
 
 
 def _format_scaled(value: int, step: int, suffixes: tuple[str, ...]) -> str:

@@ -61,7 +61,11 @@ def read_bound(query: Query, answer: QueryResult | QueryFailure, now: float) -> 
     """Return the one value of a query for a bound (semantics 8.2, 8.8)."""
     if isinstance(answer, QueryFailure):
         return _gap(GapKind.ERROR, answer.message)
-    return _completed(_one_value(query, answer, now), query, answer)
+    reading: Values | Gap = _gap(GapKind.EMPTY, _NO_SERIES)
+    if answer.series:
+        several = f"the query returned {len(answer.series)} series"
+        reading = _one_value(answer.series, several, query, answer, now)
+    return _completed(reading, query, answer)
 
 
 def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -> HoldReading:
@@ -117,31 +121,26 @@ def _gap(kind: GapKind, detail: str) -> Gap:
     return Gap(kind, printable(detail, LONGEST_SENTENCE))
 
 
-def _value_of(series: Series, query: Query, now: float) -> int | Gap:
-    """Return the value of a series in milli-units, or why it does not count."""
-    milli = _milli_or_none(series, query, now)
-    return _gap_of(series, query, now) if milli is None else milli
-
-
 def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
+    """Return the value of a series in milli-units; None if it does not count (`_gap_of`)."""
     fresh = series.timestamp >= now - query.max_age
     if fresh and query.nan_is_zero and math.isnan(series.value):
         return 0
     return milli_of(series.value) if fresh else None
 
 
-def _values(
-    values: Sequence[int], series: Sequence[Series], gaps: tuple[Gap, ...], query: Query
-) -> Values:
+def _values(counted: Sequence[tuple[Series, int]], gaps: tuple[Gap, ...], query: Query) -> Values:
     """Return the values of series that count, with their sum in units where that is another one."""
-    nans = sum(math.isnan(each.value) for each in series) if query.nan_is_zero else 0
-    counted = [0.0 if nans and math.isnan(each.value) else each.value for each in series]
+    numbers = [series.value for series, _ in counted]
+    nans = sum(map(math.isnan, numbers)) if query.nan_is_zero else 0
+    if nans:
+        numbers = [0.0 if math.isnan(number) else number for number in numbers]
     try:
-        total = math.fsum(counted)
+        total = math.fsum(numbers)
     except OverflowError:
-        total = sum(counted)
-    exact = total == sum(values) / 1000
-    return Values(tuple(values), gaps, nans=nans, total=None if exact else total)
+        total = sum(numbers)
+    values = tuple([milli for _, milli in counted])
+    return Values(values, gaps, nans=nans, total=None if total == sum(values) / 1000 else total)
 
 
 def _gap_of(series: Series, query: Query, now: float) -> Gap:
@@ -171,24 +170,17 @@ def _external(
     if not selected:
         of = "none of the series matches the selector"
         return _gap(GapKind.EMPTY, of if answer.series else _NO_SERIES)
-    values: list[int] = []
-    counted: list[Series] = []
-    missing: list[Series] = []
-    for series in selected:
-        milli = _milli_or_none(series, query, now)
-        if milli is None:
-            missing.append(series)
-        else:
-            values.append(milli)
-            counted.append(series)
+    read_as = [(series, _milli_or_none(series, query, now)) for series in selected]
+    counted = [(series, milli) for series, milli in read_as if milli is not None]
+    missing = [series for series, milli in read_as if milli is None]
     gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
-    if not values:
+    if not counted:
         return gaps[-1]
     if len(missing) > _MOST_GAPS:
         more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
         gaps.append(_gap(gaps[-1].kind, more))
     of_values = () if query.use_partial else (*_warnings_of(answer), *gaps)
-    return _values(values, counted, of_values, query)
+    return _values(counted, of_values, query)
 
 
 def _object(
@@ -208,37 +200,23 @@ def _object(
         and (metric.metric.selector is None or metric.metric.selector.matches(each.labels))
     ]
     if not series:
-        return _gap(
-            GapKind.EMPTY,
-            f'none of the series is labelled {label}="{name}" in namespace {namespace}',
-        )
+        none = f'none of the series is labelled {label}="{name}" in namespace {namespace}'
+        return _gap(GapKind.EMPTY, none)
+    several = f'{len(series)} series are labelled {label}="{name}"'
+    return _one_value(series, several, query, answer, now)
+
+
+def _one_value(
+    series: Sequence[Series], several: str, query: Query, answer: QueryResult, now: float
+) -> Values | Gap:
+    """Return the value of the only one of some series; ``several`` says that there are more."""
     if len(series) > 1:
-        return _gap(
-            GapKind.AMBIGUOUS,
-            f'{len(series)} series are labelled {label}="{name}", and exactly one is needed: '
-            f"{labels_text(series[0])} and {labels_text(series[1])}",
-        )
-    return _single_value(series[0], query, answer, now)
-
-
-def _one_value(query: Query, answer: QueryResult, now: float) -> Values | Gap:
-    series = answer.series
-    if not series:
-        return _gap(GapKind.EMPTY, _NO_SERIES)
-    if len(series) > 1:
-        return _gap(
-            GapKind.AMBIGUOUS,
-            f"the query returned {len(series)} series, and exactly one is needed: "
-            f"{labels_text(series[0])} and {labels_text(series[1])}",
-        )
-    return _single_value(series[0], query, answer, now)
-
-
-def _single_value(series: Series, query: Query, answer: QueryResult, now: float) -> Values | Gap:
-    value = _value_of(series, query, now)
-    if isinstance(value, Gap):
-        return value
-    return _values([value], [series], _warnings(answer, query), query)
+        two = f"{labels_text(series[0])} and {labels_text(series[1])}"
+        return _gap(GapKind.AMBIGUOUS, f"{several}, and exactly one is needed: {two}")
+    milli = _milli_or_none(series[0], query, now)
+    if milli is None:
+        return _gap_of(series[0], query, now)
+    return _values([(series[0], milli)], _warnings(answer, query), query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,11 +243,9 @@ class _PodReader:
                 return sample
             else:
                 dropped[pod.name] = sample
-        if not samples and not dropped:
-            return self._no_series()
-        if not samples:
-            return next(iter(dropped.values()))
-        return PodSamples(samples, dropped, _warnings(self.answer, self.query))
+        if samples:
+            return PodSamples(samples, dropped, _warnings(self.answer, self.query))
+        return next(iter(dropped.values()), self._no_series())
 
     def _series_of(self, pod: str) -> list[Series]:
         labels = self.query.labels
@@ -305,10 +281,10 @@ class _PodReader:
         """Return the sum of series, as of the oldest of them, at the latest of an instant."""
         total, oldest = 0, latest
         for series in several:
-            value = _value_of(series, self.query, self.now)
-            if isinstance(value, Gap):
-                return value
-            total += value
+            milli = _milli_or_none(series, self.query, self.now)
+            if milli is None:
+                return _gap_of(series, self.query, self.now)
+            total += milli
             oldest = min(oldest, series.timestamp)
         return Sample(total, oldest, self.query.window)
 

@@ -1,7 +1,6 @@
 """The HPA's reconcile, stage by stage: zone, pods, metrics, combination, count (semantics 1).
 
-Nothing here knows what a target may have besides its spec: `autoscaler.core.decide` puts that
-before, between and after these stages.
+Nothing here knows what a target may have besides its spec.
 """
 
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
+from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import (
     READY,
@@ -34,7 +34,7 @@ from autoscaler.core.observation import Observation, Pod, Scale, Unavailable, Va
 from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.quick import quick
 from autoscaler.core.selectors import selector_problem
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
@@ -67,6 +67,7 @@ class DecisionContext:
     stamp: float
     tolerance: Tolerance
     status: StatusRecorder
+    extensions: Extensions
 
 
 # -- the scale -----------------------------------------------------------------------------------
@@ -111,16 +112,13 @@ def without_metrics(context: DecisionContext, zone: Zone, current: int) -> Recon
     if zone is Zone.DISABLED:
         message = "scaling is disabled, since the replicas of the target were set to zero"
         context.status.set_false(SCALING_ACTIVE, "ScalingDisabled", message)
-        wanted_by = _first_above_zero(spec.metrics, context.observation)
-        return Reconciled(zone, Outcome.OK, current, wanted_by=wanted_by)
+        wanted_by = (
+            metric
+            for metric, reading in zip(spec.metrics, context.observation.readings, strict=True)
+            if isinstance(reading, Values) and sum(reading.values) > 0
+        )
+        return Reconciled(zone, Outcome.OK, current, wanted_by=next(wanted_by, None))
     return Reconciled(zone, Outcome.OK, current)
-
-
-def _first_above_zero(metrics: Sequence[MetricSpec], observation: Observation) -> MetricSpec | None:
-    for metric, reading in zip(metrics, observation.readings, strict=True):
-        if isinstance(reading, Values) and sum(reading.values) > 0:
-            return metric
-    return None
 
 
 # -- the metrics ---------------------------------------------------------------------------------

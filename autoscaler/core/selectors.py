@@ -143,10 +143,7 @@ def _requirement(term: re.Match[str]) -> Requirement:
 
 
 def selector_problem(selector: str, ambiguous_with: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return event, reason and message for a selector that cannot be used; else None (1.3.1).
-
-    ``ambiguous_with`` names other targets whose selector matches one of the same pods.
-    """
+    """Return event, reason and message for an unusable or shared selector; else None (1.3.1)."""
     if not selector.strip():
         return "SelectorRequired", "InvalidSelector", "the scale has no selector of its pods"
     try:

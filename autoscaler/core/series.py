@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.core.numbers import INT64_MAX, INT64_MIN, saturate64
+from autoscaler.core.numbers import saturate64
 from autoscaler.core.quick import quick
 from autoscaler.core.selectors import LabelSelector
 
@@ -21,10 +21,7 @@ class Series:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """An instant vector, and the server's warnings that it is incomplete.
-
-    One answer serves many targets, so series are looked up in an index by label value.
-    """
+    """An instant vector, with an index by labels for many targets, and the server's warnings."""
 
     series: Sequence[Series]
     warnings: tuple[str, ...] = ()
@@ -75,6 +72,4 @@ def milli_of(value: float) -> int | None:
     if not math.isfinite(value):
         return None
     milli = value * 1000.0
-    if math.isinf(milli):
-        return INT64_MAX if milli > 0 else INT64_MIN
-    return saturate64(round(milli))
+    return saturate64(round(milli if math.isfinite(milli) else value))

@@ -187,8 +187,5 @@ def measures_pods(metric: MetricSpec) -> bool:
 
 
 def needs_pods(spec: HorizontalPodAutoscalerSpec) -> bool:
-    """Return whether a decision may need the pods (semantics 1.3.1).
-
-    Per-pod metrics do, and so do Value targets, which multiply by the number of ready pods.
-    """
+    """Return whether a decision may need the pods: Value targets count the ready ones (1.3.1)."""
     return any(measures_pods(metric) or metric.target.value is not None for metric in spec.metrics)

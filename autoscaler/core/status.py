@@ -81,10 +81,7 @@ class StatusRecorder:
         self._set(type_, ConditionStatus.FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
-        """Set a condition that this sync has set otherwise before: for a pause, and the like.
-
-        It is as old as that of the last sync if it has the same status.
-        """
+        """Set what this sync has set otherwise; it is as old as that of the last sync."""
         self._set(type_, status, reason, message, self._before.get(type_))
 
     def end_own_reasons(self) -> None:
@@ -156,12 +153,10 @@ def _winner_name(metric: MetricSpec) -> str:
 
 def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence[str]:
     """Return the key of each metric in the history; its name where no key is observed."""
-    return observation.metric_keys or tuple(map(_name_of, metrics))
-
-
-def _name_of(metric: MetricSpec) -> str:
-    container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
-    return f"{metric.type} {winner_name(metric)} {container}".rstrip()
+    return observation.metric_keys or tuple(
+        f"{metric.type} {winner_name(metric)} {getattr(metric, 'container', None) or ''}".rstrip()
+        for metric in metrics
+    )
 
 
 def failure_reason(metric: MetricSpec) -> str:

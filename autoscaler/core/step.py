@@ -28,21 +28,17 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.writes import AFTER_DUE_SECONDS, WriteOutcome, intend, settle_write
 
 OpenWindows = Callable[[Sequence[Schedule], float], tuple[OpenWindow, ...]]
-"""Returns which schedules are open at an instant, as `autoscaler.schedules.open_windows` does.
-
-It needs the calendar, which is no part of the core.
-"""
+"""Returns which schedules are open at an instant; it needs a calendar, which is not in the core."""
 
 _ON_TIME_SECONDS, _ON_TIME_PART = 0.25, 0.1
 _EARLIEST_SECONDS = 1.0
 
 
 class SyncTimes(NamedTuple):
-    """The instants of a target's sync, all by one clock.
+    """The instants of a target's sync, all by one clock; None where one is not known.
 
-    The sync was ``due``, has ``begun``, and the decision is taken ``now``.  ``last_sync`` is when
-    the target was decided about before, ``last_read`` when this process read its scale before;
-    None where that is not known.
+    The sync was ``due``, has ``begun``, and the decision is taken ``now``; ``last_sync`` is that of
+    the decision before, ``last_read`` when this process read the scale before.
     """
 
     due: float
@@ -52,15 +48,8 @@ class SyncTimes(NamedTuple):
     last_read: float | None = None
 
 
-class Instants(NamedTuple):
-    """The sync is recorded as of ``stamp``, and ages are taken at ``now``."""
-
-    stamp: float
-    now: float
-
-
-def instants_of(due: float, now: float, period: float) -> Instants:
-    """Return the instants of a decision taken at ``now`` in a sync that was ``due`` (7.1).
+def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
+    """Return the stamp of a sync that was ``due``, decided ``now``, and the ages' instant (7.1).
 
     The HPA waits one period after each reconcile, so that every age is a little more than a whole
     number of periods.  Syncs here are due on a grid and begin with some jitter: by the clock, a
@@ -71,14 +60,11 @@ def instants_of(due: float, now: float, period: float) -> Instants:
     if due > now + _EARLIEST_SECONDS:
         due = now  # this is no jitter: the clock was set
     allowance = max(_ON_TIME_SECONDS, _ON_TIME_PART * period)
-    return Instants(max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS))
+    return max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS)
 
 
 class SyncReads(NamedTuple):
-    """What a sync has read for a target; the fields are those of `Observation`.
-
-    ``answers`` has one for each query of the target.
-    """
+    """What a sync has read for a target, an answer to each query; as in `Observation`."""
 
     scale: Scale | Unavailable
     pods: tuple[Pod, ...] | Unavailable | None
@@ -130,10 +116,7 @@ def inputs_of(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A target's sync as far as it has come, with the ``history`` to go on with.
-
-    ``write`` is None while nothing was written.
-    """
+    """A target's sync as far as it has come, with the ``history`` to go on with, and any write."""
 
     rules: Rules
     inputs: Inputs
@@ -148,11 +131,7 @@ class Step:
         return SyncResult(target, self.decision, self.write, given=self.inputs, flags=flags)
 
     def held_back(self, holds: Mapping[str, float]) -> "Step":
-        """Return the step as scale-down breakers leave it (semantics 8.7).
-
-        ``holds`` has the servers whose breakers hold now, and until when.  Of those that the
-        target's count comes from, the one that holds longest counts.
-        """
+        """Return the step as breakers leave it; the longest of ``holds`` counts (8.7)."""
         servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
         if not servers or not goes_down(self.decision):
             return self
@@ -161,6 +140,11 @@ class Step:
             self.decision, self.history, self.inputs.history, server, holds[server]
         )
         return replace(self, decision=decision, history=history)
+
+    def held_as(self, decision: Decision) -> "Step":
+        """Return the step as the breaker leaves it that held another decision, if one did."""
+        hold = decision.breaker
+        return self if hold is None else self.held_back({hold.server: hold.until})
 
     def intended(self) -> History:
         """Return the history to be kept before the write is sent: it has the write as pending."""
@@ -185,7 +169,5 @@ def step_of(rules: Rules, inputs: Inputs) -> Step:
 
 def recompute(result: SyncResult) -> Decision:
     """Decide again from what a result was made from; also what followed from hold and write."""
-    step, hold = step_of(result.rules, result.inputs), result.decision.breaker
-    if hold is not None:
-        step = step.held_back({hold.server: hold.until})
+    step = step_of(result.rules, result.inputs).held_as(result.decision)
     return step.decision if result.write is None else step.settled(result.write).decision

@@ -35,10 +35,7 @@ class QueryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """PromQL, and how its answer is read.
-
-    Queries with the same server and PromQL share one request.
-    """
+    """PromQL, and how its answer is read; those with the same server and PromQL share a request."""
 
     promql: str
     window: float = 60.0
@@ -103,11 +100,7 @@ class HoldQuery:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One entry of `targets` in the configuration.
-
-    ``queries`` are in the order of ``spec.metrics``.  Those of the bounds are None if these are
-    fixed (semantics 8.2).
-    """
+    """One entry of `targets` in the configuration; ``queries`` are in the order of its metrics."""
 
     namespace: str
     spec: HorizontalPodAutoscalerSpec

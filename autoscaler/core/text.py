@@ -41,10 +41,7 @@ def printable(text: str, limit: int = 200) -> str:
 
 
 def visible(line: str, limit: int) -> str:
-    """Return a line of at most ``limit`` characters as `printable` writes them.
-
-    Its blanks are kept: those before and between its words are its layout.
-    """
+    """Return a line of at most ``limit`` characters as `printable` does, with all of its blanks."""
     start = line[: limit + 1]
     shown = start if start.isascii() and start.isprintable() else "".join(map(_escaped, start))
     return shown if len(shown) <= limit else shown[: limit - len(_CUT)] + _CUT
@@ -76,10 +73,7 @@ def rfc3339(time: float) -> str:
 
 
 def rfc3339_milli(time: float) -> str:
-    """Format a Unix time to the millisecond that is not before it.
-
-    What began with the instant has begun at the one that is written.
-    """
+    """Format a Unix time to the millisecond not before it: what began with it has begun then."""
     seconds, milli = divmod(ceil(min(max(0.0, time), _LATEST) * 1000 - 1e-3), 1000)
     text = rfc3339(seconds)
     return f"{text[:-1]}.{milli:03d}Z" if milli else text

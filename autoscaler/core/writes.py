@@ -106,8 +106,7 @@ def settle_write(
 ) -> tuple[Decision, History]:
     """Return the decision and the history, which has this write as pending, after its outcome.
 
-    ``previous`` is the history from before the decision, ``earlier`` a write that may still be
-    applied.
+    ``previous`` is from before the decision, ``earlier`` a write that may still be applied.
     """
     if isinstance(write, Written):
         return settle(spec, decision, history)
@@ -148,10 +147,7 @@ def settle_failure(
     error: str,
     pending: PendingWrite | None = None,
 ) -> tuple[Decision, History]:
-    """Record that nothing was written, as far as is known; this sync's recommendation remains.
-
-    ``pending`` is a write, this one or an earlier one, that may have been applied nevertheless.
-    """
+    """Record that nothing was written, unless ``pending`` was; the recommendation remains."""
     error = printable(error, LONGEST_SENTENCE)
     status = StatusRecorder(decision.conditions, decision.time)
     message = f"the scale could not be updated: {error}"

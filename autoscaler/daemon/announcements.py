@@ -12,7 +12,7 @@ from http.client import responses
 from itertools import islice
 from pathlib import Path
 
-from structlog.typing import FilteringBoundLogger
+import structlog
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
@@ -45,14 +45,8 @@ _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 class Announcements(ElectionObserver):
     """Reports each change once; any thread may call any method."""
 
-    def __init__(
-        self,
-        log: FilteringBoundLogger,
-        health: Health,
-        instruments: Instruments,
-        notifier: Notifier,
-    ) -> None:
-        self._log = log
+    def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:
+        self._log = structlog.get_logger()
         self._health = health
         self._instruments = instruments
         self._notifier = notifier
@@ -77,14 +71,14 @@ class Announcements(ElectionObserver):
 
     def serving(self, config: Config) -> None:
         """Report that the syncs have begun."""
-        targets = wording.counted(len(config.targets), "target")
+        count, period = len(config.targets), config.sync_period
         self._log.info(
             "started",
-            message=f"autoscaler {__version__} syncs {targets}, by default every "
-            f"{config.sync_period:g} s",
+            message=f"autoscaler {__version__} syncs {wording.counted(count, 'target')}, "
+            f"by default every {period:g} s",
             version=__version__,
-            targets=len(config.targets),
-            sync_period_seconds=config.sync_period,
+            targets=count,
+            sync_period_seconds=period,
         )
         self._configured(config)
 
@@ -119,10 +113,6 @@ class Announcements(ElectionObserver):
                 self._log.warning("rights", message=sentence)
         self._lacked = frozenset(sentences)
 
-    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
-        """Report that a file of `web` cannot be used any more, or can again."""
-        self._log_state("web_file", ok, sentence)
-
     def sign_in_failed(self, way: str, client: str) -> None:
         """Count a client with wrong credentials; log the first ones, then one a minute."""
         self._instruments.sign_ins_failed.labels(way).inc()
@@ -148,15 +138,17 @@ class Announcements(ElectionObserver):
         """Report whether Events can be written."""
         self._log_state("events", ok, sentence)
 
+    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report that a file of `web` cannot be used any more, or can again."""
+        self._log_state("web_file", ok, sentence)
+
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether state can be saved."""
-        self._log_state("state", ok, sentence)
-        self._health.report(Component.STATE, ok=ok, message=sentence)
+        self._log_state("state", ok, sentence, Component.STATE)
 
     def record(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether decisions are recorded."""
-        self._log_state("record", ok, sentence)
-        self._health.report(Component.RECORD, ok=ok, message=sentence)
+        self._log_state("record", ok, sentence, Component.RECORD)
 
     def stands_by(self, directory: Path, holder: str) -> None:
         """Report that another daemon is at work with the state directory; called again and again.
@@ -207,9 +199,8 @@ class Announcements(ElectionObserver):
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
-        lost = role in {Role.LOST, Role.UNREADABLE}
-        self._log_state("leadership", not lost, sentence, standing=role.value)
-        self._health.report(Component.LEADERSHIP, ok=not lost, message=sentence)
+        ok = role not in {Role.LOST, Role.UNREADABLE}
+        self._log_state("leadership", ok, sentence, Component.LEADERSHIP, standing=role.value)
         self._instruments.leads(leading=role is Role.LEADER)
         self._role = role.value
         self._notifier.status(self._status())
@@ -352,8 +343,17 @@ class Announcements(ElectionObserver):
         self._health.report(Component.RELOAD, ok=not refused, message=message)
         self._configured(config)
 
-    def _log_state(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
+    def _log_state(
+        self,
+        event: str,
+        ok: bool,  # noqa: FBT001 - as above
+        sentence: str,
+        part: Component | None = None,
+        **fields: str,
+    ) -> None:
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
+        if part is not None:
+            self._health.report(part, ok=ok, message=sentence)
 
     def _status(self) -> str:
         role = f", {self._role}" if self._role else ""

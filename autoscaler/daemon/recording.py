@@ -12,7 +12,7 @@ from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
-from autoscaler.record.rows import RecordError, RecordReader
+from autoscaler.record.rows import RecordError
 from autoscaler.rendering.reasons import verdict
 from autoscaler.sync.ports import Reporter
 from autoscaler.telemetry.metrics import Metrics
@@ -61,7 +61,7 @@ class Recording(NamedTuple):
     """What hands in the results, and what reads them; None where nothing is recorded."""
 
     recorder: Recorder | None = None
-    reader: RecordReader | None = None
+    reader: DirectoryRecord | None = None
 
 
 def open_recording(

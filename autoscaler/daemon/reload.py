@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from structlog.typing import FilteringBoundLogger
+import structlog
 
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.reading import MOST_OF_A_FILE, digest
@@ -59,14 +59,13 @@ class Reload:
         source: ConfigSource,
         apply: Callable[[Config], None],
         announcements: Announcements,
-        log: FilteringBoundLogger,
     ) -> None:
         self.config = config
         self._at_start = _without_targets(config)
         self._waits_for_restart = False
         self._apply = apply
         self._announcements = announcements
-        self._log = log
+        self._log = structlog.get_logger()
         self._source = source
         self._again_at = math.inf
 
@@ -97,12 +96,38 @@ class Reload:
             self._announcements.reload_impossible(error)
             return False
         self.config = config
-        _log_changes(self._log, comparison)
+        self._log_changes(comparison)
         if self._waits_for_restart and not waiting:
             self._log.info("needs_no_restart", message="no change waits for a restart any more")
         self._waits_for_restart = bool(waiting)
         self._announcements.reloaded(config, refused)
         return True
+
+    def _log_changes(self, comparison: Comparison) -> None:
+        """Log what changed: the sum, then a line for each target, as many as can be read."""
+        self._log.info(
+            "reloaded",
+            message=_summed_up(comparison),
+            added=len(comparison.added),
+            removed=len(comparison.removed),
+            changed=len(comparison.changed),
+            settings=[str(change) for change in comparison.settings],
+        )
+        for change in comparison.at_restart:
+            self._log.warning(
+                "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
+            )
+        stays = "is no target any more; its replicas stay as they are"
+        lines = [("target_added", key, "is a target now") for key in comparison.added]
+        lines += [("target_removed", key, stays) for key in comparison.removed]
+        lines += [("target_changed", one.key, _some(one.fields)) for one in comparison.changed]
+        for event, key, what in lines[:_MOST_LINES]:
+            self._log.info(event, target=key, message=what)
+        if len(lines) > _MOST_LINES:
+            left = len(lines) - _MOST_LINES
+            self._log.info(
+                "more_targets_changed", message=f"{left} more targets changed", targets=left
+            )
 
 
 def _without_targets(config: Config) -> Config:
@@ -113,31 +138,6 @@ def _some(changes: Sequence[FieldChange]) -> str:
     shown = "; ".join(str(change) for change in changes[:_MOST_FIELDS])
     left = len(changes) - _MOST_FIELDS
     return shown if left <= 0 else f"{shown}; and {left} more"
-
-
-def _log_changes(log: FilteringBoundLogger, comparison: Comparison) -> None:
-    """Log what changed: the sum, then a line for each target, as many as can be read."""
-    log.info(
-        "reloaded",
-        message=_summed_up(comparison),
-        added=len(comparison.added),
-        removed=len(comparison.removed),
-        changed=len(comparison.changed),
-        settings=[str(change) for change in comparison.settings],
-    )
-    for change in comparison.at_restart:
-        log.warning(
-            "needs_restart", message=f"{change}; this takes effect when the daemon starts again"
-        )
-    stays = "is no target any more; its replicas stay as they are"
-    lines = [("target_added", key, "is a target now") for key in comparison.added]
-    lines += [("target_removed", key, stays) for key in comparison.removed]
-    lines += [("target_changed", one.key, _some(one.fields)) for one in comparison.changed]
-    for event, key, what in lines[:_MOST_LINES]:
-        log.info(event, target=key, message=what)
-    if len(lines) > _MOST_LINES:
-        left = len(lines) - _MOST_LINES
-        log.info("more_targets_changed", message=f"{left} more targets changed", targets=left)
 
 
 def _summed_up(comparison: Comparison) -> str:

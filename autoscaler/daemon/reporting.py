@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import structlog
 from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
@@ -226,8 +227,8 @@ class LogReporter(Reporter):
     and a warning where it undoes our own.
     """
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
+    def __init__(self) -> None:
+        self._log: FilteringBoundLogger = structlog.get_logger()
         self._states = StateChanges()
         self._saturated: dict[str, float] = {}
         """The targets whose saturation was told, and since when it lasts."""

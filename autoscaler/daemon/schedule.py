@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
+import structlog
 from apscheduler import events
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
-from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
-from autoscaler.telemetry.metrics import TickObserver
+from autoscaler.telemetry.metrics import Instruments
 
 _MOST_TICKS_AT_ONCE = 512
 """Threads are started when they are needed; above this number of slots a tick waits for one."""
@@ -90,13 +90,12 @@ class SyncSchedule:
     def __init__(
         self,
         stop: threading.Event,
-        log: FilteringBoundLogger,
-        observer: TickObserver,
+        instruments: Instruments,
         steps: clock.Steps | None = None,
     ) -> None:
         self._stop = stop
-        self._log = log
-        self._observer = observer
+        self._log = structlog.get_logger()
+        self._instruments = instruments
         self._late = itertools.count(1)
         self._ticks: Mapping[str, Tick] = {}
         self._cadences: dict[str, Cadence] = {}
@@ -107,7 +106,7 @@ class SyncSchedule:
         """Ticks that have not begun since `run_now`."""
         self._held_up: AbstractSet[str] = frozenset()
         """Ticks that do not begin before the swap under way has ended."""
-        self._origin = datetime.fromtimestamp(clock.wall(), UTC)
+        self._origin = _now()
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
         self._scheduler = BackgroundScheduler(
@@ -181,8 +180,7 @@ class SyncSchedule:
         with self._state:
             names = self._to_run_now - self._running.keys()
         for name in names:
-            now = datetime.fromtimestamp(clock.wall(), UTC)
-            self._scheduler.modify_job(name, next_run_time=now)
+            self._scheduler.modify_job(name, next_run_time=_now())
 
     def _follow_clock(self) -> None:
         """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
@@ -196,7 +194,7 @@ class SyncSchedule:
     def _put(self, ticks: Mapping[str, Tick]) -> None:
         before, self._ticks = self._ticks, ticks
         self._to_run_now &= ticks.keys()
-        now = datetime.fromtimestamp(clock.wall(), UTC)
+        now = _now()
         self._cadences = {
             name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
             for name, tick in ticks.items()
@@ -235,15 +233,12 @@ class SyncSchedule:
         tick = self._ticks.get(event.job_id)
         if event.code == events.EVENT_JOB_ERROR:
             self._log.error("sync_failed", exc_info=event.exception)
-        if tick is None:
-            return
-        if event.code == events.EVENT_JOB_ERROR:
-            self._observer.failed(tick.period)
+            self._instruments.syncs_failed.inc()
         elif event.code == events.EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
-            self._observer.began(tick.period, max(0.0, clock.wall() - due))
-        elif event.job_id not in self._held_up:
-            self._observer.left_out(tick.period)
+            self._instruments.sync_lags.observe(max(0.0, clock.wall() - due))
+        elif tick is not None and event.job_id not in self._held_up:
+            self._instruments.syncs_skipped.inc()
             late = next(self._late)
             self._log.warning(
                 "sync_late",
@@ -252,6 +247,10 @@ class SyncSchedule:
                 period_seconds=tick.period,
                 late_since_start=late,
             )
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(clock.wall(), UTC)
 
 
 def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:

@@ -6,14 +6,12 @@ All that `record.changes.change_key` calls a change has a sentence.
 from collections.abc import Iterator
 
 from autoscaler.config.written import field_changes, written
-from autoscaler.core.classification import classify
 from autoscaler.core.decision import (
     Activity,
     Decision,
     MetricFailure,
     MetricResult,
     Outcome,
-    QueryHold,
     Stabilization,
     Zone,
 )
@@ -26,7 +24,6 @@ from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
 from autoscaler.record.changes import of_idle, of_stabilization
 from autoscaler.rendering import reasons, wording
-from autoscaler.rendering.reasons import hold, restriction
 from autoscaler.rendering.record import WRITTEN, write_word
 
 _MOST_KEYS = 10
@@ -67,18 +64,17 @@ _OUTCOMES = {
 
 def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that differs."""
-    found: list[str] = []
-    for compare in (
-        *(_count, _zone, _pause, _bounds, _metrics),
-        *(_stabilization, _limits, _held, _idle, _conditions, _rules),
-    ):
-        found += compare(before, after)
+    old, new = before.decision, after.decision
+    found = [*_count(old, new), *_move(before, after), *_zone(old, new), *_standing(old, new)]
+    for compare in (_bounds, _metrics, _stabilization):
+        found += compare(old, new)
+    found += [*_limits(before, after), *_idle(old, new), *_conditions(old, new)]
+    found += _rules(before, after)
     told = [one for one in found if one not in _FOLLOWS] or found or _marks(before, after)
     return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
 
 
-def _count(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision, after.decision
+def _count(old: Decision, new: Decision) -> Iterator[str]:
     if new.current is None and old.scale != new.scale:
         scale = new.scale
         why = scale.message if isinstance(scale, Unavailable) else "it is unknown"
@@ -87,11 +83,6 @@ def _count(before: SyncResult, after: SyncResult) -> Iterator[str]:
         yield "the scale is read again"
     elif old.current != new.current and new.current is not None:
         yield f"it has {wording.counted(new.current, 'replica')}, before {old.current}"
-    if new.foreign is not None:
-        yield wording.foreign(new.foreign)
-    elif old.foreign is not None:
-        yield "nobody else has set the replicas since"
-    yield from _move(before, after)
 
 
 def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
@@ -121,8 +112,7 @@ def _write(after: SyncResult) -> str:
     return f"the count was not written: {word}"
 
 
-def _zone(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision, after.decision
+def _zone(old: Decision, new: Decision) -> Iterator[str]:
     if old.zone is not new.zone:
         yield f"{_ZONES[new.zone]}, before: {_ZONES[old.zone]}"
     if old.outcome is not new.outcome:
@@ -133,52 +123,92 @@ def _zone(before: SyncResult, after: SyncResult) -> Iterator[str]:
         yield f"the reason is no longer: {wording.reason(old)}"
 
 
-def _pause(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision, after.decision
-    if new.pause is None:
-        if old.pause is not None:
-            yield "it is paused no longer"
-        return
-    if old.pause != new.pause:
-        yield reasons.pause(new.pause, new.time)
-    if old.paused_from is None and new.paused_from is not None:
-        yield f"without the pause it would have {wording.counted(new.paused_from, 'replica')}"
-    elif old.paused_from is not None and new.paused_from is None:
-        yield "the pause prevents nothing now"
+def _standing(old: Decision, new: Decision) -> Iterator[str]:
+    """Say what besides the metrics decides, where that was not so, was otherwise, or has ended."""
+    was, now = (
+        {end: (what, told) for end, what, told in (*_facts(one), *_stops(one))}
+        for one in (old, new)
+    )
+    yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
+    ended = [end for end in was if end not in now]
+    yield from (end for end in ended if _PART_OF.get(end) not in ended)
 
 
-def _bounds(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision, after.decision
+_PART_OF = {
+    "the pause prevents nothing now": "it is paused no longer",
+    f"{HOLD_QUERY} prevents nothing now": f"{HOLD_QUERY} holds nothing any more",
+}
+"""Which ends are not told beside another."""
+
+_Fact = tuple[str, object, str]
+"""How its end is told, what of it is not the same in another one, and what is so."""
+
+
+def _facts(of: Decision) -> Iterator[_Fact]:
+    if of.foreign is not None:
+        who = wording.foreign(of.foreign)
+        yield "nobody else has set the replicas since", (of.stamp, of.foreign), who
+    if of.pause is not None:
+        yield "it is paused no longer", of.pause, reasons.pause(of.pause, of.time)
+    if of.pause is not None and of.paused_from is not None:
+        count = wording.counted(of.paused_from, "replica")
+        yield "the pause prevents nothing now", None, f"without the pause it would have {count}"
+    if of.bounds is not None and (missing := of.bounds.missing):
+        yield "no bound is missing any more", missing, f"a bound is missing: {missing}"
+    if of.wanted_by is not None:
+        asks = reasons.wanted(of).removeprefix("; ")
+        yield "no metric asks for replicas of it any more", of.wanted_by, asks
+    if (lasting := of.lasting_saturation) is not None:
+        told = reasons.saturation(lasting, of.time)
+        yield "no replicas are missing any more", None, told
+
+
+def _stops(of: Decision) -> Iterator[_Fact]:
+    if of.breaker is not None:
+        until, wanted = time_of_day(of.breaker.until, of.time), of.breaker.replicas
+        holds = f"the scale-down breaker holds it until {until}; it would go to {wanted}"
+        yield "the scale-down breaker holds it no longer", None, holds
+    if (hold := of.hold) is not None:
+        kind = (hold.reading.gap and hold.reading.gap.detail, hold.reading.holds)
+        yield f"{HOLD_QUERY} holds nothing any more", kind, why_held(hold.reading)
+        if hold.replicas is not None:
+            goes = f"without {HOLD_QUERY} it would go to {hold.replicas}"
+            yield f"{HOLD_QUERY} prevents nothing now", None, goes
+    if of.hold_refill is not None:
+        refill = f"{HOLD_QUERY}: {wording.refill(of.hold_refill, of.time)}"
+        yield "the readings count in full again after the hold", None, refill
+    if of.held_until is not None:
+        until = time_of_day(of.held_until, of.time)
+        undone = f"others undo our changes: nothing is written until {until}"
+        yield "the hold after the changes of others has ended", of.held_until, undone
+
+
+def _bounds(old: Decision, new: Decision) -> Iterator[str]:
     for name, words, attribute in (
         ("minReplicas", reasons.min_replicas, "min_replicas"),
         ("maxReplicas", reasons.max_replicas, "max_replicas"),
     ):
         if getattr(old, attribute) != getattr(new, attribute) or words(old) != words(new):
             yield f"{name} is {words(new)}, before {words(old)}"
-    was_missing = "" if old.bounds is None else old.bounds.missing
-    missing = "" if new.bounds is None else new.bounds.missing
-    if was_missing != missing:
-        yield f"a bound is missing: {missing}" if missing else "no bound is missing any more"
 
 
 # -- metrics -------------------------------------------------------------------------------------
 
 
-def _metrics(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision.metrics, after.decision.metrics
-    if not new or not old:
-        if len(new) != len(old):
-            yield _ASKED if new else _UNASKED
+def _metrics(old: Decision, new: Decision) -> Iterator[str]:
+    if not new.metrics or not old.metrics:
+        if len(new.metrics) != len(old.metrics):
+            yield _ASKED if new.metrics else _UNASKED
         return
-    for one, other in zip(old, new, strict=False):
+    for one, other in zip(old.metrics, new.metrics, strict=False):
         if one.metric == other.metric:
-            yield from _metric(one, other, after.decision)
-    winner, was = after.decision.combination, before.decision.combination
-    if winner is not None and was is not None and winner.winner != was.winner and winner.winner:
-        yield f"{wording.plain(winner.winner, after.decision)} asks for the most now"
+            yield from _metric(one, other, new.time)
+    now, was = new.combination, old.combination
+    if now is not None and was is not None and now.winner != was.winner and now.winner:
+        yield f"{wording.plain(now.winner, new)} asks for the most now"
 
 
-def _metric(old: MetricResult, new: MetricResult, decision: Decision) -> Iterator[str]:
+def _metric(old: MetricResult, new: MetricResult, time: float) -> Iterator[str]:
     name, was, now = wording.metric_name(new.metric), old.outcome, new.outcome
     if isinstance(now, MetricFailure):
         if not isinstance(was, MetricFailure):
@@ -193,7 +223,7 @@ def _metric(old: MetricResult, new: MetricResult, decision: Decision) -> Iterato
     if (old.fallback is None) != (new.fallback is None):
         yield reasons.fallback(new) or f"the fallback stands for {name} no longer"
     if old.refill is None and new.refill is not None:
-        yield f"{name}: {wording.refill(new.refill, decision.time)}"
+        yield f"{name}: {wording.refill(new.refill, time)}"
     elif old.refill is not None and new.refill is None:
         yield f"{name} counts in full again after its gap"
     if old.activity is not new.activity:
@@ -212,122 +242,68 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
 # -- stages --------------------------------------------------------------------------------------
 
 
-def _stabilization(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision.stabilization, after.decision.stabilization
-    if of_stabilization(old) == of_stabilization(new):
+def _stabilization(old: Decision, new: Decision) -> Iterator[str]:
+    was, now = old.stabilization, new.stabilization
+    if of_stabilization(was) == of_stabilization(now):
         return
-    if new is None:
+    if now is None:
         yield _NO_WINDOW
-    elif _holds(new):
-        yield hold(new, after.decision.time)
-    elif old is not None and _holds(old):
-        yield "stabilization holds it no longer"
+    elif _holds(now):
+        yield reasons.hold(now, new.time)
     else:
-        yield _NOT_HELD
+        yield "stabilization holds it no longer" if _holds(was) else _NOT_HELD
 
 
-def _holds(stage: Stabilization) -> bool:
-    return stage.before != stage.after and stage.reason != READY
-
-
-def _held(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    """Say what else keeps it from a change: the breaker, others, too little room."""
-    old, new = before.decision, after.decision
-    if old.breaker is None and new.breaker is not None:
-        until, wanted = time_of_day(new.breaker.until, new.time), new.breaker.replicas
-        yield f"the scale-down breaker holds it until {until}; it would go to {wanted}"
-    elif old.breaker is not None and new.breaker is None:
-        yield "the scale-down breaker holds it no longer"
-    yield from _query_hold(old.hold, new.hold)
-    if old.hold_refill is None and new.hold_refill is not None:
-        yield f"{HOLD_QUERY}: {wording.refill(new.hold_refill, new.time)}"
-    elif old.hold_refill is not None and new.hold_refill is None:
-        yield "the readings count in full again after the hold"
-    if new.held_until is not None and old.held_until != new.held_until:
-        until = time_of_day(new.held_until, new.time)
-        yield f"others undo our changes: nothing is written until {until}"
-    elif old.held_until is not None and new.held_until is None:
-        yield "the hold after the changes of others has ended"
-    if old.wanted_by != new.wanted_by:
-        asks = reasons.wanted(new).removeprefix("; ")
-        yield asks or "no metric asks for replicas of it any more"
-    was, lasting = old.lasting_saturation, new.lasting_saturation
-    if was is None and lasting is not None:
-        yield reasons.saturation(lasting, new.time)
-    elif was is not None and lasting is None:
-        yield "no replicas are missing any more"
-
-
-def _query_hold(old: QueryHold | None, new: QueryHold | None) -> Iterator[str]:
-    """Say that `holdScaleDownQuery` holds, for another reason, or no longer; what it prevents."""
-    if new is None:
-        if old is not None:
-            yield f"{HOLD_QUERY} holds nothing any more"
-        return
-    if old is None or _kind_of(old) != _kind_of(new):
-        yield why_held(new.reading)
-    if new.replicas is not None and (old is None or old.replicas is None):
-        yield f"without {HOLD_QUERY} it would go to {new.replicas}"
-    elif new.replicas is None and old is not None and old.replicas is not None:
-        yield f"{HOLD_QUERY} prevents nothing now"
-
-
-def _kind_of(hold: QueryHold) -> tuple[str | None, bool]:
-    gap = hold.reading.gap
-    return None if gap is None else gap.detail, hold.reading.holds
+def _holds(stage: Stabilization | None) -> bool:
+    return stage is not None and stage.before != stage.after and stage.reason != READY
 
 
 def _limits(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision.limit, after.decision.limit
-    limited = new is not None and new.before != new.after
-    limited_before = old is not None and old.before != old.after
-    if old is not None and new is not None and (old.reason, old.policy) == (new.reason, new.policy):
+    was, now = before.decision.limit, after.decision.limit
+    if was is not None and now is not None and (was.reason, was.policy) == (now.reason, now.policy):
         return
-    if new is not None and limited:
-        yield f"limited from {new.before} to {new.after}: {restriction(new, after)}"
-    elif limited_before:
+    if now is not None and now.before != now.after:
+        yield f"limited from {now.before} to {now.after}: {reasons.restriction(now, after)}"
+    elif was is not None and was.before != was.after:
         yield "neither a bound nor a policy limits it any more"
-    elif (old is None) != (new is None):
-        yield _NO_LIMITS if new is None else _WITHIN
-    elif old is not None and new is not None:
-        yield f"limits: {new.reason}"
+    elif was is not None and now is not None:
+        yield f"limits: {now.reason}"
+    elif was is not now:
+        yield _NO_LIMITS if now is None else _WITHIN
 
 
-def _idle(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old, new = before.decision.idle, after.decision.idle
-    if of_idle(old) == of_idle(new):
+def _idle(old: Decision, new: Decision) -> Iterator[str]:
+    was, now = old.idle, new.idle
+    if of_idle(was) == of_idle(now):
         return
-    if new is None:
+    if now is None:
         yield _NO_IDLING
-    elif new.asleep and (old is None or not old.asleep):
-        yield reasons.asleep(after.decision)
-    elif old is not None and old.asleep and not new.asleep:
+    elif now.asleep and (was is None or not was.asleep):
+        yield reasons.asleep(new)
+    elif was is not None and was.asleep and not now.asleep:
         yield "it is awake"
-    elif new.kept_awake and (old is None or not old.kept_awake):
+    elif now.kept_awake and (was is None or not was.kept_awake):
         yield "a minimum of a schedule or a query keeps it awake"
     else:
-        yield "it may go idle again" if old is not None else "it may go idle"
+        yield "it may go idle" if was is None else "it may go idle again"
 
 
-def _conditions(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    old = {one.type: one for one in before.decision.conditions}
-    new = {one.type: one for one in after.decision.conditions}
-    for type_, one in new.items():
-        was = old.get(type_)
-        if was is None:
-            yield f"condition {type_}: {one.status} ({one.reason})"
-        elif (was.status, was.reason) != (one.status, one.reason):
-            is_now, before_that = f"{one.status} ({one.reason})", f"{was.status} ({was.reason})"
-            yield f"condition {type_}: {is_now}, before {before_that}"
-    for type_ in old.keys() - new.keys():
+def _conditions(old: Decision, new: Decision) -> Iterator[str]:
+    was = {one.type: f"{one.status} ({one.reason})" for one in old.conditions}
+    now = {one.type: f"{one.status} ({one.reason})" for one in new.conditions}
+    for type_, value in now.items():
+        if was.get(type_) != value:
+            before = f", before {was[type_]}" if type_ in was else ""
+            yield f"condition {type_}: {value}{before}"
+    for type_ in was.keys() - now.keys():
         yield f"there is no condition {type_} any more"
-    if [*old] != [*new] and old.keys() == new.keys():
+    if [*was] != [*now] and was.keys() == now.keys():
         yield "the conditions stand in another order"
 
 
 def _marks(before: SyncResult, after: SyncResult) -> list[str]:
     """Say what is so now, and was not; what is more than that has a sentence of its own."""
-    old, new = (classify(entry.decision, entry.write) for entry in (before, after))
+    old, new = before.classified(), after.classified()
     gone, begun = old.marks & ~new.marks, new.marks & ~old.marks
     told = [f"now: {word}" for mark, word in wording.MARK_WORDS.items() if mark in begun]
     told += [f"no longer: {word}" for mark, word in wording.MARK_WORDS.items() if mark in gone]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.alternatives import (
     PARTS,
     BoundKey,
@@ -24,9 +25,7 @@ from autoscaler.record.rows import (
     Change,
     Lapse,
     RecordError,
-    RecordReader,
     Sample,
-    entry_or_none,
 )
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.differences import differences
@@ -43,7 +42,7 @@ _MOST_VALUES = 8
 """So many values are named of what would have had to be different; there may be many metrics."""
 
 
-def explanation_at(record: RecordReader, target: str, at: float) -> answers.Explanation | None:
+def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.Explanation | None:
     """Explain what held at an instant; None where nothing is recorded.  Raises RecordError."""
     change = record.change_at(target, at)
     if change is None:
@@ -92,7 +91,7 @@ def _plain(text: str) -> str:
     return printable(text, LONGEST_SENTENCE)
 
 
-def _differences(record: RecordReader, change: Change, entry: SyncResult) -> Iterator[str]:
+def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> Iterator[str]:
     """Yield what differs from the change before, and whether there is a time between them."""
     found = record.changes([change.target], 0.0, change.time + _AFTER, limit=1, before=change.id)
     if not found:
@@ -125,7 +124,7 @@ def _not_recorded(since: float, after: Change | None) -> str:
 # -- values --------------------------------------------------------------------------------------
 
 
-def _values(record: RecordReader, change: Change, entry: SyncResult, at: float) -> Iterator[str]:
+def _values(record: DirectoryRecord, change: Change, entry: SyncResult, at: float) -> Iterator[str]:
     """Yield the numbers of the last sync at an instant, if it came after the change."""
     last: Sample | None = None
     for sample in record.samples(change.target, at, at + _AFTER):
@@ -163,7 +162,7 @@ def _shown(metric: MetricSpec, value: int) -> str:
 # -- others --------------------------------------------------------------------------------------
 
 
-def _others(record: RecordReader, change: Change, after: Change | None) -> Iterator[str]:
+def _others(record: DirectoryRecord, change: Change, after: Change | None) -> Iterator[str]:
     """Yield who else set the count shortly before a decision, with it, or at its end."""
     begin = change.time - _NEAR_SECONDS
     near = record.changes([change.target], begin, change.time + _AFTER, limit=_NEAR)
@@ -175,8 +174,8 @@ def _others(record: RecordReader, change: Change, after: Change | None) -> Itera
         yield f"{_who(record, one)}, seen at {rfc3339(one.time)}"
 
 
-def _who(record: RecordReader, change: Change) -> str:
-    entry = entry_or_none(record, change)
+def _who(record: DirectoryRecord, change: Change) -> str:
+    entry = record.entry_or_none(change)
     if entry is not None and entry.decision.foreign is not None:
         return wording.foreign(entry.decision.foreign)
     who = f'"{change.by}"' if change.by else "somebody else"
@@ -297,7 +296,7 @@ def _exact(milli: int) -> str:
 # -- all targets ---------------------------------------------------------------------------------
 
 
-def recorded_targets(record: RecordReader) -> answers.TargetList:
+def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
     """Return how all that are still configured stood last.  Raises RecordError."""
     span = record.span()
     if span is None:
@@ -312,8 +311,8 @@ def recorded_targets(record: RecordReader) -> answers.TargetList:
     return answers.TargetList(time=span[1], targets=targets)
 
 
-def _recorded(change: Change, since: float, record: RecordReader) -> answers.TargetState:
-    target, entry = _plain(change.target), entry_or_none(record, change)
+def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.TargetState:
+    target, entry = _plain(change.target), record.entry_or_none(change)
     namespace, kind, name = target.split("/", 2)
     metrics = () if entry is None else entry.decision.metrics
     return answers.TargetState(

@@ -89,10 +89,7 @@ class Breakers:
             return news
 
     def begin(self, targets: Sequence[Target], ahead: float) -> int:
-        """Note that a sync of some targets begins, and return its number.
-
-        The Unix time is ``ahead`` of `clock.steady`.
-        """
+        """Note that a sync begins; return its number.  Unix time is ``ahead`` of `clock.steady`."""
         with self._lock:
             self._ahead = ahead
             self._begun += 1
@@ -148,10 +145,7 @@ class Breakers:
             }
 
     def end(self, sync: int, now: float, *, stopped: bool = False) -> list[BreakerNews]:
-        """Note that a sync has ended; return what has changed since the last one did.
-
-        What it has not decided does not count as down; if it was ``stopped``, it says nothing.
-        """
+        """Note that a sync has ended, and return the news; if ``stopped``, its end says nothing."""
         with self._lock:
             news = []
             for server in self._servers.values():

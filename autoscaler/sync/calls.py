@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
@@ -22,15 +21,13 @@ R = TypeVar("R")
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
 
-_BURST_SECONDS = 10.0
-
 
 class RateLimiter:
     """Permits at most so many calls a second, after a burst of ten seconds' worth."""
 
     def __init__(self, per_second: float) -> None:
         self.per_second = per_second
-        self._burst = max(1.0, per_second * _BURST_SECONDS)
+        self._burst = max(1.0, per_second * 10.0)
         self._left = self._burst
         self._since = clock.monotonic()
         self._lock = threading.Lock()
@@ -50,13 +47,14 @@ class RateLimiter:
             self._left += 1.0
 
 
-@dataclass(order=True, slots=True)
-class _WaitingCall:
+class _WaitingCall(NamedTuple):
+    """The ``number`` is another one for each, so that what follows is never compared."""
+
     urgency: Urgency
     number: int
-    group: str = field(compare=False)
-    future: Future[Any] = field(compare=False)
-    call: Callable[[], Any] = field(compare=False)
+    group: str
+    future: Future[Any]
+    call: Callable[[], Any]
 
 
 def _drop_cancelled(waiting: list[_WaitingCall]) -> None:
@@ -210,15 +208,10 @@ class LeastRecentlyServed:
         """Return how urgent a key's call is: the more so the longer ago it was served."""
         return 0, self._last.get(key, -math.inf)
 
-    def in_order(self, keys: Iterable[str]) -> list[str]:
-        """Return the keys, the most urgent first."""
-        return sorted(keys, key=self.urgency)
-
     def retain(self, keys: AbstractSet[str]) -> None:
         """Forget all other keys."""
-        for gone in list(self._last):
-            if gone not in keys:
-                del self._last[gone]
+        for gone in set(self._last) - keys:
+            del self._last[gone]
 
 
 class FairQueries:
@@ -256,19 +249,15 @@ class FairQueries:
             queries.close()
 
     def _of(self, server: str) -> "_QueriesOfServer":
-        queries = self._servers.get(server)
-        if queries is not None:
-            return queries
+        if server in self._servers:
+            return self._servers[server]
         with self._lock:
             new = _QueriesOfServer(server, self._slow_seconds, self._stop)
             return self._servers.setdefault(server, new)
 
 
 class _QueriesOfServer:
-    """Asks the queries of one server; those that were slow last time have threads of their own.
-
-    So they delay only each other.  Slow is what took more than ``slow_seconds``.
-    """
+    """Asks the queries of one server; what took more than ``slow_seconds`` last time apart."""
 
     def __init__(self, server: str, slow_seconds: float, stop: threading.Event) -> None:
         self._slow_seconds = slow_seconds

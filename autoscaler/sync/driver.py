@@ -88,11 +88,7 @@ class Driver:
             raise ExceptionGroup("faults in a sync", raised)
 
     def _call_what_is_due(self) -> None:
-        if not self._timed:
-            return
-        now = clock.monotonic()
-        due = [timed for timed in self._timed if timed[0] <= now]
-        for timed in due:
+        for timed in [timed for timed in self._timed if timed[0] <= clock.monotonic()]:
             self._timed.remove(timed)
             timed[1]()
 

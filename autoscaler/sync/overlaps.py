@@ -1,7 +1,7 @@
 """Detects targets whose selectors match the same pods (semantics 1.3.1, AmbiguousSelector).
 
-Selectors that require different values of one label by matchLabels share no pod.  Only for the
-other pairs, the candidates, are pods compared.
+Selectors that require different values of one label by matchLabels share no pod; the pods of other
+pairs, the candidates, are compared.
 """
 
 import threading

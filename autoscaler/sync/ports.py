@@ -1,8 +1,7 @@
 """The ports: what a sync needs from outside.  Adapters implement these protocols.
 
-A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later than that, all
-of its tries included.  Failures are values: none of these methods raises for what the network
-or a server does.
+A deadline is an instant of `autoscaler.clock.monotonic`; no call returns later, all of its tries
+included.  None raises for what the network or a server does: failures are values.
 """
 
 import math
@@ -39,10 +38,7 @@ class MetricsReader(Protocol):
     """Answers PromQL: the connection to one server."""
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query as of ``at`` in Unix seconds.
-
-        None is the server's own now, which a wrong clock of ours does not move.
-        """
+        """Evaluate an instant query as of ``at`` (Unix time); None is the server's own now."""
 
 
 class Cluster(Protocol):
@@ -58,10 +54,7 @@ class Cluster(Protocol):
         """Return the pods of a namespace that match a selector in string form."""
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Return in words which other autoscaler controls the object; None without one.
-
-        Unchecked says that this cannot be known now.
-        """
+        """Return in words which other autoscaler controls the object, or why none can say."""
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
@@ -95,10 +88,7 @@ class HistoryStore(Protocol):
     """
 
     def intend(self, target: str, history: History) -> Future[None]:
-        """Keep a history whose `pending` write is about to be sent.
-
-        The future is done once it is kept, or once it is known that it cannot be.
-        """
+        """Keep a history whose write is about to be sent; done once it is, or cannot be."""
 
     def keep(self, kept: Sequence[Kept]) -> None:
         """Keep the histories of a sync, all in one transaction."""
@@ -134,10 +124,7 @@ HOLDS = frozenset({BreakerChange.TRIPPED, BreakerChange.TRIPPED_AGAIN, BreakerCh
 
 @dataclass(frozen=True, slots=True)
 class BreakerNews:
-    """A change of the breaker of a server, and the trip that it concerns, in Unix seconds.
-
-    ``down`` of ``of`` targets would go down now.
-    """
+    """A change of a server's breaker, its trip in Unix seconds, and how many would go down now."""
 
     change: BreakerChange
     server: str
@@ -195,10 +182,7 @@ class Ports:
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
     leads_since: Callable[[], float | None] = lambda: -math.inf
-    """Since when, by `clock.steady`, this process leads, where several run and one of them writes.
-
-    None where it does not lead and may not write; -inf where there is no election.
-    """
+    """Since when, by `clock.steady`, this process leads and may write; None where it does not."""
     breaker_changed: Callable[[BreakerNews], None] = lambda _: None
     """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""
     clock: Clock = clock

@@ -1,7 +1,6 @@
 """One sync of many targets: read, decide, write, report.
 
-The course of one target is `SyncRun._sync`, a coroutine that waits only for its own inputs: a slow
-query or a slow object delays only the targets that need it.
+A target's coroutine waits only for its own inputs: a slow query or object delays only who needs it.
 """
 
 from collections import Counter
@@ -30,10 +29,7 @@ from autoscaler.sync.state import SyncState
 R = TypeVar("R")
 
 _SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
-"""The parts of a sync's time within which scales, and all that is read, must be there.
-
-Pods wait for scales, and writes for everything.
-"""
+"""The parts of a sync's time for scales, and for all that is read; writes wait for everything."""
 
 _STOPPING = "the daemon stops before its turn came"
 
@@ -95,7 +91,9 @@ class SyncRun:
         for query in state.queries.in_order(queries):
             self.answered[query] = driver.latch(1)
             driver.start(self._ask(query))
-        for target in sorted(self.targets, key=state.urgency):
+        # Should their scales or pods have to be read one by one.
+        orders = (state.scale_read_order, state.pod_read_order)
+        for target in sorted(self.targets, key=lambda one: [by.urgency(one.key) for by in orders]):
             driver.start(self._sync(target))
         ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
         self.number = state.breakers.begin(self.targets, ahead)
@@ -139,10 +137,7 @@ class SyncRun:
         self.ports.reporter.report(step.result)
 
     def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
-        """Read the scale, and register its selector.
-
-        The other targets of the namespace wait for that: their pods may be this one's too.
-        """
+        """Read the scale, and register its selector: others of the namespace wait for it."""
         namespace, ref = target.namespace, target.spec.scale_target_ref
         cluster = self.ports.cluster_of(target)
         try:
@@ -218,8 +213,7 @@ class SyncRun:
     def _unless_held(self, step: Step) -> Coroutine[Step]:
         """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
 
-        It waits until that is known, and no longer than for what is read: then all targets of this
-        sync are decided, and there is still time to write.
+        It waits until that is known, or all is read: then there is still time to write.
         """
         breakers, key, down = self.state.breakers, step.rules.target.key, goes_down(step.decision)
         now = self._steady()
@@ -256,10 +250,7 @@ class SyncRun:
         return self.ports.clock.steady() - self.begun_steady
 
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
-        """Write the decided count, if this process may; return the step with the outcome.
-
-        The store has the write before it is sent: a crash between the two must not lose it.
-        """
+        """Write the count, if this process may; the store has it first: no crash loses it."""
         if self.ports.leads_since() is None:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         target, desired = step.rules.target, step.decision.desired
@@ -281,11 +272,7 @@ class SyncRun:
         return step
 
     def _result(self, future: Future[R], failed: Callable[[str], R]) -> Coroutine[R]:
-        """Wait for a call and return its result.
-
-        ``failed`` makes one of a sentence where the call raised, which none should, or was
-        cancelled before it began.
-        """
+        """Wait for a call and return its result, or what ``failed`` makes of why there is none."""
         yield future
         if future.cancelled():
             return failed(_STOPPING if self.state.stop.is_set() else NOT_BEGUN)

@@ -1,8 +1,7 @@
 """When each target is synced: together if they share period and query, otherwise spread.
 
-A query that many targets share is asked once a sync, so its targets stay together.  All other
-targets of a period are spread over it, at an offset that follows from their names alone and is
-therefore the same after a restart.
+All other targets of a period are spread over it, at an offset that follows from their names alone
+and is therefore the same after a restart.
 """
 
 import zlib

@@ -15,7 +15,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.sync.breakers import Breakers
-from autoscaler.sync.calls import FairQueries, LeastRecentlyServed, PriorityPool, Urgency
+from autoscaler.sync.calls import FairQueries, LeastRecentlyServed, PriorityPool
 from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports
 
@@ -25,8 +25,8 @@ R = TypeVar("R")
 class Histories:
     """The history of each target from one sync to the next; a store keeps it beyond the process.
 
-    When the system's clock is set, all histories move with it.  A sync that runs meanwhile goes on
-    by the time that it began with: it reads and writes by the clock ``as_of`` its beginning.
+    If the system's clock is set, all move with it.  A sync that runs meanwhile goes on by the clock
+    ``as_of`` its beginning.
     """
 
     def __init__(
@@ -59,17 +59,14 @@ class Histories:
     def get(self, target: str, as_of: float) -> History:
         """Return a target's history; an empty one for a target that is new."""
         with self._lock:
-            history = self._by_target.get(target, History())
-            return history if as_of == self._moved else shifted(history, as_of - self._moved)
+            return _moved(self._by_target.get(target, History()), as_of - self._moved)
 
     def snapshot(self, wall: float, steady: float) -> Mapping[str, History]:
         """Return all histories as they are now, by the clock as it is set now."""
         with self._lock:
             by_target = dict(self._by_target)
             ahead = self._steps.total(wall, steady) - self._moved
-        if not ahead:
-            return by_target
-        return {key: shifted(history, ahead) for key, history in by_target.items()}
+        return {key: _moved(history, ahead) for key, history in by_target.items()}
 
     def put(self, target: str, history: History, as_of: float) -> None:
         """Remember a target's history until the next sync."""
@@ -102,10 +99,12 @@ class Histories:
                 self._store.drop(gone)
 
     def _put(self, target: str, history: History, as_of: float) -> History:
-        if as_of != self._moved:
-            history = shifted(history, self._moved - as_of)
-        self._by_target[target] = history
-        return history
+        moved = self._by_target[target] = _moved(history, self._moved - as_of)
+        return moved
+
+
+def _moved(history: History, seconds: float) -> History:
+    return shifted(history, seconds) if seconds else history
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,6 @@ class SyncState:
     scale_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
     pod_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
     breakers_kept: threading.Lock = field(default_factory=threading.Lock)
-
-    def urgency(self, target: Target) -> tuple[Urgency, Urgency]:
-        """Return what sorts targets, should their scales or pods have to be read one by one."""
-        return self.scale_read_order.urgency(target.key), self.pod_read_order.urgency(target.key)
 
     def read(
         self, target: Target, reads: LeastRecentlyServed, deadline: float, call: Callable[[], R]

@@ -16,10 +16,7 @@ from autoscaler.sync.ports import BreakerNews, Ports
 from autoscaler.sync.run import SyncRun, SyncStart
 from autoscaler.sync.state import Histories, SyncState
 
-WRITES_PER_SECOND = 100.0
-
-_READS_AT_ONCE = 24
-_WRITES_AT_ONCE = 24
+_READS_AT_ONCE, _WRITES_AT_ONCE = 24, 24
 
 
 class Syncer:
@@ -34,7 +31,7 @@ class Syncer:
         flags: Flags,
         ports: Ports,
         stop: threading.Event,
-        writes_per_second: float = WRITES_PER_SECOND,
+        writes_per_second: float = 100.0,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
         steps: Steps | None = None,
@@ -74,10 +71,9 @@ class Syncer:
         writes_per_second: float,
         breaker: Breaker | None = None,
     ) -> None:
-        """Go on with other targets, flags and ports.
+        """Go on with other targets, flags and ports; a target whose key stays keeps its history.
 
-        A target whose key stays keeps its history; all others are forgotten.  No sync may run of
-        one that is changed or removed; one that runs goes on with the flags and ports of before.
+        No sync may run of one that is changed or removed; others go on with the ports of before.
         """
         self._state.retain(targets)
         self._state.writes.set_rate(writes_per_second)
@@ -91,10 +87,7 @@ class Syncer:
     def resume_breakers(
         self, known: Mapping[str, BreakerState], wall: float, steady: float
     ) -> None:
-        """Go on with the scale-down breakers of an earlier run, before the first `change`.
-
-        The states are by the clock that is at ``wall`` and ``steady`` now.
-        """
+        """Go on with an earlier run's breakers, by a clock that is at both instants now."""
         self._state.breakers.resume(known, wall, steady)
 
     def release(self, server: str | None = None) -> list[BreakerNews]:

@@ -47,20 +47,7 @@ _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 
 
-class TickObserver:
-    """Observes how late ticks begin, and which are left out.  Does nothing by itself."""
-
-    def began(self, period: float, lag: float) -> None:
-        """Observe that a tick began, ``lag`` seconds after it was due."""
-
-    def failed(self, period: float) -> None:
-        """Observe that a defect ended a tick."""
-
-    def left_out(self, period: float) -> None:
-        """Observe that a tick was left out, since the one before was still running."""
-
-
-class Instruments(TickObserver):
+class Instruments:
     """Counts what happens in a registry of its own; any thread may call any method.
 
     Every series whose labels are known exists from the start, at zero, so that Prometheus sees
@@ -80,9 +67,9 @@ class Instruments(TickObserver):
         self.clock_steps = self._counter(catalog.CLOCK_STEPS)
 
         self._durations = self._histogram(catalog.SYNC_DURATION)
-        self._lags = self._histogram(catalog.SYNC_LAG)
-        self._skipped = self._counter(catalog.SYNCS_SKIPPED)
-        self._failed = self._counter(catalog.SYNCS_FAILED)
+        self.sync_lags = self._histogram(catalog.SYNC_LAG)
+        self.syncs_skipped = self._counter(catalog.SYNCS_SKIPPED)
+        self.syncs_failed = self._counter(catalog.SYNCS_FAILED)
         self._decisions = self._by_outcome(catalog.DECISIONS, _OK, _FAILED)
         writes = self._counter(catalog.WRITES)
         self._writes = {
@@ -103,22 +90,10 @@ class Instruments(TickObserver):
         self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
         self._reload_attempt = self._gauge(catalog.RELOAD_ATTEMPT)
         self._reload_success = self._gauge(catalog.RELOAD_SUCCESS)
-        self._read_at(clock.wall(), ok=True)
+        self._read_now(ok=True)
         self._leader: Gauge | None = None
         self._leading = False
         self._transitions = self._counter(catalog.LEADERSHIP_TRANSITIONS)
-
-    def began(self, period: float, lag: float) -> None:  # noqa: ARG002 - all periods alike
-        """Observe that a sync began, ``lag`` seconds after it was due."""
-        self._lags.observe(lag)
-
-    def left_out(self, period: float) -> None:  # noqa: ARG002 - as above
-        """Count a sync that was left out."""
-        self._skipped.inc()
-
-    def failed(self, period: float) -> None:  # noqa: ARG002 - as above
-        """Count a sync that a defect ended."""
-        self._failed.inc()
 
     def synced(self, summary: SyncSummary) -> None:
         """Count a sync and its decisions."""
@@ -148,7 +123,7 @@ class Instruments(TickObserver):
     def reloaded(self, *, ok: bool) -> None:
         """Count a reload of the configuration, which has taken effect if ``ok``."""
         self._reloads[_SUCCEEDED if ok else _FAILED].inc()
-        self._read_at(clock.wall(), ok=ok)
+        self._read_now(ok=ok)
 
     def leads(self, *, leading: bool) -> None:
         """Set whether this process leads; without an election there is no such series."""
@@ -159,7 +134,8 @@ class Instruments(TickObserver):
             self._transitions.inc()
         self._leading = leading
 
-    def _read_at(self, now: float, *, ok: bool) -> None:
+    def _read_now(self, *, ok: bool) -> None:
+        now = clock.wall()
         self._reload_attempt.set(now)
         if ok:
             self._reload_success.set(now)

@@ -56,7 +56,7 @@ class TargetLabels:
     info: str
     metrics: tuple[str, ...]
     target_types: tuple[str, ...]
-    target_values: tuple[str, ...] = field(compare=False)
+    target_values: tuple[float, ...] = field(compare=False)
 
 
 class TargetRow(NamedTuple):
@@ -265,7 +265,7 @@ def _labels(target: Target) -> TargetLabels:
         info,
         tuple(metrics),
         tuple(f',metric_target_type="{kind}"' for kind, _ in targets),
-        tuple(repr(value) for _, value in targets),
+        tuple(value for _, value in targets),
     )
 
 

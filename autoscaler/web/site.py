@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordError, RecordReader
+from autoscaler.record.rows import RecordError
 from autoscaler.rendering.answers import RecordState
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
@@ -41,7 +42,7 @@ class Views:
     states: TargetStates
     health: Health
     config: Callable[[], Config]
-    record: RecordReader | None
+    record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
     leads: Callable[[], bool | None]
 

@@ -16,8 +16,9 @@ from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.pauses import pause_in_force
 from tests.cli.test_commands import autoscaler, queue_config
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import MERGE_PATCH, ClusterUnderTest
+from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
+from tests.worlds.controlplane.api import MERGE_PATCH
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import write_config
@@ -229,7 +230,7 @@ def test_a_server_that_is_away_is_told_once(
 ) -> None:
     """However many workloads are named."""
     server = f"http://127.0.0.1:{free_port()}"
-    away = ClusterUnderTest(server, "s3cret", "s3cret", None, None)  # type: ignore[arg-type]
+    away = ClusterUnderTest(server, "s3cret")
     monkeypatch.setenv("KUBECONFIG", str(away.write_kubeconfig(tmp_path / "kubeconfig")))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(pausing, "_SECONDS", 0.5)

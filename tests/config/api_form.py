@@ -28,7 +28,20 @@ def _json(part: BaseModel) -> dict[str, JsonValue]:
         elif isinstance(value, tuple):
             result[key] = [_json(v) if isinstance(v, BaseModel) else v for v in value]
         elif key in _QUANTITIES and isinstance(value, str):
-            result[key] = quantity.canonical(value)
+            result[key] = _canonical(value)
         else:
             result[key] = value
     return result
+
+
+def _canonical(text: str) -> str:
+    """Return a quantity in the canonical form of its own notation, as the API server stores it."""
+    milli = quantity.parse_fine(text)
+    if text.lower().partition("e")[2].lstrip("+-").isdigit():
+        nano, exponent = quantity.parse(text), -9
+        while nano and nano % 1000 == 0:
+            nano, exponent = nano // 1000, exponent + 3
+        return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
+    if text.endswith("i") and milli % 1000 == 0:
+        return quantity.format_milli(int(milli), binary=True)
+    return quantity.format_fine(milli)

@@ -83,24 +83,15 @@ def assert_refused(folder: Path, text: str, path: str, fragment: str) -> None:
     assert len({problem.path for problem in problems}) == len(problems)
 
 
-def mistakes(document: Callable[[str], str], place: str, table: str) -> list[tuple[str, str, str]]:
-    """Read a table of mistakes as the document, the path and what is said of each.
+def cases(form: Callable[[str], str], base: str, table: str) -> list[tuple[str, str, str]]:
+    """Return document, path and fragment for each row `KEYS => PATH: FRAGMENT` of a table.
 
-    Each is a snippet for ``document``, then ``->``, the path below ``place``, ``:`` and what is
-    said, which indented lines go on with.
+    The keys, in which `; ` ends a line, are put into the form, and the base is put before the
+    path. Lines that are indented continue a row.
     """
-    cases: list[tuple[str, str, str]] = []
-    lines: list[str] = []
-    for line in table.splitlines():
-        if line.startswith("   ") and not lines:
-            *before, said = cases.pop()
-            cases.append((*before, f"{said} {line.strip()}"))
-            continue
-        snippet, arrow, said = line.partition("->")
-        lines += [snippet] if snippet else []
-        if arrow:
-            path, _, fragment = said.strip().partition(": ")
-            path = f"{place}.{path}".strip(".")
-            cases.append((document("\n".join(lines).rstrip()), path, fragment))
-            lines = []
-    return cases
+    found = []
+    for row in filter(None, table.replace("\n    ", " ").splitlines()):
+        keys, told = row.split(" => ")
+        path, fragment = told.split(": ", 1)
+        found.append((form(keys.replace("; ", "\n")), base + path, fragment))
+    return found

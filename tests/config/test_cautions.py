@@ -1,23 +1,27 @@
 """What is valid and probably not meant is told with its place and what holds."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from autoscaler.config.cautions import cautions_on
 from autoscaler.config.problems import MOST_PROBLEMS
-from tests.config.documents import EXTERNAL, loaded, mistakes, target, top
+from tests.config.documents import EXTERNAL, cases, loaded, target, top
 
-T = "targets[0]"
-S = f"{T}.schedules[0]"
-DAY = "name: day, start: 0 8 * * *, end: 0 18 * * *"
-NIGHT = "name: night, start: 0 22 * * *, end: 0 6 * * *"
-SUNDAY = "name: sunday, start: 0 0 * * 0, end: 0 0 * * 1"
-DECEMBER = "name: december, start: 0 0 1 12 *, end: 0 0 1 1 *, timezone: Europe/Berlin"
+T = "targets[0]."
+S = T + "schedules[0]."
+WINDOWS = {
+    "DAY": "name: day, start: 0 8 * * *, end: 0 18 * * *",
+    "NIGHT": "name: night, start: 0 22 * * *, end: 0 6 * * *",
+    "SUNDAY": "name: sunday, start: 0 0 * * 0, end: 0 0 * * 1",
+    "DECEMBER": "name: december, start: 0 0 1 12 *, end: 0 0 1 1 *, timezone: Europe/Berlin",
+}
 
 
 def extended(keys: str) -> str:
     """Return a document with a target with an External metric and these keys."""
+    keys = re.sub("[A-Z]{3,}", lambda name: WINDOWS[name[0]], keys)
     return target(f"{keys}\nmetrics:\n{EXTERNAL}")
 
 
@@ -26,54 +30,45 @@ def windows(*keys: str) -> str:
     return extended("schedules: [{" + "}, {".join(keys) + "}]")
 
 
-TOP = """
+OF_ALL = """
 scaleDownBreaker:
--> scaleDownBreaker: has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults
+    => scaleDownBreaker: has no value, so that it is off; `scaleDownBreaker: {}` takes the defaults
 web: {listen: ':9443'}
--> web.listen: others reach it, and only clients on this machine are answered: set web.auth
+    => web.listen: others reach it, and only clients on this machine are answered: set web.auth
 scaleDownBreaker: {share: 4%}
--> scaleDownBreaker: 4% of minTargets, which is 20, is less than one target: of fewer than 25
-   targets of one server none could ever go down, since one trips it; set minTargets to 25 or more
-scaleDownBreaker: {minTargets: 3} -> scaleDownBreaker: of fewer than 4 targets
+    => scaleDownBreaker: 4% of minTargets, which is 20, is less than one target: of fewer than 25
+    targets of one server none could ever go down, since one trips it; set minTargets to 25 or more
+scaleDownBreaker: {minTargets: 3} => scaleDownBreaker: of fewer than 4 targets
 """
-EXTENDED = """
-syncPeriod: 30m
-schedules: [{name: day, start: 0 8 * * *, end: 10 8 * * *, minReplicas: 2}]
--> schedules[0].end: comes 10m after a start, and the target is synced every 30m: such a window may
-   open and close without any effect
-idle: -> idle: has no value, so that it is off; `idle: {}` takes
+OF_A_TARGET = """
+schedules: [{name: day, start: 0 8 * * *, end: 00 8 * * *, maxReplicas: 3}]
+    => schedules[0].end: comes at the instant of every start, so that the window never opens
+schedules: [{name: a, start: 0 8 * * 1-5, end: '* * * * *', minReplicas: 2}]
+    => schedules[0].end: never opens
+syncPeriod: 30m; schedules: [{name: day, start: 0 8 * * *, end: 10 8 * * *, minReplicas: 2}]
+    => schedules[0].end: comes 10m after a start, and the target is synced every 30m: such a window
+    may open and close without any effect
+idle: => idle: has no value, so that it is off; `idle: {}` takes
 fallback: {replicas: 11}
--> fallback.replicas: is more than maxReplicas, which is 10: a fallback stays within the bounds
+    => fallback.replicas: is more than maxReplicas, which is 10: a fallback stays within the bounds
 fallback: {replicas: 4, behavior: currentReplicas}
--> fallback.replicas: has no use beside behavior currentReplicas
-paused: {replicas: 0} -> paused.replicas: is 0, and the target's own minReplicas is not
+    => fallback.replicas: has no use beside behavior currentReplicas
+schedules: [{SUNDAY, minReplicas: 5}, {DAY, maxReplicas: 3}]
+    => schedules[0].minReplicas: of `day`, which is 3, and both windows can be open at once: the
+    minimum then holds
+schedules: [{DECEMBER, minReplicas: 5}, {SUNDAY, maxReplicas: 3}]
+    => schedules[0].minReplicas: is more than the maxReplicas of `sunday`
+schedules: [{NIGHT, minReplicas: 0}]
+    => schedules[0].minReplicas: `idle` in its place makes 0 a normal
+paused: {replicas: 0} => paused.replicas: is 0, and the target's own minReplicas is not
 """
-WINDOWS = """
-name: day, start: 0 8 * * *, end: 00 8 * * *, maxReplicas: 3
--> end: comes at the instant of every start, so that the window never opens
-name: a, start: 0 8 * * 1-5, end: '* * * * *', minReplicas: 2 -> end: never opens
-name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 0
--> minReplicas: `idle` in its place makes 0 a normal
+SHORT = """
+name: a, start: 0 8 * * *, end: 4 8 * * *, minReplicas: 2 => end: comes 4m after a start
 """
 DOUBTFUL = [
-    *mistakes(top, "", TOP),
-    *mistakes(extended, T, EXTENDED),
-    *mistakes(windows, S, WINDOWS),
-    (
-        "syncPeriod: 5m\n" + windows("name: a, start: 0 8 * * *, end: 4 8 * * *, minReplicas: 2"),
-        f"{S}.end",
-        "comes 4m after a start",
-    ),
-    (
-        windows(f"{SUNDAY}, minReplicas: 5", f"{DAY}, maxReplicas: 3"),
-        f"{S}.minReplicas",
-        "of `day`, which is 3, and both windows can be open at once: the minimum then holds",
-    ),
-    (
-        windows(f"{DECEMBER}, minReplicas: 5", f"{SUNDAY}, maxReplicas: 3"),
-        f"{S}.minReplicas",
-        "is more than the maxReplicas of `sunday`",
-    ),
+    *cases(top, "", OF_ALL),
+    *cases(extended, T, OF_A_TARGET),
+    *cases(lambda window: "syncPeriod: 5m\n" + windows(window), S, SHORT),
 ]
 
 
@@ -93,13 +88,13 @@ FINE = [
     top("scaleDownBreaker: {}\n"),
     extended("idle: {}"),
     extended("idle: {}\npaused: {replicas: 0}"),
-    extended(f"minReplicas: 0\nschedules: [{{{NIGHT}, minReplicas: 0}}]"),
+    extended("minReplicas: 0\nschedules: [{NIGHT, minReplicas: 0}]"),
     extended("fallback: {replicas: 10}"),
-    extended(f"fallback: {{replicas: 20}}\nschedules: [{{{DAY}, maxReplicas: 20}}]"),
+    extended("fallback: {replicas: 20}\nschedules: [{DAY, maxReplicas: 20}]"),
     extended("fallback: {behavior: currentReplicas}"),
-    windows(f"{DAY}, minReplicas: 5", f"{NIGHT}, maxReplicas: 3"),
-    windows(f"{SUNDAY}, minReplicas: 5, maxReplicas: 9", f"{DAY}, maxReplicas: 3"),
-    windows(f"{SUNDAY}, minReplicas: 3", f"{DAY}, maxReplicas: 3"),
+    windows("DAY, minReplicas: 5", "NIGHT, maxReplicas: 3"),
+    windows("SUNDAY, minReplicas: 5, maxReplicas: 9", "DAY, maxReplicas: 3"),
+    windows("SUNDAY, minReplicas: 3", "DAY, maxReplicas: 3"),
     top("scaleDownBreaker: {share: 5%}"),
     top("scaleDownBreaker: {minTargets: 4}"),
     windows("name: a, start: 0 8 * * *, end: 1 8 * * *, minReplicas: 2"),
@@ -107,7 +102,7 @@ FINE = [
     windows("name: a, start: 0 8 * * *, end: 0 8 * * 1-5, minReplicas: 2"),
     # At once for longer than is looked at.
     windows("name: a, start: '* * * * *', end: '* * * * 1-5', minReplicas: 2"),
-    extended(f"syncPeriod: 30m\nschedules: [{{{DAY.replace('0 18', '30 8')}, minReplicas: 2}}]"),
+    "syncPeriod: 30m\n" + windows("name: a, start: 0 8 * * *, end: 30 8 * * *, minReplicas: 2"),
 ]
 
 

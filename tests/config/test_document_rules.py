@@ -1,4 +1,4 @@
-"""Every rule of the document around the targets, and of the file itself."""
+"""The rules of the document around the targets, which test_rules.py plays, and of the file."""
 
 from pathlib import Path
 
@@ -9,182 +9,140 @@ from tests.config.documents import (
     PROMETHEUS,
     QUERIES,
     REF,
-    assert_refused,
-    mistakes,
+    cases,
     prometheus,
     refused,
     target,
     top,
 )
 
-SERVER = """
-prometheus: http://p:9090 -> prometheus: must be a mapping
-prometheus: {} -> prometheus.url: is missing: the address
-prometheus: {url: p:9090} -> prometheus.url: such as http://prometheus
-prometheus: {url: ftp://p} -> prometheus.url: such as http://prometheus
-prometheus: {url: 'http://'} -> prometheus.url: such as http://prometheus
-prometheus: {url: 'http://p:99999'} -> prometheus.url: such as http://
-prometheus: {url: http://p/?a=b} -> prometheus.url: queryParameters
-prometheus: {url: http://u:p@h} -> prometheus.url: basicAuth.username
-"""
-TARGETS = """
-targets: {} -> targets: must be a list
-targets: [x] -> targets[0]: must be a mapping (got "x")
-targets:
-- &one
-  namespace: shop
-  maxReplicas: 3
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-- *one
--> targets[1]: as targets[0] does: a workload has one
-targets:
-- <<: &one {namespace: shop, maxReplicas: 3}
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-- <<: *one
-  scaleTargetRef: {apiVersion: apps/v1beta2, kind: Deployment, name: web}
--> targets[1]: scales Deployment web in shop
+ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
+
+WHOLE = """
+targets: [] => prometheus: is missing: where the metrics come from
+prometheus: {url: http://p} => targets: is missing: the workloads to scale
+prometheus: {url: http://p}; targets: {} => targets: must be a list
+prometheus: {url: http://p}; targets: [x] => targets[0]: must be a mapping (got "x")
+prometheus: http://p:9090; targets: [] => prometheus: must be a mapping
+prometheus: {}; targets: [] => prometheus.url: is missing: the address
 """
 TOP = """
-target: [] -> target: did you mean `targets`?
-sync_period: 5s -> sync_period: did you mean `syncPeriod`?
-syncPeriod: 15 -> syncPeriod: write 15s if seconds are meant
-syncPeriod: 500ms -> syncPeriod: must be from 1s to 1h
-syncPeriod: 61m -> syncPeriod: must be from 1s to 1h
-kubernetes: {maxWritesPerSecond: 0} -> kubernetes.maxWritesPerSecond: at least 1
-syncPeriod: 1:30 -> syncPeriod: must be a duration such as 15s
-downscaleStabilization: -5m -> downscaleStabilization: cannot be negative
-initialReadinessDelay: soon -> initialReadinessDelay: must be a duration
-cpuInitializationPeriod: [5m] -> cpuInitializationPeriod: must be a duration
-tolerance: -0.1 -> tolerance: must be 0 or more
-tolerance: 10% -> tolerance: must be a number such as 0.1
-tolerance: .nan -> tolerance: must be a number such as 0.1
-tolerance: true -> tolerance: must be a number such as 0.1
-queries: [up] -> queries: names to values, each with its PromQL (got a list)
-queries: {a: ' '} -> queries.a: must be PromQL, and is empty
-queries: {a: 5} -> queries.a: must be PromQL, or a mapping with `query`
-queries: {a: } -> queries.a: or a mapping with `query`
-queries: {a: {promql: up}} -> queries.a.query: is missing: the PromQL
-queries: {a: {querry: up}} -> queries.a.querry: did you mean `query`?
-queries: {a: {query: up, maxAge: 0s}} -> queries.a.maxAge: longer than 0
-queries: {a: {query: up, labels: {pods: x}}} -> queries.a.labels.pods: `pod`?
-queries: {labels: {query: up, x: 1}} -> queries.labels.x: known are empty, labels
-queries: {on: up} -> queries.on: YAML reads it as true: write "on", in quotes
-queries: {1: up} -> queries.1: a key must be a text
-queries: {[a]: up} -> queries: not a list or a mapping
-queries: {'': up} -> queries[""]: must not be empty
-queries:
-  a: up
-  a: down -> queries.a: this key stands here twice
-resourceQueries: {cpu: {window: 1m}} -> resourceQueries.cpu.query: is missing
-kubernetes: {kubeconfg: x} -> kubernetes.kubeconfg: did you mean `kubeconfig`?
-kubernetes: {context: 5} -> kubernetes.context: put it in quotes
-kubernetes: {kubeconfig: /no/such} -> kubernetes.kubeconfig: no file /no/such
-kubernetes: {kubeconfig: /} -> kubernetes.kubeconfig: / is a folder
+target: [] => target: did you mean `targets`?
+sync_period: 5s => sync_period: did you mean `syncPeriod`?
+syncPeriod: 15 => syncPeriod: write 15s if seconds are meant
+syncPeriod: 500ms => syncPeriod: must be from 1s to 1h
+syncPeriod: 61m => syncPeriod: must be from 1s to 1h
+kubernetes: {maxWritesPerSecond: 0} => kubernetes.maxWritesPerSecond: at least 1
+syncPeriod: 1:30 => syncPeriod: must be a duration such as 15s
+downscaleStabilization: -5m => downscaleStabilization: cannot be negative
+initialReadinessDelay: soon => initialReadinessDelay: must be a duration
+cpuInitializationPeriod: [5m] => cpuInitializationPeriod: must be a duration
+tolerance: -0.1 => tolerance: must be 0 or more
+tolerance: .nan => tolerance: must be a number such as 0.1
+tolerance: true => tolerance: must be a number such as 0.1
+queries: [up] => queries: names to values, each with its PromQL (got a list)
+queries: {a: ' '} => queries.a: must be PromQL, and is empty
+queries: {a: 5} => queries.a: must be PromQL, or a mapping with `query`
+queries: {a: } => queries.a: or a mapping with `query`
+queries: {a: {promql: up}} => queries.a.query: is missing: the PromQL
+queries: {a: {querry: up}} => queries.a.querry: did you mean `query`?
+queries: {a: {query: up, maxAge: 0s}} => queries.a.maxAge: longer than 0
+queries: {a: {query: up, labels: {pods: x}}} => queries.a.labels.pods: `pod`?
+queries: {labels: {query: up, x: 1}} => queries.labels.x: known are empty, labels
+queries: {on: up} => queries.on: YAML reads it as true: write "on", in quotes
+queries: {1: up} => queries.1: a key must be a text
+queries: {[a]: up} => queries: not a list or a mapping
+queries: {'': up} => queries[""]: must not be empty
+queries: {a: up, a: down} => queries.a: this key stands here twice
+resourceQueries: {cpu: {window: 1m}} => resourceQueries.cpu.query: is missing
+kubernetes: {kubeconfg: x} => kubernetes.kubeconfg: did you mean `kubeconfig`?
+kubernetes: {context: 5} => kubernetes.context: put it in quotes
+kubernetes: {kubeconfig: /no/such} => kubernetes.kubeconfig: no file /no/such
+kubernetes: {kubeconfig: /} => kubernetes.kubeconfig: / is a folder
 """
-CONNECTION = r"""
-timeout: 10 -> timeout: 10s if seconds are meant
-timeout: 0s -> timeout: must be longer than 0
-timout: 1s -> timout: did you mean `timeout`?
-bearerToken: abc -> bearerToken: bearerTokenFile
-bearerTokenFile: '' -> bearerTokenFile: must not be empty
-bearerTokenFile: ./no -> bearerTokenFile: there is no file
-basicAuth: {username: a} -> basicAuth.passwordFile: is missing
+OF_PROMETHEUS = """
+timeout: 10 => .timeout: 10s if seconds are meant
+timeout: 0s => .timeout: must be longer than 0
+timout: 1s => .timout: did you mean `timeout`?
+bearerToken: abc => .bearerToken: bearerTokenFile
+bearerTokenFile: '' => .bearerTokenFile: must not be empty
+bearerTokenFile: ./no => .bearerTokenFile: there is no file
+basicAuth: {username: a} => .basicAuth.passwordFile: is missing
 basicAuth: {username: 'a:b', passwordFile: /etc/hostname}
--> basicAuth.username: separates user and password
-basicAuth: {username: a, passwordFile: autoscaler.yaml}
-bearerTokenFile: autoscaler.yaml
--> : bearerTokenFile and basicAuth cannot be used together: a request carries one
-googleIam: {}
-sigv4: {region: eu-west-1}
-bearerTokenFile: autoscaler.yaml -> : bearerTokenFile, sigv4 and googleIam cannot be used together
-oauth2: {clientId: a} -> oauth2.clientSecretFile: is missing
+    => .basicAuth.username: separates user and password
+basicAuth: {username: a, passwordFile: FILE}; bearerTokenFile: FILE
+    => : bearerTokenFile and basicAuth cannot be used together: a request carries one
+googleIam: {}; sigv4: {region: eu-west-1}; bearerTokenFile: FILE
+    => : bearerTokenFile, sigv4 and googleIam cannot be used together
+oauth2: {clientId: a} => .oauth2.clientSecretFile: is missing
 oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: ./no}
--> oauth2.clientSecretFile: there is no file
-oauth2:
-  clientId: a
-  tokenUrl: https://h/token
-  clientSecretFile: autoscaler.yaml
-  endpointParams: {grant_type: password}
--> oauth2.endpointParams.grant_type: is set by the other keys of oauth2
+    => .oauth2.clientSecretFile: there is no file
+oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: FILE,
+    endpointParams: {grant_type: password}}
+    => .oauth2.endpointParams.grant_type: is set by the other keys of oauth2
 oauth2: {clientSecret: abc}
--> oauth2.clientSecret: write the name of a file that holds it: clientSecretFile
-sigv4: {accessKey: A} -> sigv4.accessKey: needs secretKeyFile beside it
-sigv4: {externalId: A} -> sigv4.externalId: needs roleArn beside it
-azuread: {} -> azuread: needs one of managedIdentity
+    => .oauth2.clientSecret: write the name of a file that holds it: clientSecretFile
+sigv4: {accessKey: A} => .sigv4.accessKey: needs secretKeyFile beside it
+sigv4: {externalId: A} => .sigv4.externalId: needs roleArn beside it
+azuread: {} => .azuread: needs one of managedIdentity
 azuread: {managedIdentity: {}, workloadIdentity: {}}
--> azuread: managedIdentity and workloadIdentity cannot be used together
-azuread: {managedIdentity: {}, cloud: Azure} -> azuread.cloud: AzurePublic
-tls: {certFile: autoscaler.yaml} -> tls.certFile: needs keyFile beside it
-tls: {keyFile: autoscaler.yaml} -> tls.keyFile: needs certFile beside it
-tls: {insecureSkipVerify: 'true'} -> tls.insecureSkipVerify: must be true or false (got "true")
-headers: {X-A: 5} -> headers.X-A: put it in quotes
-headers: {X A: b} -> headers["X A"]: name of an HTTP header
-headers: {X-A: "b\nc"} -> headers.X-A: must be one line
+    => .azuread: managedIdentity and workloadIdentity cannot be used together
+azuread: {managedIdentity: {}, cloud: Azure} => .azuread.cloud: AzurePublic
+tls: {certFile: FILE} => .tls.certFile: needs keyFile beside it
+tls: {keyFile: FILE} => .tls.keyFile: needs certFile beside it
+tls: {insecureSkipVerify: 'true'} => .tls.insecureSkipVerify: must be true or false (got "true")
+headers: {X-A: 5} => .headers.X-A: put it in quotes
+headers: {X A: b} => .headers["X A"]: name of an HTTP header
+headers: {X-A: "b\\nc"} => .headers.X-A: must be one line
+headers: {X-A: "\\u0085"} => .headers.X-A: must be one line
+headers: {X-A: "a "} => .headers.X-A: must not begin or end with
+headers: {X-A: 日本} => .headers.X-A: of Latin-1 characters
 headers: {Authorization: Bearer abc}
--> headers.Authorization: use bearerTokenFile, basicAuth with passwordFile, or another
-headersFiles: {X A: autoscaler.yaml} -> headersFiles["X A"]: name of an HTTP header
-headersFiles: {proxy-authorization: autoscaler.yaml}
--> headersFiles.proxy-authorization: into the URL of HTTPS_PROXY
-headersFiles: {X-A: gone} -> headersFiles.X-A: there is no file
-headersFiles: {x-key: autoscaler.yaml}
-headers: {X-Key: a}
--> headersFiles: sets x-key, which another entry of headers or headersFiles sets too
-headersFiles: {X-Key: autoscaler.yaml, x-key: autoscaler.yaml}
--> headersFiles: sets x-key, which another entry
-headersFiles: {authorization: autoscaler.yaml}
-sigv4: {region: a} -> headersFiles: sets authorization beside sigv4, which does so too
-queryParameters: {a: 5} -> queryParameters.a: must be a list
-queryParameters: {a: [5]} -> queryParameters.a[0]: in quotes
-headers: {X-A: 日本} -> headers.X-A: of Latin-1 characters
-headers: {X-A: "a "} -> headers.X-A: must not begin or end with
-headers: {X-A: "\u0085"} -> headers.X-A: must be one line
+    => .headers.Authorization: use bearerTokenFile, basicAuth with passwordFile, or another
+headersFiles: {X A: FILE} => .headersFiles["X A"]: name of an HTTP header
+headersFiles: {proxy-authorization: FILE}
+    => .headersFiles.proxy-authorization: into the URL of HTTPS_PROXY
+headersFiles: {X-A: gone} => .headersFiles.X-A: there is no file
+headersFiles: {x-key: FILE}; headers: {X-Key: a}
+    => .headersFiles: sets x-key, which another entry of headers or headersFiles sets too
+headersFiles: {X-Key: FILE, x-key: FILE} => .headersFiles: sets x-key, which another entry
+headersFiles: {authorization: FILE}; sigv4: {region: a}
+    => .headersFiles: sets authorization beside sigv4, which does so too
+queryParameters: {a: 5} => .queryParameters.a: must be a list
+queryParameters: {a: [5]} => .queryParameters.a[0]: in quotes
 """
-URLS = [
-    "http://[abc]:9090",
-    "http://[1.2.3.4]:9090",
-    "http://[1:2]:9090",
-    "http://[fe80::1%25eth0]:9090",
-    "http://a%zz/x",
-    "http://*.example/x",
-    "http://a..b",
-    "http://.a",
-    f"http://{'a' * 64}.example",
-    f"http://{'a.' * 126}aa",
-    "http://prömetheus",
-    "http://p:\uff19\uff10",
-]
-
-
-def without_targets(text: str) -> str:
-    """Return a document of these keys beside `targets`."""
-    return f"{text}\ntargets: []\n"
-
-
-def with_server(text: str) -> str:
-    """Return a document of these keys beside `prometheus`."""
-    return PROMETHEUS + text
-
-
+URLS = f"""
+http://p/?a=b => url: queryParameters
+http://u:p@h => url: basicAuth.username
+p:9090 => url: such as http://prometheus:9
+ftp://p => url: such as http://prometheus:9
+http:// => url: such as http://prometheus:9
+http://p:99999 => url: such as http://prometheus:9
+http://[abc]:9090 => url: such as http://prometheus:9
+http://[1.2.3.4]:9090 => url: such as http://prometheus:9
+http://[1:2]:9090 => url: such as http://prometheus:9
+http://[fe80::1%25eth0]:9090 => url: such as http://prometheus:9
+http://a%zz/x => url: such as http://prometheus:9
+http://*.example/x => url: such as http://prometheus:9
+http://a..b => url: such as http://prometheus:9
+http://.a => url: such as http://prometheus:9
+http://{"a" * 64}.example => url: such as http://prometheus:9
+http://{"a." * 126}aa => url: such as http://prometheus:9
+http://prömetheus => url: such as http://prometheus:9
+http://p:\uff19\uff10 => url: such as http://prometheus:9
+"""
 ROWS = [
-    ("targets: []\n", "prometheus", "is missing: where the metrics come from"),
-    (PROMETHEUS, "targets", "is missing: the workloads to scale"),
-    *mistakes(without_targets, "", SERVER),
-    *(
-        (without_targets(f"prometheus: {{url: '{url}'}}"), "prometheus.url", "such as http://pro")
-        for url in URLS
+    *cases(str, "", WHOLE),
+    *cases(top, "", TOP),
+    *cases(prometheus, "prometheus", OF_PROMETHEUS.replace("FILE", "autoscaler.yaml")),
+    *cases(lambda url: f"prometheus: {{url: '{url}'}}\ntargets: []\n", "prometheus.", URLS),
+    (PROMETHEUS + f"targets:\n{ONE}{ONE}", "targets[1]", "as targets[0] does: a workload has one"),
+    (
+        PROMETHEUS + f"targets:\n{ONE}{ONE.replace('/v1', '/v1beta2')}",
+        "targets[1]",
+        "scales Deployment web in shop",
     ),
-    *mistakes(with_server, "", TARGETS),
-    *mistakes(top, "", TOP),
-    *mistakes(prometheus, "prometheus", CONNECTION),
 ]
-
-
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
 
 
 FILES = [

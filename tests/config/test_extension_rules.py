@@ -1,7 +1,6 @@
-"""What a target may have beyond the HPA's spec: every mistake is told, and every key reaches it."""
+"""What a target may have beyond the HPA: the rules, which test_rules.py plays, and their keys."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,26 +20,24 @@ from autoscaler.core.target import HoldQuery, Query
 from tests.config.documents import (
     EXTERNAL,
     assert_refused,
+    cases,
     loaded,
-    mistakes,
     target,
     top,
     with_servers,
 )
 
-T = "targets[0]"
+T = "targets[0]."
+METRIC = T + "metrics[0]."
+S = T + "schedules[0]."
 METRICS = f"metrics:\n{EXTERNAL}"
+CPU = "{name: cpu, target: {type: Utilization, averageUtilization: 80}}"
 NIGHT = "name: night, start: 0 22 * * *, end: 0 6 * * *"
 
 
 def extended(keys: str) -> str:
     """Return a document with a target with an External metric and these keys."""
-    return target(f"{keys}\n{METRICS}")
-
-
-def plain(keys: str) -> str:
-    """Return a document with a target of these keys, and a query whose empty answer is 0."""
-    return target(keys).replace("queries: {", "queries: {made_up: {query: up, empty: zero}, ")
+    return target(f"{keys}\n{METRICS}".replace("NIGHT", NIGHT))
 
 
 def schedule(keys: str, more: str = "") -> str:
@@ -48,191 +45,144 @@ def schedule(keys: str, more: str = "") -> str:
     return extended(f"{more}\nschedules:\n- {{{keys}}}")
 
 
-def night(keys: str) -> str:
-    """Return a document with a target with a schedule of every night, and its other keys."""
-    return schedule(f"{NIGHT}, {keys}")
-
-
 def activation(value: str, more: str = "idle: {}") -> str:
     """Return a document whose External metric has an activation."""
     return extended(more) + f"    activation: {value}\n"
 
 
-EXTENDED = """
-idle: true -> idle: a mapping; write {} for its defaults (got true)
-idle: false -> idle: must be a mapping; leave it out (got false)
-idle: {enabled: true} -> idle.enabled: leave it out: what is written is on
-idle: {cooldownPeriod: 5} -> idle.cooldownPeriod: here it is `after` of
-idle: {initialCooldownPeriod: 5} -> idle.initialCooldownPeriod: here it is `initially` of
-idle: {after: 5} -> idle.after: a plain number has no unit; write 5s
-idle: {cooldown: 5m} -> idle.cooldown: known are after, initially
-idle: {replicas: -1} -> idle.replicas: must be at least 0 (got -1)
-idle: {replicas: 1} -> idle.replicas: must be less than minReplicas, which is 1 (got 1)
-idle: {}
-minReplicas: 0
--> minReplicas: must be at least 1 beside `idle`, which goes to idle.replicas and back by itself
-   (got 0)
-idle: {replicas: 2}
-minReplicas: 5
-schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 2}]
--> schedules[0].minReplicas: must be more than idle.replicas, which is 2 (got 2)
-idle: {}
-schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 0}]
--> schedules[0].minReplicas: must be more than idle.replicas, which is 0 (got 0)
-
-activation: 5 -> activation: it belongs in `metrics[]`
-
-fallback: 6 -> fallback: must be a mapping (got 6)
+IDLE = """
+idle: true => idle: a mapping; write {} for its defaults (got true)
+idle: false => idle: must be a mapping; leave it out (got false)
+idle: {enabled: true} => idle.enabled: leave it out: what is written is on
+idle: {cooldownPeriod: 5} => idle.cooldownPeriod: here it is `after` of
+idle: {initialCooldownPeriod: 5} => idle.initialCooldownPeriod: here it is `initially` of
+idle: {after: 5} => idle.after: a plain number has no unit; write 5s
+idle: {cooldown: 5m} => idle.cooldown: known are after, initially
+idle: {replicas: -1} => idle.replicas: must be at least 0 (got -1)
+idle: {replicas: 1} => idle.replicas: must be less than minReplicas, which is 1 (got 1)
+idle: {}; minReplicas: 0
+    => minReplicas: must be at least 1 beside `idle`, which goes to idle.replicas and back by itself
+    (got 0)
+minReplicas: 5; idle: {replicas: 2}; schedules: [{NIGHT, minReplicas: 2}]
+    => schedules[0].minReplicas: must be more than idle.replicas, which is 2 (got 2)
+idle: {}; schedules: [{NIGHT, minReplicas: 0}]
+    => schedules[0].minReplicas: must be more than idle.replicas, which is 0 (got 0)
+activation: 5 => activation: it belongs in `metrics[]`
+"""
+ACTIVATION = """
+a few => activation: is not a quantity
+-10P => activation: must be from -9223372036854775807m to 9223372036854775807m
+10P => activation: must be from -9223372036854775807m to 92
+"""
+FALLBACK = """
+fallback: 6 => fallback: must be a mapping (got 6)
 fallback: {}
--> fallback.replicas: is missing: the count that a metric proposes which fails; only behavior
-   currentReplicas
-fallback: {behavior: currentReplicasIfHigher} -> fallback.replicas: is missing: the count
-fallback: {replicas: -1} -> fallback.replicas: must be at least 0
+    => fallback.replicas: is missing: the count that a metric proposes which fails; only behavior
+    currentReplicas
+fallback: {behavior: currentReplicasIfHigher} => fallback.replicas: is missing: the count
+fallback: {replicas: -1} => fallback.replicas: must be at least 0
 fallback: {replicas: 1, failureThreshold: 0}
--> fallback.failureThreshold: must be at least 1 (got 0)
+    => fallback.failureThreshold: must be at least 1 (got 0)
 fallback: {replicas: 1, behavior: currentreplicas}
--> fallback.behavior: or currentReplicasIfLower; did you mean currentReplicas?
-
+    => fallback.behavior: or currentReplicasIfLower; did you mean currentReplicas?
+"""
+PAUSED = """
 paused: 'true'
--> paused: must be true, false, scaleDown, scaleUp or {replicas: N}; did you mean true? (got "true")
-paused: 5 -> paused: must be true, false, scaleDown, scaleUp or {replicas: N} (got 5)
-paused: scale-down
--> paused: must be true, false, scaleDown, scaleUp or {replicas: N}; did you mean scaleDown?
-paused: {} -> paused.replicas: is missing: the count
-paused: {replicas: -1} -> paused.replicas: must be at least 0
-paused: {replica: 1} -> paused.replica: did you mean `replicas`?
-
-schedules: {} -> schedules: must be a list
-schedules:
-- {name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 2}
-- {name: night, start: 0 23 * * *, end: 0 6 * * *, minReplicas: 3}
--> schedules: two of them are called `night`: give each a name of its own
-minReplicas: 3
-schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, maxReplicas: 2}]
--> schedules[0].maxReplicas: must be at least the target's minReplicas, which is 3; or give the
-   window a lower
-
-minReplicasQuery: {maxAge: 1m} -> minReplicasQuery.query: is missing
-maxReplicasQuery: '' -> maxReplicasQuery: must be PromQL, and is empty
-minReplicasQuery: {query: up, window: 1m} -> minReplicasQuery.window: is not known here
-minReplicasQuery: {query: up, server: ''} -> minReplicasQuery.server: empty
-ignoreSurge: 'yes' -> ignoreSurge: must be true or false
-server: 1 -> server: put it in quotes
-
-holdScaleDownQuery: {maxAge: 1m} -> holdScaleDownQuery: needs `query`, which is PromQL, or `name`
-holdScaleDownQuery: '' -> holdScaleDownQuery: must be PromQL, and is empty
-holdScaleDownQuery: 5 -> holdScaleDownQuery: must be PromQL, or a mapping with `query` or `name`
-holdScaleDownQuery: {name: queue_lenght}
--> holdScaleDownQuery.name: is no key of `queries`: did you mean `queue_length`?
-holdScaleDownQuery: {query: up, name: a} -> holdScaleDownQuery.query: does not go with `name`
-holdScaleDownQuery: {name: queue_length, maxAge: 1m}
--> holdScaleDownQuery.maxAge: does not go with `name`: write it at that query
-holdScaleDownQuery: {name: queue_length, nan: zero}
--> holdScaleDownQuery.nan: does not go with `name`: write it at that query
-holdScaleDownQuery: {name: queue_length, partial: use}
--> holdScaleDownQuery.partial: does not go with `name`: write it at that query
-holdScaleDownQuery: {name: queue_length, server: default}
--> holdScaleDownQuery.server: does not go with `name`: write it at that query
-holdScaleDownQuery: {query: up, empty: zero} -> holdScaleDownQuery.empty: is not known here
-holdScaleDownQuery: {query: up, partial: no} -> holdScaleDownQuery.partial: hold or use
-
-undecided: [{field: 'spec.triggers[1]', type: kafka, why: it is left out}]
--> undecided[0]: is left to decide: spec.triggers[1] (type kafka): it is left out; delete this entry
-   once that is done
-undecided: [{}] -> undecided[0]: is left to decide: something: something
+    => paused: must be true, false, scaleDown, scaleUp or {replicas: N}; did you mean true? (got
+    "true")
+paused: 5 => paused: must be true, false, scaleDown, scaleUp or {replicas: N} (got 5)
+paused: scale-down => paused: or {replicas: N}; did you mean scaleDown?
+paused: {} => paused.replicas: is missing: the count
+paused: {replicas: -1} => paused.replicas: must be at least 0
+paused: {replica: 1} => paused.replica: did you mean `replicas`?
 """
-PLAIN = """
-idle: {} -> idle: needs at least one metric of type External or Object
-idle: {}
-metrics:
-- type: Resource
-  resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}
--> idle: needs at least one metric of type External or Object: only these can be active
-
-schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, minReplicas: 0}]
--> schedules[0].minReplicas: 0 needs at least one metric of type Object or External
-metrics:
-- type: Resource
-  resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}
-  activation: 5
--> metrics[0].activation: belongs to metrics of type External and Object: those of type Resource
-   cannot wake
-
-metrics:
-- type: Pods
-  pods: {metric: {name: a, query: {query: up, empty: zero}}, target: {}}
--> metrics[0].pods.metric: samples of pods, of which none is made up
-metrics:
-- {type: Pods, pods: {metric: {name: made_up}, target: {}}}
--> metrics[0].pods.metric: samples of pods, of which none is made up
-metrics:
-- type: ContainerResource
-  containerResource: {name: cpu, query: {query: up, empty: zero}}
--> metrics[0].containerResource.query: samples of pods, of which none is made up
-"""
-ACTIVATIONS = """
-a few -> activation: is not a quantity
--10P -> activation: must be from -9223372036854775807m to 9223372036854775807m
-10P -> activation: must be from -9223372036854775807m to 92
+WINDOWS = """
+name: night, end: 0 6 * * * => start: is missing: when it opens
+start: 0 6 * * *, end: 0 7 * * * => name: is missing: what the window
+name: a, start: 0 24 * * *, end: 0 6 * * *, minReplicas: 2
+    => start: its hour is "24": it takes 0 to 23; a list 1,3, a range 1-5, * for all or */2
+name: a, start: 0 2 * * *, end: 0 6 * *, minReplicas: 2
+    => end: must be the five fields minute, hour, day, month, day of the week, such as 0 8 * * 1-5
+name: a, start: 0 0 29 2 *, end: 0 6 * * *, minReplicas: 2
+    => start: must come every year, and there is no such day in most years (got
+name: a, start: 0 0 30 2 *, end: 0 6 * * *, minReplicas: 2
+    => start: must come every year, and there is no such day in any year (got
+name: a, start: '@daily', end: 0 6 * * *, minReplicas: 2
+    => start: and has 1; write 0 0 * * * (got
+name: a, start: 8, end: 0 6 * * *, minReplicas: 2 => start: must be a text
+name: a, start: 0 6 * * *, end: '0  6 * * *', minReplicas: 2
+    => end: is the same as start, so that the window would never open
+NIGHT, minReplicas: 2, timezone: Berlin
+    => timezone: is no time zone; right is a name such as Europe/Berlin or UTC; did you mean
+    Europe/Berlin
+NIGHT, minReplicas: 2, timezone: america/new york => timezone: did you mean America/New_York?
+NIGHT, minReplicas: 6, maxReplicas: 5 => maxReplicas: must be at least its minReplicas, which is 6
+NIGHT, minReplicas: 11
+    => minReplicas: must be at most the target's maxReplicas, which is 10; or give the window a
+    maxReplicas
+NIGHT, timeZone: UTC => timeZone: did you mean `timezone`?
 """
 SCHEDULES = """
-name: night, end: 0 6 * * * -> start: is missing: when it opens
-start: 0 6 * * *, end: 0 7 * * * -> name: is missing: what the window
-name: a, start: 0 24 * * *, end: 0 6 * * *, minReplicas: 2
--> start: its hour is "24": it takes 0 to 23; a list 1,3, a range 1-5, * for all or */2
-name: a, start: 0 2 * * *, end: 0 6 * *, minReplicas: 2
--> end: must be the five fields minute, hour, day, month, day of the week, such as 0 8 * * 1-5
-name: a, start: 0 0 29 2 *, end: 0 6 * * *, minReplicas: 2
--> start: must come every year, and there is no such day in most years (got
-name: a, start: 0 0 30 2 *, end: 0 6 * * *, minReplicas: 2
--> start: must come every year, and there is no such day in any year (got
-name: a, start: '@daily', end: 0 6 * * *, minReplicas: 2 -> start: and has 1; write 0 0 * * * (got
-name: a, start: 8, end: 0 6 * * *, minReplicas: 2 -> start: must be a text
-name: a, start: 0 6 * * *, end: '0  6 * * *', minReplicas: 2
--> end: is the same as start, so that the window would never open
+schedules: {} => schedules: must be a list
+schedules: [{NIGHT}] => schedules[0]: gives no bound: write minReplicas, maxReplicas or
+minReplicas: 3; schedules: [{NIGHT, maxReplicas: 2}]
+    => schedules[0].maxReplicas: must be at least the target's minReplicas, which is 3; or give the
+    window a lower
+schedules: [{NIGHT, minReplicas: 2}, {NIGHT, minReplicas: 3}]
+    => schedules: two of them are called `night`: give each a name of its own
 """
-NIGHTS = """
--> : gives no bound: write minReplicas, maxReplicas or
-minReplicas: 2, timezone: Berlin
--> timezone: is no time zone; right is a name such as Europe/Berlin or UTC; did you mean
-   Europe/Berlin
-minReplicas: 2, timezone: america/new york -> timezone: did you mean America/New_York?
-minReplicas: 6, maxReplicas: 5 -> maxReplicas: must be at least its minReplicas, which is 6
-minReplicas: 11
--> minReplicas: must be at most the target's maxReplicas, which is 10; or give the window a
-   maxReplicas
-timeZone: UTC -> timeZone: did you mean `timezone`?
+WITHOUT_EXTERNAL = """
+idle: {} => idle: needs at least one metric of type External or Object
+idle: {}; metrics: [{type: Resource, resource: CPU}]
+    => idle: needs at least one metric of type External or Object: only these can be active
+metrics: [{type: Resource, resource: CPU, activation: 5}]
+    => metrics[0].activation: belongs to metrics of type External and Object: those of type Resource
+    cannot wake
+schedules: [{NIGHT, minReplicas: 0}]
+    => schedules[0].minReplicas: 0 needs at least one metric of type Object or External
 """
-TOP = """
-queries: {a: {query: up, empty: 0}} -> queries.a.empty: must be fail or zero
-queries: {a: {query: up, nan: Zero}} -> queries.a.nan: did you mean zero?
-queries: {a: {query: up, partial: no}} -> queries.a.partial: must be hold or use
-resourceQueries: {cpu: {query: up, empty: zero}}
--> resourceQueries: cpu: `empty: zero` is for values, and this one gives samples of pods
-
+QUERIES = """
+minReplicasQuery: {maxAge: 1m} => minReplicasQuery.query: is missing
+maxReplicasQuery: '' => maxReplicasQuery: must be PromQL, and is empty
+minReplicasQuery: {query: up, window: 1m} => minReplicasQuery.window: is not known here
+minReplicasQuery: {query: up, server: ''} => minReplicasQuery.server: empty
+ignoreSurge: 'yes' => ignoreSurge: must be true or false
+server: 1 => server: put it in quotes
+"""
+HOLDS = """
+holdScaleDownQuery: {maxAge: 1m} => holdScaleDownQuery: needs `query`, which is PromQL, or `name`
+holdScaleDownQuery: '' => holdScaleDownQuery: must be PromQL, and is empty
+holdScaleDownQuery: 5 => holdScaleDownQuery: must be PromQL, or a mapping with `query` or `name`
+holdScaleDownQuery: {name: queue_lenght}
+    => holdScaleDownQuery.name: is no key of `queries`: did you mean `queue_length`?
+holdScaleDownQuery: {query: up, name: a} => holdScaleDownQuery.query: does not go with `name`
+holdScaleDownQuery: {name: queue_length, maxAge: 1m}
+    => holdScaleDownQuery.maxAge: does not go with `name`: write it at that query
+holdScaleDownQuery: {name: queue_length, nan: zero} => holdScaleDownQuery.nan: does not go with
+holdScaleDownQuery: {name: queue_length, partial: use} => holdScaleDownQuery.partial: does not go
+holdScaleDownQuery: {name: queue_length, server: default} => holdScaleDownQuery.server: does not go
+holdScaleDownQuery: {query: up, empty: zero} => holdScaleDownQuery.empty: is not known here
+holdScaleDownQuery: {query: up, partial: no} => holdScaleDownQuery.partial: hold or use
+"""
+UNDECIDED = """
 undecided: [{field: 'spec.triggers[1]', type: kafka, why: it is left out}]
--> undecided[0]: is left to decide: spec.triggers[1] (type kafka): it is left out; delete this entry
-   once that is done
+    => undecided[0]: is left to decide: spec.triggers[1] (type kafka): it is left out; delete this
+    entry once that is done
+undecided: [{}] => undecided[0]: is left to decide: something: something
+"""
+OF_ALL = """
+queries: {a: {query: up, empty: 0}} => queries.a.empty: must be fail or zero
+queries: {a: {query: up, nan: Zero}} => queries.a.nan: did you mean zero?
+queries: {a: {query: up, partial: no}} => queries.a.partial: must be hold or use
 """
 ROWS = [
-    *mistakes(extended, T, EXTENDED),
-    *mistakes(plain, T, PLAIN),
-    *mistakes(activation, f"{T}.metrics[0]", ACTIVATIONS),
-    *mistakes(
-        partial(activation, more=""), T, '"5" -> idle: is missing: the activation of metrics[0]'
-    ),
-    *mistakes(schedule, f"{T}.schedules[0]", SCHEDULES),
-    *mistakes(night, f"{T}.schedules[0]", NIGHTS),
-    *mistakes(top, "", TOP),
+    *cases(extended, T, IDLE + FALLBACK + PAUSED + SCHEDULES + QUERIES + HOLDS + UNDECIDED),
+    *cases(target, T, WITHOUT_EXTERNAL.replace("CPU", CPU).replace("NIGHT", NIGHT)),
+    *cases(schedule, S, WINDOWS),
+    *cases(activation, METRIC, ACTIVATION),
+    *cases(top, "", OF_ALL + UNDECIDED),
+    (activation('"5"', ""), T + "idle", "is missing: the activation of metrics[0] says from which"),
 ]
-
-
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_an_extension_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
 
 
 EVERY = """
@@ -266,12 +216,6 @@ FINE = [
     schedule(f"{NIGHT}, maxReplicas: 1, timezone: "),
     top("queries: {a: {query: up, empty: zero, nan: zero, partial: use, server: mimir}}\n"),
 ]
-
-
-@pytest.mark.parametrize("text", FINE)
-def test_what_is_right_of_an_extension_is_taken(tmp_path: Path, text: str) -> None:
-    """What is right is taken."""
-    loaded(tmp_path, with_servers(text))
 
 
 def test_every_key_reaches_the_core(tmp_path: Path) -> None:
@@ -364,3 +308,29 @@ def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
     one, two = loaded(tmp_path, body + second).targets
     assert one.extensions is two.extensions
     assert one.min_replicas_query is two.min_replicas_query
+
+
+PODS = "metrics:\n- {{type: Pods, pods: {{metric: {}, " + "target: {{}}}}}}"
+USED = "metrics:\n- {{type: {}, {}: {{name: cpu, query: {{query: up, empty: zero}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (target(PODS.format("{name: a, query: {query: up, empty: zero}}")), METRIC + "pods.metric"),
+        (
+            target(PODS.format("{name: rps}")).replace(
+                "rps: sum by (pod) (rps)", "rps: {query: rps, empty: zero}"
+            ),
+            METRIC + "pods.metric",
+        ),
+        (
+            target(USED.format("ContainerResource", "containerResource")),
+            METRIC + "containerResource.query",
+        ),
+        (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries"),
+    ],
+)
+def test_no_sample_of_a_pod_can_be_made_up(tmp_path: Path, text: str, path: str) -> None:
+    """`empty: zero` of a metric of pods would mean nothing, and is refused."""
+    assert_refused(tmp_path, text, path, "samples of pods, of which none is made up")

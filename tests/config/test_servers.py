@@ -9,15 +9,7 @@ from autoscaler.config import Config
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.written import compare
-from tests.config.documents import (
-    REF,
-    assert_refused,
-    loaded,
-    mistakes,
-    prometheus,
-    refused,
-    target,
-)
+from tests.config.documents import REF, assert_refused, cases, loaded, prometheus, refused, target
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 SERVERS = """\
@@ -59,6 +51,7 @@ def resource(name: str) -> dict[str, object]:
     return {"type": "Resource", "resource": {"name": name, "target": target}}
 
 
+ELSEWHERE = external("a", '{"query": "q", "server": "x"}')
 GPU = resource("example.com/gpu")
 
 
@@ -137,59 +130,48 @@ def mimir(keys: str) -> str:
     return prometheus(f"servers: {{mimir: {{{keys}}}}}\n")
 
 
-TARGETS = """
-server: mimr
--> server: is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,
-metrics:
-- type: External
-  external:
-    metric: {name: a, query: {query: q, server: x}}
-    target: {type: AverageValue, averageValue: 30}
--> metrics[0].external.metric.query.server: known are default, mimir, other
+UNKNOWN = """
+server: mimr => server: is no key of `prometheus.servers`: did you mean `mimir`? known are default
+server: other; metrics: [GPU] => metrics[0].resource.name: is a resource without a query
+metrics: [ELSEWHERE]
+    => metrics[0].external.metric.query.server: known are default, mimir, other
 minReplicasQuery: {query: q, server: nope}
--> minReplicasQuery.server: known are default, mimir, other
-server: other
-metrics:
-- type: Resource
-  resource: {name: example.com/gpu, target: {type: AverageValue, averageValue: 30}}
--> metrics[0].resource.name: is a resource without a query
-"""
-ALONE = """
+    => minReplicasQuery.server: known are default, mimir, other
+""".replace("ELSEWHERE", json.dumps(ELSEWHERE)).replace("GPU", json.dumps(GPU))
+WITHOUT_SERVERS = """
 server: mimir
--> server: is no key of `prometheus.servers`: there is none; default is the server at the top
-server: defalt -> server: did you mean `default`? known are def
+    => server: is no key of `prometheus.servers`: there is none; default is the server at the top
+server: defalt => server: did you mean `default`? known are def
 """
-MIMIR = """
-timeout: 10s -> url: is missing
-url: http://m, timout: 10s -> timout: did you mean `timeout`?
-url: http://m, timeout: 10 -> timeout: 500ms) (got 10)
-url: http://m, bearerTokenFile: no/token
--> bearerTokenFile: must name a file, and there is no file
-url: http://m, tls: {certFile: ca.pem} -> tls.certFile: needs keyFile beside it
-url: http://m, servers: {} -> servers: it belongs in `prometheus`
+OF_MIMIR = """
+timeout: 10s => url: is missing
+url: http://m, timout: 10s => timout: did you mean `timeout`?
+url: http://m, tls: {certFile: ca.pem} => tls.certFile: needs keyFile beside it
+url: http://m, servers: {} => servers: it belongs in `prometheus`
 """
-KNOWN = "known are default, mimir, other"
-
-
-def renamed(before: str, after: str, path: str, fragment: str) -> tuple[str, str, str]:
-    """Return a document with another name of a server, and what is said of it."""
-    return document("").replace(before, after), path, fragment
+REPLACED = [
+    ("queue_length, server: other", "queries.bound.server", "known are default, mimir, other"),
+    ("top_memory, server: other", "resourceQueries.memory.server", "known are default, mimir"),
+    ("    other:", "prometheus.servers.Xother", "must be a DNS label"),
+]
+AT_THE_TOP = "is the name of the server at the top"
 
 
 @pytest.mark.parametrize(
     ("text", "path", "fragment"),
     [
-        *mistakes(lambda keys: document(f"{keys}\n"), "targets[0]", TARGETS),
-        *mistakes(target, "targets[0]", ALONE),
-        *mistakes(mimir, "prometheus.servers.mimir", MIMIR),
-        renamed("server: other}\n  top", "server: x}\n  top", "queries.bound.server", KNOWN),
-        renamed(
-            "memory, server: other", "memory, server: x", "resourceQueries.memory.server", KNOWN
+        *cases(document, "targets[0].", UNKNOWN),
+        *cases(target, "targets[0].", WITHOUT_SERVERS),
+        *cases(mimir, "prometheus.servers.mimir.", OF_MIMIR),
+        (
+            document("").replace("    other:", "    default:"),
+            "prometheus.servers.default",
+            AT_THE_TOP,
         ),
-        renamed(
-            "  other:", "  default:", "prometheus.servers.default", "is the name of the server"
+        *(
+            (document("").replace(part, part.replace("other", "Xother")), path, fragment)
+            for part, path, fragment in REPLACED
         ),
-        renamed("  other:", "  Other:", "prometheus.servers.Other", "must be a DNS label"),
     ],
 )
 def test_a_server_that_is_not_there_or_wrong_is_refused(
@@ -208,8 +190,8 @@ def test_a_resource_that_only_the_targets_server_has_is_no_fault(tmp_path: Path)
 
 def test_no_secret_of_a_server_is_shown(tmp_path: Path) -> None:
     """Neither in an error, nor in what prints a configuration, nor in what a reload tells."""
-    wrong = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
-    problems = refused(tmp_path, prometheus(f"servers: {{m: {{{wrong}}}}}\n"))
+    mistakes = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
+    problems = refused(tmp_path, prometheus(f"servers: {{m: {{{mistakes}}}}}\n"))
     assert len(problems) == 3
     assert [one for one in problems if SECRET in str(one) and "timeout" not in one.path] == []
     own = f"servers: {{m: {{url: http://m, queryParameters: {{token: {SECRET}}}}}}}\n"

@@ -17,7 +17,7 @@ from autoscaler.documents import (
     Tally,
     read,
 )
-from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, REF, loaded, refused
+from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, refused
 from tests.config.test_refusal_cost import LARGE
 
 BASE = textwrap.dedent("""\
@@ -213,15 +213,6 @@ def test_a_mistake_of_a_long_name(tmp_path: Path) -> None:
     """A key of a megabyte makes no message of one."""
     for text in (f"{'k' * 10**6}: 1\n", f"queries: {{{'k' * 10**6}: 1}}\n"):
         assert len(str(ConfigError(refused(tmp_path, PROMETHEUS + text)))) < 5000
-
-
-def test_a_wrong_name_beside_many(tmp_path: Path) -> None:
-    """What may have been meant is looked for among the names that begin like it."""
-    names = ", ".join(f"query{one}: up" for one in range(5000))
-    metrics = textwrap.indent(EXTERNAL.replace("queue_length", "query4711x"), "  ")
-    text = f"{PROMETHEUS}queries: {{{names}}}\ntargets:\n{BASE % ''}"
-    (problem,) = refused(tmp_path, text.replace("  metrics: []\n", f"  metrics:\n{metrics}"))
-    assert "did you mean `query4711`?" in problem.message
 
 
 def test_merged_keys_cost_what_they_hold(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`web`: where pages and API are, and who may read them; what is wrong with it or its files."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from autoscaler.config import Address
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.web_files import users_in
 from autoscaler.config.written import compare
-from tests.config.documents import assert_refused, loaded, mistakes, refused, top
+from tests.config.documents import cases, loaded, refused, top
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -70,50 +69,41 @@ def test_credentials_may_go_unencrypted_within_this_machine(files: Path, address
 
 
 WRONG = """
-listen: nowhere -> listen: must be an address and a port
-listen: 127.0.0.1:9191 -> : as the document's `listen` is: leave it out
-auth: {} -> auth: needs bearerTokenFile, basicAuthUsersFile or both
-tls: {certFile: server.crt} -> tls.keyFile: missing
+listen: nowhere => .listen: must be an address and a port
+listen: 127.0.0.1:9191 => : as the document's `listen` is: leave it out
+auth: {} => .auth: needs bearerTokenFile, basicAuthUsersFile or both
+auth: {bearerTokenFile: junk} => .auth.bearerTokenFile: holds what is no token
+auth: {bearerTokenFile: empty} => .auth.bearerTokenFile: is empty
+auth: {bearerTokenFile: SECRET} => .auth.bearerTokenFile: must name a file
+auth: {basicAuthUsersFile: junk} => .auth.basicAuthUsersFile: holds no users
+auth: {basicAuthUsersFile: empty} => .auth.basicAuthUsersFile: `htpasswd -nB NAME`
+tls: {certFile: server.crt} => .tls.keyFile: missing
 tls: {certFile: none.crt, keyFile: server.key}
--> tls.certFile: must name a file, and there is no file
-tls: {certFile: junk, keyFile: server.key} -> tls.certFile: no certificate in PEM
-tls: {certFile: server.crt, keyFile: junk} -> tls.keyFile: no private key in PEM
+    => .tls.certFile: must name a file, and there is no file
+tls: {certFile: junk, keyFile: server.key} => .tls.certFile: no certificate in PEM
+tls: {certFile: server.crt, keyFile: junk} => .tls.keyFile: no private key in PEM
 tls: {certFile: server.crt, keyFile: other.key}
--> tls.keyFile: /other.key is not the key of the certificate in
+    => .tls.keyFile: /other.key is not the key of the certificate in
 tls: {certFile: server.crt, keyFile: locked.key}
--> tls.keyFile: holds an encrypted key; right is one without a password
-tls: {certFile: server.crt, keyFile: server.key, minVersion: TLS10}
--> tls.minVersion: must be TLS12 or TLS13
-tls: {certFile: server.crt, keyFile: server.key, clientAuthType: VerifyClientCertIfGiven}
--> tls.clientAuthType: needs clientCAFile beside it
-tls: {certFile: server.crt, keyFile: server.key, clientCAFile: other.crt}
--> tls.clientCAFile: has no use without clientAuthType
-tls:
-  certFile: server.crt
-  keyFile: server.key
-  clientAuthType: VerifyClientCertIfGiven
-  clientCAFile: junk
--> tls.clientCAFile: no certificate in PEM
-auth: {bearerTokenFile: junk} -> auth.bearerTokenFile: holds what is no token
-auth: {bearerTokenFile: empty} -> auth.bearerTokenFile: is empty
-auth: {bearerTokenFile: hunter2hunter2} -> auth.bearerTokenFile: must name a file
-auth: {basicAuthUsersFile: junk} -> auth.basicAuthUsersFile: holds no users
-auth: {basicAuthUsersFile: empty} -> auth.basicAuthUsersFile: `htpasswd -nB NAME`
-"""
+    => .tls.keyFile: holds an encrypted key; right is one without a password
+TLS, minVersion: TLS10} => .tls.minVersion: must be TLS12 or TLS13
+TLS, clientAuthType: VerifyClientCertIfGiven}
+    => .tls.clientAuthType: needs clientCAFile beside it
+TLS, clientCAFile: other.crt} => .tls.clientCAFile: has no use without clientAuthType
+TLS, clientAuthType: VerifyClientCertIfGiven, clientCAFile: junk}
+    => .tls.clientCAFile: no certificate in PEM
+""".replace("SECRET", SECRET).replace("TLS,", TLS.replace("}", ","))
 
 
-def web(keys: str) -> str:
-    """Return a document with these keys of `web`."""
-    return top("web:\n" + textwrap.indent(keys, "  "))
-
-
-@pytest.mark.parametrize(("text", "path", "fragment"), mistakes(web, "web", WRONG))
+@pytest.mark.parametrize(("web", "path", "fragment"), cases(str, "web", WRONG))
 def test_what_is_wrong_is_said_at_its_place(
-    files: Path, text: str, path: str, fragment: str
+    files: Path, web: str, path: str, fragment: str
 ) -> None:
     """With what would be right, and no secret that stands in a file or where a name belongs."""
-    assert_refused(files, text, path, fragment)
-    assert SECRET not in "".join(map(str, refused(files, text)))
+    problems = refused(files, top(f"web: {{{web}}}"))
+    assert path in {problem.path for problem in problems}
+    assert fragment in next(str(problem) for problem in problems if problem.path == path)
+    assert SECRET not in str([str(problem) for problem in problems])
 
 
 @pytest.mark.parametrize("listen", ['":9443"', "0.0.0.0:9443", "10.0.0.1:9443", '"[::]:9443"'])

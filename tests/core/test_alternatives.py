@@ -19,7 +19,7 @@ from autoscaler.core.alternatives import (
 from autoscaler.core.breaker import held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
-from autoscaler.core.history import History, unobserved_after
+from autoscaler.core.history import History
 from autoscaler.core.numbers import INT64_MAX
 from autoscaler.core.observation import Observation, OpenWindow, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import Flags
@@ -280,7 +280,7 @@ def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
     """Its cooldown begins anew, so that without recommendations it would have gone down to 1."""
     idle = Extensions(idle=Idle(after=60.0))
     timeline = Timeline(spec(QUEUE), replicas=8, extensions=idle).at("0s", queue=80)
-    timeline.history = unobserved_after(timeline.history, 240.0, 15.0)
+    timeline.away(240)
     assert without(timeline.at("4m", queue=0)) == {Without.RECOMMENDATIONS: 1}
 
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from autoscaler.core.breaker import (
     CLOSED,
@@ -14,8 +12,6 @@ from autoscaler.core.breaker import (
     goes_down,
     held_back,
     holds,
-    is_decided,
-    most_shared,
     released,
     reviewed,
 )
@@ -85,23 +81,6 @@ def test_after_a_release_it_does_not_trip_for_one_hold() -> None:
 def test_what_has_not_tripped_cannot_be_released() -> None:
     """So that a release by habit does not switch the breaker off."""
     assert released(BREAKER, CLOSED, BASE) is CLOSED
-
-
-@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400), st.integers(1, 99))
-def test_who_goes_before_all_are_decided_could_not_have_been_held(
-    down: int, more: int, rest: int, share: int
-) -> None:
-    """However many of the undecided turn out to go down, the breaker does not trip."""
-    breaker, of = Breaker(share=share), down + more + rest
-    if is_decided(breaker, down, more, of):
-        assert reviewed(breaker, CLOSED, down + more, of, BASE) == CLOSED
-
-
-def test_the_query_that_most_share_is_named() -> None:
-    """Twice in one target counts once; of equal ones it is the first."""
-    assert most_shared([("a", "b"), ("b",), ("c", "c", "c")]) == "b"
-    assert most_shared([("a",), ("b",)]) == "a"
-    assert most_shared([]) == ""
 
 
 def test_every_instant_moves_with_the_clock() -> None:

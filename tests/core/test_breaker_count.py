@@ -63,11 +63,11 @@ def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) 
 
 
 def test_the_query_is_the_one_that_most_of_those_share_that_would_go_down() -> None:
-    """Queries of other servers do not count."""
-    shared, other = Query("shared"), Query("other", server="mimir")
+    """Queries of other servers do not count, and one that a target has twice counts once."""
+    shared, other, own = Query("shared"), Query("other", server="mimir"), Query("own")
     of = {
-        name: Target("shop", QUEUE, (query, other))
-        for name, query in {"a": shared, "b": shared, "c": Query("own")}.items()
+        name: Target("shop", QUEUE, (*queries, other))
+        for name, queries in {"a": [shared], "b": [shared], "c": [own, own, own]}.items()
     }
     count = ServerCount("", Breaker(share=0, min_targets=1), of)
     for name in of:

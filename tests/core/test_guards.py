@@ -109,7 +109,7 @@ ANNOTATED = replace(
         (replace(WHOLE, max_replicas_reading=values(4.0)), NO_EXTENSIONS, {"bounds"}),
         (WHOLE, Extensions(idle=Idle()), {"idling"}),
         (WHOLE, Extensions(fallback=Fallback(6)), {"fallbacks"}),
-        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds", "gaps"}),
+        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds"}),
         (WHOLE, Extensions(ignore_surge=True), set()),
     ],
 )

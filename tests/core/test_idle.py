@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Activity, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
-from autoscaler.core.history import History, Recommendation, unobserved_after
-from autoscaler.core.idling import activities_of
+from autoscaler.core.history import History, Recommendation
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -72,8 +71,10 @@ def test_when_a_metric_is_active(reading: Reading, activation: float, activity: 
     for metric in (QUEUE, of_object(value("10"))):
         extensions = replace(MINUTE, activations=(activation,))
         observation = Observation(Scale(1, 1, "app=web"), (), (reading,))
-        found = activities_of((metric,), extensions, observation, History(), BASE)
-        assert found == (activity,)
+        decision, _ = decide(
+            spec(metric), Flags(), observation, History(), BASE, extensions=extensions
+        )
+        assert [one.activity for one in decision.metrics] == [activity]
 
 
 def test_to_sleep_and_to_wake() -> None:
@@ -240,11 +241,9 @@ def test_the_cooldown_begins_anew_where_idle_is_added_again() -> None:
 
 def test_the_cooldown_begins_anew_after_an_absence() -> None:
     """Of the daemon, or where another autoscaler controlled the target meanwhile."""
-    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
-    target.history = unobserved_after(target.history, 3600.0, 15.0)
+    target = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5).away(3600)
     target.at("60m", queue=0).want(3).at("60m45s", queue=0).want(3).at("61m", queue=0).want(0)
-    short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
-    short.history = unobserved_after(short.history, 45.0, 15.0)
+    short = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5).away(45)
     short.at("45s", queue=0).want(3).at("1m", queue=0).want(0)
     other = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).at("0s", queue=5)
     other.controlled_by("an HPA").at("15s", queue=5).at("30m", queue=5)
@@ -276,7 +275,7 @@ def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
         target.controlled_by("an HPA" if what == "leaves" else None)
         target.unreadable(on=what == "reads no scale")
         if what == "is away":
-            target.history = unobserved_after(target.history, 60.0, 15.0)
+            target.away(60)
         decides = what in {"looks", "is away"}
         before = target.replicas
         target.at(f"{now // 60}m{now % 60}s", queue=queue)
@@ -290,7 +289,7 @@ def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
 def test_an_absence_while_asleep_wakes_nothing() -> None:
     """The count stays, and so it does after somebody took the rule away for a while."""
     target = Timeline(spec(QUEUE), replicas=0, extensions=MINUTE).at("0s", queue=0).want(0)
-    target.history = unobserved_after(target.history, 3600.0, 15.0)
+    target.away(3600)
     target.at("60m", queue=0).want(0).at("60m15s", queue=1).want(1)
 
 

@@ -143,43 +143,6 @@ def test_status_format(milli: int, binary: bool, text: str) -> None:  # noqa: FB
     assert quantity.format_milli(milli, binary=binary) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("3000m", "3"),
-        ("0.05", "50m"),
-        ("15", "15"),
-        ("1500m", "1500m"),
-        ("1.5", "1500m"),
-        ("1000", "1k"),
-        ("1024Ki", "1Mi"),
-        ("0.5Gi", "512Mi"),
-        ("0.5Ki", "512"),
-        ("64Mi", "64Mi"),
-        ("1e3", "1e3"),
-        ("12e2", "1200"),
-        ("0e5", "0"),
-        ("0Gi", "0"),
-        ("100000m", "100"),
-    ],
-)
-def test_canonical(text: str, canonical: str) -> None:
-    """The API server answers with the canonical form of the notation that was written."""
-    assert quantity.canonical(text) == canonical
-
-
-NUMBERS = st.from_regex(r"[+-]?([0-9]{1,12}(\.[0-9]{0,9})?|\.[0-9]{1,9})", fullmatch=True)
-SUFFIXES = st.sampled_from(["", "n", "u", "m", "k", "M", "Ki", "Mi", "Gi", "e3", "E-2"])
-
-
-@given(NUMBERS, SUFFIXES)
-def test_canonical_keeps_the_value(number: str, suffix: str) -> None:
-    """Canonical form is a fixed point, and has the value of what it was made from."""
-    text = quantity.canonical(number + suffix)
-    assert quantity.parse(text) == quantity.parse(number + suffix)
-    assert quantity.canonical(text) == text
-
-
 @given(st.integers(-(2**62), 2**62), st.booleans())
 def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
     """A formatted value reads back as itself."""

@@ -4,6 +4,7 @@ import pytest
 
 from autoscaler.core.calculator import propose
 from autoscaler.core.decision import Calculation, Formula
+from autoscaler.core.extensions import Extensions
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Pod, PodSamples, Reading, Sample, Scale, Values
 from autoscaler.core.per_pod import MetricContext
@@ -16,11 +17,16 @@ TENTH = Tolerance(0.1, 0.1)
 
 
 def proposal(
-    metric: MetricSpec, reading: Reading, of: tuple[Pod, ...], *, ignore: bool
+    metric: MetricSpec,
+    reading: Reading,
+    of: tuple[Pod, ...],
+    replicas: int = TWENTY,
+    *,
+    ignore: bool,
 ) -> Calculation:
-    """Return what a metric proposes for 20 replicas, with so many pods."""
-    scale = Scale(TWENTY, len(of), "app=web")
-    context = MetricContext(scale, of, TENTH, Flags(), BASE, ignore_surge=ignore)
+    """Return what a metric proposes, with so many pods."""
+    scale = Scale(replicas, len(of), "app=web")
+    context = MetricContext(scale, of, TENTH, Flags(), BASE, Extensions(ignore_surge=ignore))
     outcome = propose(metric, reading, context)
     assert isinstance(outcome, Calculation)
     return outcome
@@ -95,19 +101,9 @@ def test_repeated_rollouts_do_not_run_away() -> None:
     replicas, grown = 383, 383
     for _ in range(3):
         surge, surged = pods(grown * 5 // 4), pods(replicas * 5 // 4)
-        scale = Scale(grown, len(surge), "app=web")
-        context = MetricContext(scale, surge, TENTH, Flags(), BASE)
-        outcome = propose(RATIO, Values((100_000,)), context)
-        assert isinstance(outcome, Calculation)
-        assert outcome.proposal == grown  # within tolerance nothing moves either way
-        outcome = propose(RATIO, Values((111_000,)), context)
-        assert isinstance(outcome, Calculation)
-        grown = outcome.proposal
-        steady = MetricContext(
-            Scale(replicas, len(surged), "app=web"), surged, TENTH, Flags(), BASE, ignore_surge=True
-        )
-        outcome = propose(RATIO, Values((111_000,)), steady)
-        assert isinstance(outcome, Calculation)
-        replicas = outcome.proposal
+        # Within tolerance nothing moves either way.
+        assert proposal(RATIO, Values((100_000,)), surge, grown, ignore=False).proposal == grown
+        grown = proposal(RATIO, Values((111_000,)), surge, grown, ignore=False).proposal
+        replicas = proposal(RATIO, Values((111_000,)), surged, replicas, ignore=True).proposal
     assert grown > 383 * 2.5
     assert replicas < 383 * 1.4

@@ -1,6 +1,5 @@
 """Targets through time: stabilization, rate limits, zero, failures, and other people's hands."""
 
-from autoscaler.core.history import unobserved_after
 from tests.core.builders import (
     average,
     behavior,
@@ -142,14 +141,14 @@ def test_a_restart_holds_the_current_count_for_a_window() -> None:
 def test_a_short_absence_is_no_news() -> None:
     """The window goes on where it was: the old recommendation of 8 leaves it on time."""
     line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).at("15s", queue=10).want(8)
-    line.history = unobserved_after(line.history, 45, 15)
+    line.away(45)
     line.at("45s", queue=10).want(8).releases("5m").at("5m1s", queue=10).want(1)
 
 
 def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
     """Up goes as ever; down, the count that is found holds for a window, as for a new target."""
     line = Timeline(spec(QUEUE), replicas=8).at("0s", queue=80).want(8)
-    line.history = unobserved_after(line.history, 3600, 15)
+    line.away(3600)
     line.at("60m", queue=10).want(8)
     line.at("61m", queue=100).want(10).at("64m59s", queue=10).want(10)
     line.at("66m1s", queue=10).want(1)

@@ -11,6 +11,7 @@ from typing import Self
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
+from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
@@ -139,6 +140,12 @@ class Timeline:
     def unreadable(self, *, on: bool = True) -> Self:
         """Let the scale be unavailable from now on, or no more."""
         self.is_unreadable = on
+        return self
+
+    def away(self, seconds: float) -> Self:
+        """Let no sync be for some time, as far as the history knows."""
+        now = (self.looked or BASE) + seconds
+        self.history = after_absence(self._rules().target, self.history, seconds, now)
         return self
 
     def restart(self) -> Self:

@@ -3,34 +3,36 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from autoscaler.adapters.cluster.events import Involved
 from autoscaler.core.breaker import Trip
-from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import own_pod
-from autoscaler.daemon.service_manager import Notifier
 from autoscaler.sync.ports import BreakerChange, BreakerNews
-from autoscaler.telemetry.health import Health
-from autoscaler.telemetry.metrics import Metrics
+from autoscaler.telemetry.health import Component
 from autoscaler.web.site import Site
 from tests.adapters.store.opening import DATABASE, running
+from tests.worlds.announced import Announced
 
 Lines = Sequence[MutableMapping[str, Any]]
 
 
-@contextmanager
-def announcing(health: Health) -> Iterator[tuple[Announcements, Lines]]:
-    """Give announcements, and the lines of the log that come of them."""
-    with Notifier() as notifier, capture_logs() as lines:
-        instruments = Metrics(health, per_target=False).instruments
-        yield Announcements(structlog.get_logger(), health, instruments, notifier), lines
+@pytest.fixture
+def told() -> Announced:
+    """Give announcements, and where they arrive."""
+    return Announced()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """Give the lines of the log."""
+    with capture_logs() as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -41,23 +43,25 @@ def announcing(health: Health) -> Iterator[tuple[Announcements, Lines]]:
         ("state", "state", "state"),
     ],
 )
-def test_a_fault_is_a_warning_and_its_end_is_not(part: str, failed: str, well: str) -> None:
+def test_a_fault_is_a_warning_and_its_end_is_not(
+    told: Announced, lines: Lines, part: str, failed: str, well: str
+) -> None:
     """Whoever is woken by warnings sleeps through good news."""
-    with announcing(Health()) as (announcements, lines):
-        tell = getattr(announcements, part)
-        for ok, sentence in ((False, "it fails"), (True, "it is well")):
-            tell(ok, sentence)
+    tell = getattr(told.announcements, part)
+    for ok, sentence in ((False, "it fails"), (True, "it is well")):
+        tell(ok, sentence)
     assert lines == [
         {"event": failed, "log_level": "warning", "message": "it fails"},
         {"event": well, "log_level": "info", "message": "it is well"},
     ]
 
 
-def test_a_right_that_is_lacked_is_told_once_until_it_was_given() -> None:
+def test_a_right_that_is_lacked_is_told_once_until_it_was_given(
+    told: Announced, lines: Lines
+) -> None:
     """Not again at each reload; others that are lacked later are told too."""
-    with announcing(Health()) as (announcements, lines):
-        for lacked in (["no update"], ["no update", "no Events"], [], ["no update"]):
-            announcements.rights_lacked(lacked)
+    for lacked in (["no update"], ["no update", "no Events"], [], ["no update"]):
+        told.announcements.rights_lacked(lacked)
     assert [line["message"] for line in lines] == ["no update", "no Events", "no update"]
     assert {(line["event"], line["log_level"]) for line in lines} == {("rights", "warning")}
 
@@ -86,27 +90,29 @@ def newer(database: Path) -> None:
     ],
 )
 def test_state_that_is_missed_shows_wherever_somebody_may_look(
-    tmp_path: Path, left: Callable[[Path], None], levels: list[str], detail: str, *, ok: bool
+    tmp_path: Path,
+    told: Announced,
+    lines: Lines,
+    left: Callable[[Path], None],
+    levels: list[str],
+    detail: str,
+    *,
+    ok: bool,
 ) -> None:
     """The log, `/readyz` and the metrics page tell it; state that can be kept is well."""
     left(tmp_path / DATABASE)
-    health = Health()
-    with announcing(health) as (announcements, lines):
-        with running(tmp_path, announcements.state):
-            pass
-        assert [line["log_level"] for line in lines] == levels
-        assert all(line["event"] == "state" for line in lines)
-        site = Site(Metrics(health, per_target=False), health)
-        (state,) = [
-            one
-            for one in json.loads(b"".join(site.page("/readyz", "").body))["components"]
-            if one["name"] == "state"
-        ]
-        assert state["ok"] is ok
-        assert detail in state["message"]
-        assert detail in lines[-1]["message"]
-        page = b"".join(site.page("/metrics", "").body).decode()
-        assert f'\nautoscaler_component_ok{{component="state"}} {float(ok)}\n' in page
+    with running(tmp_path, told.announcements.state):
+        pass
+    assert [line["log_level"] for line in lines] == levels
+    assert all(line["event"] == "state" for line in lines)
+    site = Site(told.metrics, told.health)
+    components = json.loads(b"".join(site.page("/readyz", "").body))["components"]
+    (state,) = [one for one in components if one["name"] == "state"]
+    assert state["ok"] is ok
+    assert detail in state["message"]
+    assert detail in lines[-1]["message"]
+    page = b"".join(site.page("/metrics", "").body).decode()
+    assert f'\nautoscaler_component_ok{{component="state"}} {float(ok)}\n' in page
 
 
 TRIP = Trip(1_800_000_000.0, 1_800_000_600.0, 380, 500, "sum by (queue) (ready)")
@@ -122,30 +128,29 @@ def news(change: BreakerChange, server: str = "", down: int = 380) -> BreakerNew
     return BreakerNews(change, server, TRIP, down, 500)
 
 
-def test_a_breaker_that_trips_is_one_loud_line_and_a_note_that_leaves_the_daemon_ready() -> None:
+def test_a_breaker_that_trips_is_one_loud_line_and_a_note_that_leaves_the_daemon_ready(
+    told: Announced, lines: Lines
+) -> None:
     """Its number, its query and its end are in it; the end is as loud."""
-    health = Health()
-    with announcing(health) as (announcements, lines):
-        ready = health.ready
-        announcements.breaker_changed(news(BreakerChange.TRIPPED))
-        assert lines == [
-            {
-                "event": "scale_down_breaker",
-                "log_level": "error",
-                "message": HELD,
-                "change": "tripped",
-                "server": "default",
-                "targets": 500,
-                "would_go_down": 380,
-                "query": "sum by (queue) (ready)",
-                "until": "2027-01-15T08:10:00Z",
-            }
-        ]
-        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
-        assert (state.ok, state.message, health.ready) == (False, HELD, ready)
-        announcements.breaker_changed(news(BreakerChange.ENDED, down=7))
-        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
-    assert state.ok
+    ready = told.health.ready
+    told.announcements.breaker_changed(news(BreakerChange.TRIPPED))
+    assert lines == [
+        {
+            "event": "scale_down_breaker",
+            "log_level": "error",
+            "message": HELD,
+            "change": "tripped",
+            "server": "default",
+            "targets": 500,
+            "would_go_down": 380,
+            "query": "sum by (queue) (ready)",
+            "until": "2027-01-15T08:10:00Z",
+        }
+    ]
+    assert told.component(Component.BREAKER) == (False, HELD)
+    assert told.health.ready is ready
+    told.announcements.breaker_changed(news(BreakerChange.ENDED, down=7))
+    assert (told.component(Component.BREAKER) or (False,))[0]
     assert [line["log_level"] for line in lines] == ["error", "error"]
     assert lines[1]["message"] == (
         "the scale-down breaker has ended after 10 min 0 s: 7 targets of 500 that read from "
@@ -155,31 +160,29 @@ def test_a_breaker_that_trips_is_one_loud_line_and_a_note_that_leaves_the_daemon
 
 
 @pytest.mark.parametrize("change", [BreakerChange.RELEASED, BreakerChange.REMOVED])
-def test_what_an_operator_does_to_a_breaker_is_no_error(change: BreakerChange) -> None:
+def test_what_an_operator_does_to_a_breaker_is_no_error(
+    told: Announced, lines: Lines, change: BreakerChange
+) -> None:
     """Nobody is woken by what they have just done."""
-    with announcing(Health()) as (announcements, lines):
-        announcements.breaker_changed(news(change))
+    told.announcements.breaker_changed(news(change))
     assert [line["log_level"] for line in lines] == ["info"]
 
 
-def test_the_note_stays_while_the_breaker_of_another_server_holds() -> None:
+def test_the_note_stays_while_the_breaker_of_another_server_holds(told: Announced) -> None:
     """Each has its own sentence, and the command that releases it."""
-    health = Health()
-    with announcing(health) as (announcements, _):
-        announcements.breaker_changed(news(BreakerChange.TRIPPED))
-        announcements.breaker_changed(news(BreakerChange.TRIPPED_AGAIN, "mimir"))
-        announcements.breaker_changed(news(BreakerChange.RELEASED))
-        (state,) = [one for one in health.components() if one.name == "scale-down breaker"]
-    assert not state.ok
-    assert state.message.startswith("the scale-down breaker has tripped again: ")
-    assert state.message.endswith("autoscaler release --server mimir")
+    told.announcements.breaker_changed(news(BreakerChange.TRIPPED))
+    told.announcements.breaker_changed(news(BreakerChange.TRIPPED_AGAIN, "mimir"))
+    told.announcements.breaker_changed(news(BreakerChange.RELEASED))
+    ok, message = told.component(Component.BREAKER) or (True, "")
+    assert not ok
+    assert message.startswith("the scale-down breaker has tripped again: ")
+    assert message.endswith("autoscaler release --server mimir")
 
 
-def test_a_request_that_cannot_be_read_is_told_once() -> None:
+def test_a_request_that_cannot_be_read_is_told_once(told: Announced, lines: Lines) -> None:
     """It is looked for every second."""
-    with announcing(Health()) as (announcements, lines):
-        for reason in ("no request", "no request", "it is a pipe"):
-            announcements.release_refused(reason)
+    for reason in ("no request", "no request", "it is a pipe"):
+        told.announcements.release_refused(reason)
     assert [line["message"] for line in lines] == [
         "a request to release cannot be read: no request",
         "a request to release cannot be read: it is a pipe",

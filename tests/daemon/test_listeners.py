@@ -1,6 +1,5 @@
 """The daemon's addresses: metrics and pages at one or at two, who is let in, and what is told."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -8,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import urllib3
 from starlette.routing import BaseRoute
 from structlog.testing import capture_logs
 
-from autoscaler.config import load
-from autoscaler.daemon.announcements import Announcements
+from autoscaler.config import Config, load
 from autoscaler.daemon.listeners import open_listeners
-from autoscaler.daemon.service_manager import Notifier
-from autoscaler.telemetry.health import Health
-from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.listener import ListenError
 from autoscaler.web.site import Site
 from tests.config.documents import top
 from tests.web.test_listener import threads
+from tests.worlds.announced import Announced
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 from tests.worlds.waiting import wait_until
@@ -38,7 +33,6 @@ class Daemon:
     """Where it listens, and what it has logged."""
 
     lines: list[Any]
-    metrics: Metrics
     folder: Path
 
     def urls(self) -> list[str]:
@@ -53,21 +47,24 @@ class Daemon:
             return pool.request("GET", url + path, headers=headers, timeout=20)
 
 
+def open_as_configured(config: Config, stack: ExitStack, routes: Sequence[BaseRoute] = ()) -> None:
+    """Open the addresses of a configuration; ``routes`` are those of pages and API."""
+    told = Announced()
+    site = Site(told.metrics, told.health)
+    open_listeners(config, site, routes, told.announcements, stack)
+
+
 @contextmanager
 def listening(folder: Path, text: str, routes: Sequence[BaseRoute] = ()) -> Iterator[Daemon]:
-    """Open the addresses of a configuration; ``routes`` are those of pages and API."""
+    """Have the addresses of a configuration open, and in the end no thread of theirs."""
     of_loopback(folder, "server")
     (folder / "token").write_text(SECRET)
     (folder / "users").write_text(f"alice: {HASHES[NEW]}\n")
     file = folder / "autoscaler.yaml"
     file.write_text(top(text))
-    health = Health()
-    metrics = Metrics(health)
     with capture_logs() as lines, ExitStack() as stack:
-        log = structlog.get_logger()
-        announcements = Announcements(log, health, metrics.instruments, Notifier({}))
-        open_listeners(load(file), Site(metrics, health), routes, announcements, stack)
-        yield Daemon(lines, metrics, folder)
+        open_as_configured(load(file), stack, routes)
+        yield Daemon(lines, folder)
     wait_until("the threads have ended", lambda: not threads())
 
 
@@ -147,12 +144,8 @@ def test_a_file_that_is_gone_by_the_start_is_said_in_a_sentence(
     with listening(tmp_path, text):
         config = load(tmp_path / "autoscaler.yaml")
     (tmp_path / broken).unlink()
-    health = Health()
-    metrics = Metrics(health)
-    log = structlog.get_logger()
-    announcements = Announcements(log, health, metrics.instruments, Notifier({}))
     with ExitStack() as stack, pytest.raises(ListenError) as raised:
-        open_listeners(config, Site(metrics, health), [], announcements, stack)
+        open_as_configured(config, stack)
     assert str(raised.value) == (
         f"cannot listen on 127.0.0.1:0: {tmp_path}/{broken} cannot be read: No such file or "
         "directory"
@@ -166,11 +159,3 @@ def test_an_address_that_is_taken_is_named_with_its_key(tmp_path: Path) -> None:
         text = f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:{port}'}}"
         with pytest.raises(ListenError, match=r"\(web\.listen\)"), listening(tmp_path, text):
             """It does not come so far."""
-
-
-def test_a_refusal_below_the_api_is_a_problem(tmp_path: Path) -> None:
-    """As every error of the API."""
-    with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
-        answer = daemon.get(HISTORIES, daemon.urls()[0], Host="evil.example")
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert json.loads(answer.data)["title"] == "Forbidden"

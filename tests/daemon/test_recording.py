@@ -8,26 +8,20 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.config import Config, load
+from autoscaler.config import Config
 from autoscaler.core.spec import Flags
-from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
-from autoscaler.daemon.service import MainLoop
-from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.telemetry.health import Component, Health
-from autoscaler.telemetry.metrics import Metrics
+from autoscaler.telemetry.health import Component
 from tests.adapters.record.recording import decided, running
 from tests.config.documents import loaded, top
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
-from tests.daemon.test_service import TARGET, document
+from tests.daemon.test_service import TARGET, Daemon
 from tests.telemetry.results import result_of, series_of, target_of
-from tests.worlds.cluster.scripted import Answer, ScriptedServer
-from tests.worlds.daemon import write_config
+from tests.worlds.announced import Announced
 from tests.worlds.record import synced
 from tests.worlds.waiting import wait_until
 
@@ -102,20 +96,16 @@ def config_of(folder: Path, text: str) -> Config:
     return loaded(folder, top(text))
 
 
-class Opened:
+class Opened(Announced):
     """A recording as the daemon opens it, and what was said of it."""
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
-        self.health = Health()
-        self.metrics = Metrics(self.health)
-        log = structlog.get_logger()
-        announcements = Announcements(log, self.health, self.metrics.instruments, Notifier({}))
-        self.recording = open_recording(config, announcements, self.metrics, stack)
+        super().__init__()
+        self.recording = open_recording(config, self.announcements, self.metrics, stack)
 
     def told(self) -> tuple[bool, str] | None:
         """Return what the health says of the record."""
-        found = [one for one in self.health.components() if one.name == Component.RECORD]
-        return (found[0].ok, found[0].message) if found else None
+        return self.component(Component.RECORD)
 
 
 def test_it_is_in_the_state_directory(tmp_path: Path) -> None:
@@ -195,16 +185,15 @@ def test_null_records_nothing(tmp_path: Path) -> None:
 
 def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
     """A target whose scale cannot be read is in the record a moment after its sync."""
-    signals, record = Signals(), DirectoryRecord(tmp_path / "state")
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
-        kept = document(server, tmp_path, targets=[TARGET], **more)
-        loop = MainLoop(load(write_config(tmp_path / "c.yaml", kept)), signals, stack)
+    record = DirectoryRecord(tmp_path / "state")
+    more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
+    with Daemon(tmp_path, targets=[TARGET], **more) as daemon:
+        loop = daemon.loop()
         synced = loop.telemetry.health.sync_completed
 
         def stop(name: str) -> None:
             synced(name)
-            signals.stop.set()
+            daemon.signals.stop.set()
 
         loop.telemetry.health.sync_completed = stop  # type: ignore[method-assign]
         loop.run()

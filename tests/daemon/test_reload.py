@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from autoscaler import file_contents
 from autoscaler.config import Config, ConfigError, load, reading
 from autoscaler.config.problems import Problem
-from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.reload import (
     RETRY_SECONDS,
     ConfigSource,
@@ -19,32 +17,28 @@ from autoscaler.daemon.reload import (
     Reload,
 )
 from autoscaler.daemon.schedule import HangingSyncError
-from autoscaler.daemon.service_manager import Notifier
-from autoscaler.telemetry.health import Component, Health
-from autoscaler.telemetry.metrics import Metrics
+from autoscaler.telemetry.health import Component
 from tests.telemetry.results import series_of
+from tests.worlds.announced import Announced
 
 GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 
 
-class Reloading:
+class Reloading(Announced):
     """A reload whose time the test says; ``refusals`` is what putting in force raises in turn."""
 
     def __init__(
         self, file: Path, *refusals: Exception, source: ConfigSource | None = None
     ) -> None:
+        super().__init__()
         self.file = file
         self.tries: list[float] = []
-        self.health = Health()
         self._refusals = list(refusals)
-        self._metrics = Metrics(self.health)
         self._now = 1000.0
         self.write("15s")
-        log = structlog.get_logger()
-        announcements = Announcements(log, self.health, self._metrics.instruments, Notifier({}))
         config = load(file)
         self.source = source or FileSource(config)
-        self.reload = Reload(config, self.source, self._put_in_force, announcements, log)
+        self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
     def write(self, period: str) -> None:
         """Write another configuration."""
@@ -60,13 +54,12 @@ class Reloading:
 
     def outcomes(self) -> dict[str, float]:
         """Return how many reloads had each outcome."""
-        series = series_of(self._metrics, "autoscaler_reloads_total").items()
+        series = series_of(self.metrics, "autoscaler_reloads_total").items()
         return {labels[0][1]: count for labels, count in series}
 
     def told(self) -> tuple[bool, str]:
         """Return what the health says of the last reload."""
-        (state,) = (one for one in self.health.components() if one.name == Component.RELOAD)
-        return state.ok, state.message
+        return self.component(Component.RELOAD) or pytest.fail("nothing")
 
     def _put_in_force(self, config: Config) -> None:
         self.tries.append(config.sync_period)

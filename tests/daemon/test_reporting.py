@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
-from structlog.testing import CapturingLogger, capture_logs
+from structlog.testing import capture_logs
 
 from autoscaler.core.decision import Outcome, Saturation
 from autoscaler.core.observation import Scale, Unavailable
@@ -152,7 +152,7 @@ def test_a_traceback_shows_no_values() -> None:
     try:
         fail("hunter2")
     except ValueError as error:
-        LogReporter(structlog.get_logger()).fault(error)
+        LogReporter().fault(error)
     structlog.reset_defaults()
     line = json.loads(stream.getvalue())
     assert (line["event"], line["level"]) == ("fault", "error")
@@ -221,10 +221,11 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
         def report(self, result: SyncResult) -> None:  # noqa: ARG002
             raise ValueError("a defect")
 
-    log, broken = CapturingLogger(), Broken(Health())
-    Reporters([broken, LogReporter(log), told]).report(result)
+    broken = Broken(Health())
+    with capture_logs() as lines:
+        Reporters([broken, LogReporter(), told]).report(result)
     assert len(told.results) == 2
-    assert [call.args[0] for call in log.calls if call.method_name == "error"] == ["fault"]
+    assert [line["event"] for line in lines if line["log_level"] == "error"] == ["fault"]
     assert broken.instruments.registry.get_sample_value("autoscaler_faults_total") == 1
 
 
@@ -234,7 +235,7 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
     lines_of(synced)
     (calm,) = synced.results
     with capture_logs() as lines:
-        reporter = LogReporter(structlog.get_logger())
+        reporter = LogReporter()
         for seconds, missing in ((0, 4), (899, 4), (900, 7), (915, 6), (930, None), (945, None)):
             saturation = missing and Saturation(missing, T0, "TooManyReplicas")
             decision = replace(calm.decision, stamp=T0 + seconds, saturation=saturation or None)
@@ -267,6 +268,6 @@ def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:
 def test_a_step_is_a_warning_in_the_log() -> None:
     """With its seconds."""
     with capture_logs() as lines:
-        LogReporter(structlog.get_logger()).clock_set(-3600.0)
+        LogReporter().clock_set(-3600.0)
     (line,) = lines
     assert (line["event"], line["log_level"], line["seconds"]) == (CLOCK_SET, "warning", -3600.0)

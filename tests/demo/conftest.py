@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-import requests
 
 from autoscaler.demo.apiserver import StandInCluster
 from tests.worlds.cluster.cluster import ClusterUnderTest
@@ -22,9 +21,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
         with real_cluster(plane) as cluster:
             yield cluster
         return
-    with StandInCluster(ready_after=1.5) as stand_in, requests.Session() as session:
-        session.trust_env = False
-        yield ClusterUnderTest(stand_in.url, stand_in.token, "", None, session)
+    with (
+        StandInCluster(ready_after=1.5) as stand_in,
+        ClusterUnderTest(stand_in.url, stand_in.token) as cluster,
+    ):
+        yield cluster
 
 
 @pytest.fixture

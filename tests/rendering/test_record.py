@@ -31,12 +31,12 @@ from tests.rendering.test_extension_words import (
     OFFICE_HOURS,
     lower,
     opened,
-    result,
     target,
 )
 from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 from tests.telemetry.results import NOW, metrics_of
+from tests.worlds.record import synced as result
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ def logged(result: SyncResult) -> Json:
     """Return the line of a result, with its keys in camelCase."""
     stream = io.StringIO()
     configure(LogLevel.DEBUG, LogFormat.JSON, stream)
-    LogReporter(structlog.get_logger()).report(result)
+    LogReporter().report(result)
     structlog.reset_defaults()
     line: Json = json.loads(stream.getvalue(), object_pairs_hook=camel)
     # These two stages have keys of their own; the reason is written for people.

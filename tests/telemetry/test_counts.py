@@ -3,7 +3,7 @@
 from autoscaler.core.observation import Scale
 from autoscaler.sync.ports import SyncSummary
 from autoscaler.telemetry.health import Component, Health
-from autoscaler.telemetry.metrics import EventCounts, Metrics, TickObserver
+from autoscaler.telemetry.metrics import EventCounts, Metrics
 from tests.telemetry.results import families_of, series_of
 from tests.worlds.memory import T0, Memory, answer, external
 
@@ -40,12 +40,11 @@ def test_a_whole_sync_is_counted_as_it_was() -> None:
 def test_how_punctual_syncs_are_is_counted() -> None:
     """Lags go into a histogram; skipped and failed syncs are counted from zero."""
     metrics = Metrics(Health())
-    observer: TickObserver = metrics.instruments
     names = ("syncs_skipped", "syncs_failed", "faults", "clock_steps")
     assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [0, 0, 0, 0]
-    observer.began(15.0, 0.2)
-    observer.left_out(15.0)
-    observer.failed(15.0)
+    metrics.instruments.sync_lags.observe(0.2)
+    metrics.instruments.syncs_skipped.inc()
+    metrics.instruments.syncs_failed.inc()
     metrics.fault(ValueError())
     metrics.clock_set(60.0)
     metrics.synced(SyncSummary(targets=5, queries=1, changed=0, failed=2, seconds=0.3))

@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from autoscaler import clock
@@ -14,13 +13,11 @@ from autoscaler.adapters.cluster import find_api_server
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryFailure
-from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.service_manager import Notifier
 from autoscaler.telemetry.health import Component, Health
-from autoscaler.telemetry.metrics import Metrics
 from autoscaler.transport.answers import AnswerMemory
 from tests.adapters.prometheus.reading import settings
 from tests.telemetry.results import series_of
+from tests.worlds.announced import Announced
 from tests.worlds.cluster import scripted
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import ScriptedServer
@@ -28,15 +25,8 @@ from tests.worlds.prometheus.faults import ScriptedServer
 UNREADABLE = "gives no answer, or none that can be read"
 
 
-class Seen:
+class Seen(Announced):
     """A daemon's metrics and health, told by the adapters."""
-
-    def __init__(self) -> None:
-        self.health = Health()
-        self.metrics = Metrics(self.health)
-        self.observer = Announcements(
-            structlog.get_logger(), self.health, self.metrics.instruments, Notifier({})
-        )
 
     def counts(self, server: str) -> dict[tuple[str, ...], float]:
         """Return how many requests there were, by the labels' values, without zeros."""
@@ -52,10 +42,6 @@ class Seen:
         """Return how many retries there were."""
         return sum(series_of(self.metrics, f"autoscaler_{server}_retries_total").values())
 
-    def component(self, name: str) -> tuple[bool, str]:
-        """Return whether a component is well, and its sentence."""
-        return next((one.ok, one.message) for one in self.health.components() if one.name == name)
-
     @contextmanager
     def prometheus(
         self, url: str, name: str = "", bearer_token_file: str | None = None
@@ -66,7 +52,7 @@ class Seen:
             threading.Event(),
             AnswerMemory(1 << 20, parsed=200 << 20),
             name=name,
-            observer=self.observer,
+            observer=self.announcements,
         )
         with closing(reader):
             yield reader
@@ -77,7 +63,7 @@ class Seen:
         api = find_api_server(kubeconfig, None).connect(
             stop=stop,
             request_timeout=10.0,
-            observer=self.observer,
+            observer=self.announcements,
         )
         with closing(api):
             yield api
@@ -135,7 +121,7 @@ def test_a_prometheus_that_is_not_there_does_not_answer() -> None:
 def test_each_server_has_its_own_counts_health_and_lines() -> None:
     """One that is away says its name, and leaves the default one and the daemon well."""
     seen = Seen()
-    seen.observer.asks({"", "mimir"})
+    seen.announcements.asks({"", "mimir"})
     refused = faults.answer("no", "401 Unauthorized")
     with (
         capture_logs() as lines,
@@ -174,7 +160,7 @@ def test_a_server_that_one_cannot_sign_in_to_is_not_told_as_silent(tmp_path: Pat
         seen.prometheus(server.url, bearer_token_file=str(token)) as reader,
     ):
         reader.query("up", None, clock.monotonic() + 20)
-        ok, message = seen.component(Component.PROMETHEUS)
+    ok, message = seen.component(Component.PROMETHEUS) or (True, "")
     assert not ok
     assert message.startswith("cannot sign in to Prometheus: ")
     assert str(token) in message
@@ -186,9 +172,7 @@ def test_a_server_that_one_cannot_sign_in_to_is_not_told_as_silent(tmp_path: Pat
 def test_a_server_that_is_away_says_when_it_last_answered() -> None:
     """What comes instead of an answer is told too."""
     seconds = 0.0
-    health = Health(lambda: seconds)
-    instruments = Metrics(health).instruments
-    announcements = Announcements(structlog.get_logger(), health, instruments, Notifier({}))
+    announcements = Announced(Health(lambda: seconds)).announcements
     with capture_logs() as lines:
         announcements.prometheus_request("", "200", 0.1)
         seconds = 90.0

@@ -7,8 +7,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from autoscaler.adapters.record import Status
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
@@ -74,8 +72,7 @@ def busy(health: Health) -> Metrics:
     metrics.instruments.leads(leading=True)
     for name in Component:
         health.report(name, ok=True, message="well")
-    log, instruments = structlog.get_logger(), metrics.instruments
-    observer = Announcements(log, health, instruments, Notifier({}))
+    observer = Announcements(health, metrics.instruments, Notifier({}))
     observer.prometheus_request("", "503", 0.2)
     observer.kubernetes_request("PUT", "409", 0.2)
     return metrics

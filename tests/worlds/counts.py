@@ -39,6 +39,10 @@ class Counts:
             lambda: replicas in [count for _, count in self.seen[name][-3:]],
         )
 
+    def wait_for_other(self, name: str, replicas: int) -> None:
+        """Wait until the last count is another one."""
+        wait_until(f"another count of {name}", lambda: self.last(name) != replicas)
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -56,9 +60,7 @@ class Counts:
                 self._take(event["object"])
 
     def _take(self, item: Mapping[str, Any]) -> None:
-        seen, replicas = (
-            self.seen.setdefault(item["metadata"]["name"], []),
-            item["spec"]["replicas"],
-        )
+        seen = self.seen.setdefault(item["metadata"]["name"], [])
+        replicas = item["spec"]["replicas"]
         if not seen or seen[-1][1] != replicas:
             seen.append((clock.monotonic(), replicas))

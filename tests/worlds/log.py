@@ -21,7 +21,7 @@ def log_of(
     """Return the lines about results, of which no terminal reads them."""
     stream = io.StringIO()
     configure(level, form, stream)
-    reporter = LogReporter(structlog.get_logger())
+    reporter = LogReporter()
     for result in results:
         reporter.report(result)
     structlog.reset_defaults()

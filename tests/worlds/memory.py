@@ -21,16 +21,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import (
-    ExternalMetric,
-    Flags,
-    HorizontalPodAutoscalerSpec,
-    MetricIdentifier,
-    MetricTarget,
-    PodsMetric,
-    ScaleTargetRef,
-    TargetType,
-)
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
@@ -44,6 +35,7 @@ from autoscaler.sync.ports import (
 )
 from autoscaler.sync.ports import Kept as KeptState
 from autoscaler.sync.syncer import Syncer
+from tests.core import builders
 
 T0 = 1_800_000_000.0
 
@@ -51,24 +43,18 @@ T0 = 1_800_000_000.0
 def external(namespace: str, name: str, queue: str | None = None, promql: str = "queue") -> Target:
     """Return a target of 30 messages a replica, 1 to 20 replicas."""
     selector = None if queue is None else LabelSelector((("queue", queue),))
-    metric = ExternalMetric(
-        MetricIdentifier("queue", selector),
-        MetricTarget(TargetType.AVERAGE_VALUE, average_value=30_000),
-    )
-    return Target(namespace, _spec(name, metric), (Query(promql),))
+    metric = builders.external(builders.average("30"), selector=selector)
+    return _target(namespace, name, metric, promql)
 
 
 def per_pod(namespace: str, name: str, promql: str = "rps") -> Target:
     """Return a target of 10 requests a second and pod, 1 to 20 replicas."""
-    metric = PodsMetric(
-        MetricIdentifier("rps"), MetricTarget(TargetType.AVERAGE_VALUE, average_value=10_000)
-    )
-    return Target(namespace, _spec(name, metric), (Query(promql),))
+    return _target(namespace, name, builders.per_pod("10"), promql)
 
 
-def _spec(name: str, metric: ExternalMetric | PodsMetric) -> HorizontalPodAutoscalerSpec:
+def _target(namespace: str, name: str, metric: MetricSpec, promql: str) -> Target:
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
-    return HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,))
+    return Target(namespace, HorizontalPodAutoscalerSpec(ref, 1, 20, (metric,)), (Query(promql),))
 
 
 def answer(*values: float, now: float = T0, **labels: str) -> QueryResult:
@@ -228,3 +214,17 @@ class Kept(NoHistoryStore):
         """Keep the histories of a sync."""
         self._memory.kept.update({target: history for target, history, _ in kept})
         self._memory.transactions.append(len(kept))
+
+
+def queue(messages: float, **replicas: int) -> Memory:
+    """Return a world with so many messages, and Deployments of so many replicas by their names."""
+    scales = {
+        f"shop/{name}": Scale(count, count, f"app={name}") for name, count in replicas.items()
+    }
+    return Memory(answers={"queue": answer(messages)}, scales=dict(scales))
+
+
+def sync_once(world: Memory, *targets: Target) -> None:
+    """Sync some targets once, by a process of their own."""
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, 10.0)

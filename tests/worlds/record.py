@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Self
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.codec import dumps
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
-from autoscaler.record.rows import Change, Lapse, RecordError, RecordReader, Sample, Standing
+from autoscaler.record.rows import Change, Lapse, RecordError, Sample, Standing
 from autoscaler.rendering.reasons import verdict
 from tests.core.timeline import Timeline
 
@@ -33,7 +34,7 @@ def synced(timeline: Timeline, namespace: str = "shop") -> SyncResult:
     return SyncResult(target, decision, write, given=timeline.inputs, flags=timeline.flags)
 
 
-class MemoryRecord(RecordReader):
+class MemoryRecord(DirectoryRecord):
     """Keeps syncs in the order of their times, of any number of targets."""
 
     def __init__(self) -> None:
@@ -103,15 +104,15 @@ class MemoryRecord(RecordReader):
     # -- what is read ----------------------------------------------------------------------------
 
     def targets(self) -> Sequence[str]:
-        """As `RecordReader.targets`."""
+        """As `DirectoryRecord.targets`."""
         return sorted(self._samples.keys() | {one.target for one in self._changes})
 
     def span(self) -> tuple[float, float] | None:
-        """As `RecordReader.span`."""
+        """As `DirectoryRecord.span`."""
         return (min(self._times), max(self._times)) if self._times else None
 
     def standings(self) -> Mapping[str, Standing]:
-        """As `RecordReader.standings`."""
+        """As `DirectoryRecord.standings`."""
         found: dict[str, Standing] = {}
         for change in self._of(None):
             key, before = change.target, found.pop(change.target, None)
@@ -121,13 +122,13 @@ class MemoryRecord(RecordReader):
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:
-        """As `RecordReader.change_at`."""
+        """As `DirectoryRecord.change_at`."""
         own = self._of([target])
         index = bisect_right(own, at, key=_TIME)
         return own[index - 1] if index else None
 
     def change_after(self, change: Change) -> Change | None:
-        """As `RecordReader.change_after`."""
+        """As `DirectoryRecord.change_after`."""
         later = (one for one in self._of([change.target]) if one.id > change.id)
         return next(later, None)
 
@@ -140,7 +141,7 @@ class MemoryRecord(RecordReader):
         limit: int,
         before: int | None = None,
     ) -> Sequence[Change]:
-        """As `RecordReader.changes`."""
+        """As `DirectoryRecord.changes`."""
         within = [
             one
             for one in self._of(targets)
@@ -149,14 +150,14 @@ class MemoryRecord(RecordReader):
         return within[::-1][:limit]
 
     def entry(self, change: Change) -> SyncResult:
-        """As `RecordReader.entry`."""
+        """As `DirectoryRecord.entry`."""
         entry = self._entries.get(change.id)
         if entry is None:
             raise RecordError(f"the change of {change.target} is lost")
         return entry
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
-        """As `RecordReader.samples`."""
+        """As `DirectoryRecord.samples`."""
         own = self._samples.get(target, [])
         first = bisect_right(own, begin, key=_TIME) - 1
         if first >= 0 and self._lapsed(target, own[first].time, begin):
@@ -164,7 +165,7 @@ class MemoryRecord(RecordReader):
         return iter(own[max(first, 0) : bisect_left(own, end, key=_TIME)])
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
-        """As `RecordReader.lapses`."""
+        """As `DirectoryRecord.lapses`."""
         own: Iterable[Lapse] = self._lapses.get(target or "", ())
         if target is None:
             own = sorted({one for lapses in self._lapses.values() for one in lapses})

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Collection
-from enum import Enum
 from typing import Generic
 
 from autoscaler import clock
@@ -15,21 +14,12 @@ _MOST_WATCHES = 100
 Changed = Callable[[Reflector[CacheT]], None]
 
 
-class WatchCoverage(Enum):
-    """Which watches cover the needed namespaces."""
-
-    EACH = "each has its own, since they are few"
-    ALL = "one watch covers all"
-    EACH_WHILE_REFUSED = "each has its own, while the watch of all is refused and tries again"
-
-
 class WatchScopes(Generic[CacheT]):
     """The watches of one resource.
 
-    Up to ``most_namespaces`` each namespace has its own; beyond that one watch covers all of
-    them.  While that one is refused, whether that is confirmed or not, each has its own all the
-    same.  ``create`` makes a watch of a namespace, or of ALL; ``changed`` is called, on any
-    thread, when one becomes ready or is refused.
+    Beyond ``most_namespaces``, of which each has its own, one watch covers all of them; while that
+    is refused, confirmed or not, each has its own again.  ``create`` makes a watch of a namespace,
+    or of ALL; ``changed`` is called, on any thread, when one becomes ready or is refused.
     """
 
     def __init__(
@@ -45,7 +35,8 @@ class WatchScopes(Generic[CacheT]):
         self._changed = changed
         self._lock = threading.RLock()
         self._needed: frozenset[str] = frozenset()
-        self._coverage = WatchCoverage.EACH
+        self._one_by_one = True
+        """Whether each namespace has a watch of its own."""
         self._of_all: Reflector[CacheT] | None = None
         """None where the namespaces were always few."""
         self._of_each: dict[str, Reflector[CacheT]] = {}
@@ -58,7 +49,7 @@ class WatchScopes(Generic[CacheT]):
             watch = self._of_all
             if watch is not None and watch.state is WatchState.SYNCED:
                 return watch
-            if watch is not None and watch.refused and self._coverage is WatchCoverage.ALL:
+            if watch is not None and watch.refused and not self._one_by_one:
                 # The refusal is new; the watch has not reported it yet.
                 self._arrange()
             return self._of_each.get(namespace) or watch
@@ -66,7 +57,8 @@ class WatchScopes(Generic[CacheT]):
     def watches(self) -> list[Reflector[CacheT]]:
         """Return the watches that run now."""
         with self._lock:
-            return [*([self._of_all] if self._of_all else []), *self._of_each.values()]
+            every = (self._of_all, *self._of_each.values())
+            return [watch for watch in every if watch is not None]
 
     def covering(self, namespace: str) -> list[Reflector[CacheT]]:
         """Return every watch that includes a namespace, ready or not."""
@@ -78,7 +70,7 @@ class WatchScopes(Generic[CacheT]):
     def settled(self) -> bool:
         """Whether every namespace is covered or refused, be that confirmed or not."""
         with self._lock:
-            if self._of_all is not None and self._coverage is WatchCoverage.ALL:
+            if self._of_all is not None and not self._one_by_one:
                 return self._of_all.state is WatchState.SYNCED
             each = self._of_each.values()
             return all(watch.refused or watch.state is not WatchState.STARTING for watch in each)
@@ -104,23 +96,17 @@ class WatchScopes(Generic[CacheT]):
             watch.join(deadline - clock.monotonic())
 
     def _arrange(self) -> None:
-        """Choose the coverage; begin the watches that it needs, and end the others."""
+        """Begin the watches that are needed now, and end the others."""
         if self._closed:
             return
         if self._of_all is None and len(self._needed) > self._most:
             self._of_all = self._begin(ALL)
         state = None if self._of_all is None else self._of_all.state
-        if self._of_all is None:
-            self._coverage = WatchCoverage.EACH
-        elif self._of_all.refused:
-            self._coverage = WatchCoverage.EACH_WHILE_REFUSED
-        else:
-            self._coverage = WatchCoverage.ALL
+        self._one_by_one = self._of_all is None or self._of_all.refused
         # While the watch of all is not ready, those of each go on.
-        superfluous = self._of_each.keys() - (
-            frozenset() if state is WatchState.SYNCED else self._needed
-        )
-        if self._coverage is not WatchCoverage.ALL:
+        still = frozenset() if state is WatchState.SYNCED else self._needed
+        superfluous = self._of_each.keys() - still
+        if self._one_by_one:
             room = max(0, _MOST_WATCHES - len(self._of_each) + len(superfluous))
             # Before any ends: if one cannot begin, all stays as it was.
             for namespace in self._unwatched()[:room]:

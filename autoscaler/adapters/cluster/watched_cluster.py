@@ -19,13 +19,7 @@ from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration
-from autoscaler.core.writes import (
-    NotWritten,
-    NotWrittenReason,
-    Superseded,
-    WriteOutcome,
-    Written,
-)
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.transport import UNOBSERVED, Observer
 
 _CLOSE_SECONDS = 1.0
@@ -48,9 +42,8 @@ _Kind = tuple[str, str]
 class WatchedCluster:
     """Fits `sync.ports.Cluster` by watches where possible.
 
-    The methods ``cached_...`` never wait.  The ``observer`` is called, on any thread, when
-    something cannot be watched and is read directly instead (False and a sentence), and when it can
-    be watched again.
+    The ``observer`` is called, on any thread, when something cannot be watched and is read directly
+    instead, and when it can be watched again.
     """
 
     def __init__(
@@ -120,8 +113,7 @@ class WatchedCluster:
     def attend(self) -> None:
         """Note that the process runs; to be called each second from the first call on.
 
-        If it stood still meanwhile, what the caches hold may be as old, and what they receive next
-        older than now: nothing of it counts before it has been listed anew.
+        If it stood still, what the caches hold, and receive next, is old: all is listed anew.
         """
         now = clock.steady()
         with self._attending:
@@ -137,17 +129,16 @@ class WatchedCluster:
     def wait_current(self, deadline: float) -> None:
         """Wait until all that is watched has been listed since the process stood still, if it did.
 
-        What has not by the deadline, an instant of `clock.monotonic`, is Unavailable.  It is not
-        waited for later than LISTED_WITHIN_SECONDS after the process has gone on.
+        What has not by the deadline, or LISTED_WITHIN_SECONDS after that, is Unavailable.
         """
         self.attend()
-        deadline = min(deadline, self._wait_until)
-        self._wait(deadline, self._is_current)
-        if self._is_current():
-            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
 
-    def _is_current(self) -> bool:
-        return all(watch.distrusted is None for watch in self._watches())
+        def is_current() -> bool:
+            return all(watch.distrusted is None for watch in self._watches())
+
+        self._wait(min(deadline, self._wait_until), is_current)
+        if is_current():
+            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
 
     def _scopes(self) -> list[WatchScopes[Any]]:
         with self._lock:
@@ -186,8 +177,8 @@ class WatchedCluster:
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Return the scale as the watch shows it; None where it must be read directly.
 
-        Unavailable says that the object does not exist, that the watch has been broken for so long
-        that its copy cannot be trusted, or that the other autoscalers are not known yet.
+        Unavailable: the object does not exist, the watch is broken for too long, or the other
+        autoscalers are not known yet.
         """
         self._attend_again()
         missing = self._autoscalers_missing(namespace)
@@ -228,8 +219,7 @@ class WatchedCluster:
         """Return the name of a HorizontalPodAutoscaler of the object; None without one.
 
         While the watch of them is broken, those that existed last count as existing; while it is
-        refused, or its first list is not complete, the answer is Unchecked.  When a namespace is
-        not needed any more, its autoscalers are forgotten with its watch.
+        refused, or its first list is not complete, the answer is Unchecked.
         """
         watches = self._autoscaler_watches
         watch = watches.find(namespace)
@@ -265,9 +255,8 @@ class WatchedCluster:
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | None:
         """Return the pods as the watch shows them, by name; None where they must be listed.
 
-        A namespace or a selector that is asked for the first time is watched from then on.
-        None as well when the watch has been broken for some seconds: with fresh metrics, pods of an
-        old list that do not exist any more would count as missing.
+        What is asked for the first time is watched from then on.  A watch that has been broken for
+        some seconds gives none: pods that are gone would count as missing beside fresh metrics.
         """
         if self._closed:
             return None
@@ -322,11 +311,13 @@ class WatchedCluster:
         watches.need({namespace for namespace, _ in self._wanted[kind]})
 
     def _scale_cache(self, kind: _Kind, namespace: str) -> ScaleCache:
-        def wanted() -> frozenset[Key]:
-            return self._wanted.get(kind, frozenset())
+        wanted = partial(self._wanted_of, kind)
+        return ScaleCache(
+            self._api, self._scales.kinds, ScaleTargetRef(*kind, name=""), namespace, wanted
+        )
 
-        ref = ScaleTargetRef(*kind, name="")
-        return ScaleCache(self._api, self._scales.kinds, ref, namespace, wanted)
+    def _wanted_of(self, kind: _Kind) -> frozenset[Key]:
+        return self._wanted.get(kind, frozenset())
 
     def _pod_cache(self, namespace: str) -> PodCache:
         return PodCache(namespace, self._selectors, self._await_scales, self._reader)
@@ -363,12 +354,12 @@ class WatchedCluster:
                     selectors.add(scale.selector)
         return {namespace: frozenset(selectors) for namespace, selectors in wanted.items()}
 
-    def _scales_settled(self) -> bool:
-        return all(watches.settled for watches in list(self._scale_watches.values()))
-
     def _await_scales(self, deadline: float) -> None:
         """Wait for the scales, whose selectors say which pods are wanted."""
-        self._wait(deadline, self._scales_settled)
+        self._wait(
+            deadline,
+            lambda: all(watches.settled for watches in list(self._scale_watches.values())),
+        )
 
     def _notify(self) -> None:
         with self._changed:
@@ -376,10 +367,9 @@ class WatchedCluster:
 
 
 class UncachedCluster:
-    """Fits `sync.ports.Cluster` for plans: everything is read, and nothing is written.
+    """Fits `sync.ports.Cluster` for plans: it reads all but other autoscalers, and writes nothing.
 
-    Other autoscalers are none of its business.  The ``observer`` is told once if annotations may
-    not be read.
+    The ``observer`` is told once if annotations may not be read.
     """
 
     def __init__(self, api: Api, observer: Observer = UNOBSERVED) -> None:

@@ -18,7 +18,7 @@ from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.record.changes import inflated, result_of
 from autoscaler.record.packing import unpack, unpack_minutes
-from autoscaler.record.rows import Change, Lapse, RecordError, RecordReader, Sample, Standing
+from autoscaler.record.rows import Change, Lapse, RecordError, Sample, Standing
 
 T = TypeVar("T")
 
@@ -38,22 +38,26 @@ _REMOVALS = (
 """When a target was removed, and when it came back."""
 
 
-class DirectoryRecord(RecordReader):
-    """The record of a state directory; each call opens the file anew, and changes nothing.
+_PAGE, _MOST_PAGES = 200, 50
+_AFTER = 1e-3
 
-    Any thread may call any method.
+
+class DirectoryRecord:
+    """The record of a state directory, also while it is written.  Thread-safe.
+
+    Each method opens the file anew, changes nothing, and raises RecordError.
     """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / RECORD
 
     def targets(self) -> Sequence[str]:
-        """As `RecordReader.targets`."""
+        """Return the keys of all targets that something is kept of, sorted."""
         with self._opened() as connection:
             return [key for (key,) in connection.execute("SELECT key FROM targets ORDER BY key")]
 
     def span(self) -> tuple[float, float] | None:
-        """As `RecordReader.span`."""
+        """Return the first and the last instant that are recorded; None if nothing is."""
         with self._opened() as connection:
             begin, end = connection.execute(
                 f"SELECT min({OLDEST}, coalesce((SELECT min(begin) FROM open), 9e999)),"  # noqa: S608 - constants
@@ -62,7 +66,7 @@ class DirectoryRecord(RecordReader):
         return None if begin == math.inf or end is None else (begin, max(begin, end))
 
     def standings(self) -> Mapping[str, Standing]:
-        """As `RecordReader.standings`."""
+        """Return how each target stood last; one that was removed is left out."""
         found: dict[str, Standing] = {}
         with self._opened() as connection:
             for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
@@ -79,13 +83,13 @@ class DirectoryRecord(RecordReader):
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:
-        """As `RecordReader.change_at`."""
+        """Return the change that held at an instant: the last one at or before it."""
         return self._one_change(
             f"target = {_TARGET} AND time <= ? ORDER BY time DESC, changes.id DESC", target, at
         )
 
     def change_after(self, change: Change) -> Change | None:
-        """As `RecordReader.change_after`."""
+        """Return the target's next change; None if it is the last one."""
         return self._one_change(
             f"target = {_TARGET} AND (time, changes.id) > (?, ?) ORDER BY time, changes.id",
             change.target,
@@ -102,7 +106,10 @@ class DirectoryRecord(RecordReader):
         limit: int,
         before: int | None = None,
     ) -> Sequence[Change]:
-        """As `RecordReader.changes`; in the order of their times."""
+        """Return at most ``limit`` changes of some targets, or all, from ``begin`` up to ``end``.
+
+        The last ones first; ``before`` is the id of the last one of the page before.
+        """
         with self._opened() as connection:
             last = (end, -1)
             if before is not None:
@@ -113,15 +120,15 @@ class DirectoryRecord(RecordReader):
             within = "time >= ? AND (time, id) < (?, ?) ORDER BY time DESC, id DESC LIMIT ?"
             if targets is None:
                 ids = connection.execute(f"SELECT id FROM changes WHERE {within}", bounds)  # noqa: S608 - a constant
-                return [self._change(connection, one) for (one,) in ids.fetchall()]
+                return [_change(connection, one) for (one,) in ids.fetchall()]
             own = f"SELECT time, id FROM changes WHERE target = {_TARGET} AND {within}"  # noqa: S608 - as above
             rows: list[tuple[float, int]] = []
             for target in set(targets):
                 rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
-            return [self._change(connection, one) for _, one in rows]
+            return [_change(connection, one) for _, one in rows]
 
     def entry(self, change: Change) -> SyncResult:
-        """As `RecordReader.entry`."""
+        """Return a change in full; raises RecordError where it is lost or cannot be read."""
         with self._opened() as connection:
             row = connection.execute(
                 "SELECT rules.body, first, changes.body FROM changes LEFT JOIN rules"
@@ -143,14 +150,37 @@ class DirectoryRecord(RecordReader):
                 f"the decision about {change.target} cannot be read: {what}"
             ) from None
 
+    def entry_or_none(self, change: Change) -> SyncResult | None:
+        """Return a change in full; None where it is lost."""
+        try:
+            return self.entry(change)
+        except RecordError:
+            return None
+
+    def last_count_change(self, target: str, until: float) -> Change | None:
+        """Return the last change of a target's count until an instant, by us or by others.
+
+        Looks at 10,000 changes at most.
+        """
+        before = None
+        for _ in range(_MOST_PAGES):
+            found = self.changes([target], 0.0, until + _AFTER, limit=_PAGE, before=before)
+            for one in found:
+                if one.time <= until and one.marks & (Mark.WRITTEN | Mark.FOREIGN):
+                    return one
+            if len(found) < _PAGE:
+                return None
+            before = found[-1].id
+        return None
+
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
-        """As `RecordReader.samples`."""
+        """Yield the samples of a time in order, and before them the one that held at its begin."""
         with self._opened() as connection:
             found = connection.execute("SELECT id FROM targets WHERE key = ?", (target,)).fetchone()
             if found is None:
                 return
-            chunks = self._chunks(connection, found[0], begin, end)
-            lapses = self._lapses(connection, target, -math.inf, begin)
+            chunks = _chunks(connection, found[0], begin, end)
+            lapses = _lapses_of(connection, target, -math.inf, begin)
         gone = max((one.begin for one in lapses), default=-math.inf)
         held: list[Sample] = []
         for sample in _samples_of(chunks):
@@ -165,22 +195,9 @@ class DirectoryRecord(RecordReader):
         yield from held
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
-        """As `RecordReader.lapses`."""
+        """Return when nothing was recorded of a target, or of none, within a time."""
         with self._opened() as connection:
-            return self._lapses(connection, target, begin, end)
-
-    def _lapses(
-        self, connection: sqlite3.Connection, target: str | None, begin: float, end: float
-    ) -> list[Lapse]:
-        runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
-        found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
-        if runs and end - runs[-1][1] > STALE_SECONDS:
-            found.append(Lapse(runs[-1][1], end))
-        removals = connection.execute(_REMOVALS, (end, target))
-        found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
-        return _joined(
-            one for one in found if one.begin < one.end and one.begin < end > begin < one.end
-        )
+            return _lapses_of(connection, target, begin, end)
 
     def _one_change(self, condition: str, *values: str | float) -> Change | None:
         with self._opened() as connection:
@@ -188,42 +205,7 @@ class DirectoryRecord(RecordReader):
                 f"SELECT changes.id FROM changes WHERE {condition} LIMIT 1",  # noqa: S608 - constants
                 values,
             ).fetchone()
-            return None if row is None else self._change(connection, row[0])
-
-    def _change(self, connection: sqlite3.Connection, number: int) -> Change:
-        row = connection.execute(
-            f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target"  # noqa: S608 - a constant
-            " WHERE changes.id = ?",
-            (number,),
-        ).fetchone()
-        fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
-        return Change(*fields)
-
-    def _chunks(
-        self, connection: sqlite3.Connection, target: int, begin: float, end: float
-    ) -> list[tuple[Any, ...]]:
-        """Return begin, end, period and bytes of what covers a time, in order.
-
-        The period is 0 for steps of a minute.
-        """
-        found: list[tuple[Any, ...]] = []
-        for table, period in (("minutes", "0.0"), ("samples", "period")):
-            found += connection.execute(
-                f"SELECT begin, end, {period}, body FROM {table} WHERE target = ?1 AND begin < ?3"  # noqa: S608 - constants
-                f" AND begin >= coalesce((SELECT max(begin) FROM {table} WHERE target = ?1"
-                " AND begin <= ?2), -1e300) ORDER BY begin, id",
-                (target, begin, end),
-            ).fetchall()
-        row = connection.execute(
-            "SELECT begin, period, first FROM open WHERE target = ? AND begin < ?", (target, end)
-        ).fetchone()
-        if row is not None:
-            batches = connection.execute(
-                "SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],)
-            )
-            body = b"".join([part_of(batch, target) for (batch,) in batches])
-            found.append((row[0], math.inf, row[1], body))
-        return found
+            return None if row is None else _change(connection, row[0])
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -239,6 +221,55 @@ class DirectoryRecord(RecordReader):
             ) from None
         except UnusableError as error:
             raise RecordError(str(error)) from None
+
+
+def _lapses_of(
+    connection: sqlite3.Connection, target: str | None, begin: float, end: float
+) -> list[Lapse]:
+    runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
+    found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
+    if runs and end - runs[-1][1] > STALE_SECONDS:
+        found.append(Lapse(runs[-1][1], end))
+    removals = connection.execute(_REMOVALS, (end, target))
+    found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
+    return _joined(
+        one for one in found if one.begin < one.end and one.begin < end > begin < one.end
+    )
+
+
+def _change(connection: sqlite3.Connection, number: int) -> Change:
+    row = connection.execute(
+        f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target"  # noqa: S608 - a constant
+        " WHERE changes.id = ?",
+        (number,),
+    ).fetchone()
+    fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
+    return Change(*fields)
+
+
+def _chunks(
+    connection: sqlite3.Connection, target: int, begin: float, end: float
+) -> list[tuple[Any, ...]]:
+    """Return begin, end, period and bytes of what covers a time, in order.
+
+    The period is 0 for steps of a minute.
+    """
+    found: list[tuple[Any, ...]] = []
+    for table, period in (("minutes", "0.0"), ("samples", "period")):
+        found += connection.execute(
+            f"SELECT begin, end, {period}, body FROM {table} WHERE target = ?1 AND begin < ?3"  # noqa: S608 - constants
+            f" AND begin >= coalesce((SELECT max(begin) FROM {table} WHERE target = ?1"
+            " AND begin <= ?2), -1e300) ORDER BY begin, id",
+            (target, begin, end),
+        ).fetchall()
+    row = connection.execute(
+        "SELECT begin, period, first FROM open WHERE target = ? AND begin < ?", (target, end)
+    ).fetchone()
+    if row is not None:
+        batches = connection.execute("SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],))
+        body = b"".join([part_of(batch, target) for (batch,) in batches])
+        found.append((row[0], math.inf, row[1], body))
+    return found
 
 
 def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:

@@ -8,11 +8,12 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.sync_result import Rules
-from autoscaler.record.rows import Change, Lapse, RecordReader, Sample, entry_or_none
+from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rendering import wording
 from autoscaler.rendering.chart import bands
 from autoscaler.rendering.chart.bands import MILLISECOND, RulesOverTime, Write
@@ -32,7 +33,7 @@ _SHADED = reduce(or_, _SHADES)
 
 
 def chart_of(
-    record: RecordReader,
+    record: DirectoryRecord,
     target: str,
     begin: float,
     end: float,
@@ -81,7 +82,7 @@ class _Known:
 
 
 def _gathered(
-    record: RecordReader, target: str, view: tuple[float, float], until: float, least: float
+    record: DirectoryRecord, target: str, view: tuple[float, float], until: float, least: float
 ) -> _Known:
     begin, end = view
     earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
@@ -92,19 +93,19 @@ def _gathered(
     samples = list(record.samples(target, since, after))
     gaps = sorted([*lapses, *found.removals])
     asked = list(bands.asked_by(samples, gaps, rules, until))
-    entry = None if found.first is None else entry_or_none(record, found.first)
+    entry = None if found.first is None else record.entry_or_none(found.first)
     if entry is not None:
         first = asked[0].time if asked else until
         asked[:0] = [one for one in bands.asked_before(entry) if one.time <= first]
     return _Known(found, rules, samples, lapses, gaps, asked)
 
 
-def _rules(record: RecordReader, found: "_Happenings") -> RulesOverTime:
+def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
     known: dict[int, Rules | None] = {}
     rules: list[tuple[float, Rules | None]] = []
     for time, change in found.rules:
         if known.get(change.rules) is None:
-            entry = entry_or_none(record, change)
+            entry = record.entry_or_none(change)
             known[change.rules] = None if entry is None else entry.rules
         rules.append((time, known[change.rules]))
     return RulesOverTime(rules)
@@ -166,7 +167,7 @@ def _shades(
 # -- what the changes of a target tell -----------------------------------------------------------
 
 
-def _changes_of(record: RecordReader, target: str, begin: float, end: float) -> Iterator[Change]:
+def _changes_of(record: DirectoryRecord, target: str, begin: float, end: float) -> Iterator[Change]:
     """Yield a target's changes, the last ones first, down to the one that held at ``begin``."""
     before: int | None = None
     while True:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from autoscaler import __version__, clock
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
-from autoscaler.record.rows import Change, RecordError, RecordReader, last_count_change
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at, lapse_of
@@ -48,7 +49,7 @@ def configured(views: Views, key: str) -> TargetFacts:
     raise _unknown(views, key, sentence)
 
 
-def record_of(views: Views, keys: Iterable[str] = ()) -> RecordReader:
+def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
     """Return the record; raises ProblemError without one, and for targets that it cannot know."""
     record = views.record
     if record is None:
@@ -275,7 +276,9 @@ def period(begin: float | None, end: float | None, now: float, usual: float) -> 
     return begin, end
 
 
-def _rows(record: RecordReader, of: str, query: HistoryParameters, now: float) -> Sequence[Change]:
+def _rows(
+    record: DirectoryRecord, of: str, query: HistoryParameters, now: float
+) -> Sequence[Change]:
     """Return the changes of a page, and one more if there is a next page."""
     place = place_after(query.continue_, of, int)
     before = None if place is None else int(place[0])
@@ -284,7 +287,7 @@ def _rows(record: RecordReader, of: str, query: HistoryParameters, now: float) -
     return record.changes(targets, begin, end, limit=query.limit + 1, before=before)
 
 
-def _within_bounds(record: RecordReader, rows: Sequence[Change]) -> Iterator[bytes]:
+def _within_bounds(record: DirectoryRecord, rows: Sequence[Change]) -> Iterator[bytes]:
     """Yield decisions as JSON until they are too large or take too long, but the first anyway."""
     until, size = clock.monotonic() + MOST_SECONDS, 0
     for row in rows:
@@ -295,7 +298,7 @@ def _within_bounds(record: RecordReader, rows: Sequence[Change]) -> Iterator[byt
         yield text
 
 
-def _decision(record: RecordReader, change: Change) -> answers.RecordedDecision:
+def _decision(record: DirectoryRecord, change: Change) -> answers.RecordedDecision:
     decision, missing = None, change.message if Mark.REMOVED in change.marks else None
     if missing is None:
         try:
@@ -327,7 +330,7 @@ def explanation(
     record = record_of(views, [key])
     at = now if query.at is None else query.at
     if query.last_change:
-        last = last_count_change(record, key, at)
+        last = record.last_count_change(key, at)
         if last is None:
             raise ProblemError(404, f"no change of the count of {printable(key)} is recorded")
         at = last.time

@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark
 from autoscaler.core.text import printable
-from autoscaler.record.rows import Change, RecordError, RecordReader
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
@@ -52,7 +53,7 @@ def _title_of(begin: float, now: float) -> str:
 
 
 def _sparklines(
-    record: RecordReader, targets: Collection[str], begin: float, now: float
+    record: DirectoryRecord, targets: Collection[str], begin: float, now: float
 ) -> Mapping[str, Sparkline]:
     """Return the pictures of some targets, without those of which nothing is recorded."""
     drawn, own = {}, defaultdict[str, list[Change]](list)
@@ -72,7 +73,7 @@ def _sparklines(
 
 
 def _steps(
-    record: RecordReader, target: str, changes: Sequence[Change], begin: float, end: float
+    record: DirectoryRecord, target: str, changes: Sequence[Change], begin: float, end: float
 ) -> list[_Step]:
     """Return the counts in order, with what is not known while nothing was recorded."""
     steps: list[_Step] = [(max(change.time, begin), change.current) for change in changes]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -326,8 +326,9 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
     if pause is not None:
         at = "" if pause.replicas is None else f", at {wording.counted(pause.replicas, 'replica')}"
         yield "Paused", printable(f"{reasons.pause(pause, now)}{at}", LONGEST_SENTENCE)
-    if extensions.ignore_surge:
-        yield "Surge", "the pods of a rolling update's surge do not count"
+    for switch in fields(extensions):
+        if getattr(extensions, switch.name):
+            yield from switch.metadata.items()
 
 
 def planned(schedules: Sequence[Schedule], now: float) -> tuple[ScheduleRow, ...]:

@@ -108,7 +108,14 @@ def ask(
 ) -> QueryResult | QueryFailure:
     """Ask once with a reader of its own."""
     with reading(where, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
-        return reader.query(promql, None, clock.monotonic() + within)
+        return query(reader, promql, within=within)
+
+
+def query(
+    reader: PrometheusReader, promql: str = "x", *, within: float = 10.0, at: float | None = None
+) -> QueryResult | QueryFailure:
+    """Ask a reader that goes on."""
+    return reader.query(promql, at, clock.monotonic() + within)
 
 
 def answered(outcome: QueryResult | QueryFailure) -> QueryResult:

@@ -17,11 +17,11 @@ from autoscaler.settings.prometheus import (
     ManagedIdentitySettings,
     WorkloadIdentitySettings,
 )
-from tests.adapters.prometheus.reading import answered, ask, failed, reading
+from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.worlds.prometheus.token_endpoints import behind_tls, denied, form, only_with, query, soon
+from tests.worlds.prometheus.token_endpoints import behind_tls, denied, form, only_with, soon
 from tests.worlds.prometheus.token_endpoints import token_answer as token
 
 TOKEN, OTHER = "eyJ0-first-token-of-azure", "eyJ0-second-token-of-azure"

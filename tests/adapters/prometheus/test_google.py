@@ -12,10 +12,10 @@ from google.auth.compute_engine import _metadata
 from autoscaler.adapters.prometheus.google_iam import GoogleFetch
 from autoscaler.core.series import QueryResult
 from autoscaler.settings.prometheus import GoogleIamSettings
-from tests.adapters.prometheus.reading import answered, ask, failed, reading
+from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.worlds.prometheus.token_endpoints import claims, denied, form, only_with, query, soon
+from tests.worlds.prometheus.token_endpoints import claims, denied, form, only_with, soon
 from tests.worlds.prometheus.token_endpoints import token_answer as token
 
 TOKEN, OTHER = "ya29.first-token-of-google", "ya29.second-token-of-google"

@@ -14,7 +14,7 @@ from autoscaler.adapters.prometheus.answers import answer_of, document_of
 from autoscaler.adapters.prometheus.reader import MOST_BYTES
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.redaction import Redactor
-from tests.adapters.prometheus.reading import answered, failed, reading
+from tests.adapters.prometheus.reading import answered, failed, query, reading
 from tests.worlds.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
 
 MIB = 1 << 20
@@ -77,7 +77,7 @@ def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
     with ScriptedServer(answer(_body(["[]"] * 100_000))) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=2 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory) as reader:
-            message = failed(reader.query("x", None, clock.monotonic() + 10))
+            message = failed(query(reader))
         assert len(server.received) == 1
     assert message == (
         "Prometheus sent an answer that takes more than 1 MiB of memory: the query should aggregate"
@@ -90,11 +90,11 @@ def test_answers_that_are_kept_leave_less_room() -> None:
     with ScriptedServer(large, large, small, large) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=14 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory, timeout=2.0) as reader:
-            first = answered(reader.query("large", None, clock.monotonic() + 20))
-            message = failed(reader.query("large", None, clock.monotonic() + 2.2))
-            assert reader.query("small", None, clock.monotonic() + 20) == ORDERS
+            first = answered(query(reader, "large", within=20))
+            message = failed(query(reader, "large", within=2.2))
+            assert query(reader, "small", within=20) == ORDERS
             del first
-            answered(reader.query("large", None, clock.monotonic() + 20))
+            answered(query(reader, "large", within=20))
     because = "because of other large answers: queries should aggregate"
     assert message == f"there was no memory in time for an answer to be parsed, {because}"
 

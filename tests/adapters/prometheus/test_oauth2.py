@@ -1,16 +1,22 @@
 """Client credentials of OAuth 2.0, with a token endpoint on this machine."""
 
 import logging
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.core.series import QueryResult
 from autoscaler.settings.prometheus import OAuth2Settings, PrometheusSettings, Tls
-from tests.adapters.prometheus.reading import Observed, answered, ask, failed, reading, settings
+from tests.adapters.prometheus.reading import (
+    Observed,
+    answered,
+    ask,
+    failed,
+    query,
+    reading,
+    settings,
+)
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import ScriptedServer, Step, answer
@@ -20,7 +26,6 @@ from tests.worlds.prometheus.token_endpoints import (
     denied,
     form,
     only_with,
-    query,
     soon,
     token_answer,
 )
@@ -111,49 +116,12 @@ def test_a_refused_token_and_a_rotated_secret(secret_file: Path) -> None:
     assert basic(tokens.received[-1]) == "the+client:rotated"
 
 
-def test_no_query_waits_for_a_slow_endpoint(secret_file: Path) -> None:
-    """The second request for a token hangs; queries go on with the first token."""
-    script = (token_answer(TOKEN, 1), faults.hang)
-    with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(*script) as tokens:
-        with reading(options(server, tokens, secret_file)) as reader:
-            answered(query(reader))
-            soon(lambda: len(tokens.received) == 2)
-            begun = clock.monotonic()
-            answered(query(reader))
-            assert clock.monotonic() - begun < 2.0
-            threading.Event().wait(0.3)  # until it has expired
-            begun = clock.monotonic()
-            assert failed(query(reader)).startswith("there is no valid access token: ")
-            assert clock.monotonic() - begun < 2.0
-        assert clock.monotonic() - begun < 1.0  # closing does not wait either
-
-
-def test_an_endpoint_that_fails_and_recovers(secret_file: Path) -> None:
-    """Queries fail at once, for a reason that is observed, and then succeed."""
-    script = (*[answer("busy", "503 Service Unavailable")] * 3, token_answer(TOKEN))
-    statuses: list[str] = []
-    with (
-        ScriptedServer(only_with(TOKEN)) as server,
-        ScriptedServer(*script) as tokens,
-        reading(options(server, tokens, secret_file), observer=Observed(statuses)) as reader,
-    ):
-        sentence = (
-            f"there is no valid access token: the token endpoint {tokens.url}/oauth2/token "
-            "answered HTTP 503 Service Unavailable"
-        )
-        assert failed(query(reader)) == sentence
-        assert statuses == [sentence]
-        assert server.received == []
-        soon(lambda: isinstance(query(reader), QueryResult))
-    assert statuses[-1] == "200"
-
-
 @pytest.mark.parametrize(
     ("step", "sentence"),
     [
         (denied("invalid_client", "unknown"), "HTTP 401 Unauthorized: invalid_client: unk"),
         (denied("invalid_scope", "", "400 Bad Request"), "HTTP 400 Bad Request: invalid_scope"),
-        (answer("<html>", "404 Not Found"), "answered HTTP 404 Not Found"),
+        (answer("<html>", "503 Service Unavailable"), "answered HTTP 503 Service Unavailable"),
         (answer("", "302 Found", {"Location": "http://127.0.0.1:1/"}), "answered HTTP 302 Found"),
         (answer("<html>"), "sent an answer that is no token"),
         (answer("[]"), "sent an answer that is no token"),
@@ -167,12 +135,14 @@ def test_an_endpoint_that_fails_and_recovers(secret_file: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said(secret_file: Path, step: Step, sentence: str) -> None:
-    """In a sentence that names the endpoint; nothing is sent to Prometheus."""
+    """In a sentence that names the endpoint, and is observed; nothing is sent to Prometheus."""
+    told: list[str] = []
     with ScriptedServer(answer()) as server, ScriptedServer(step) as tokens:
-        message = failed(ask(options(server, tokens, secret_file), "x"))
+        message = failed(ask(options(server, tokens, secret_file), "x", observer=Observed(told)))
     assert message.startswith("there is no valid access token: ")
     assert f"{tokens.url}/oauth2/token" in message
     assert sentence in message
+    assert told == [message]
     assert server.received == []
 
 
@@ -231,11 +201,11 @@ def test_no_secret_is_told(step: Step, secret_file: Path, caplog: pytest.LogCapt
             with ScriptedServer(tokens_step) as tokens:
                 given = options(server, tokens, secret_file, params=params)
                 with reading(given) as reader:
-                    said += failed(query(reader, 1.0)) + repr(given)
+                    said += failed(query(reader, within=1.0)) + repr(given)
                     asked = len(tokens.received)
                     if tokens_step is repeat:
                         soon(lambda: len(tokens.received) > asked + 1)  # noqa: B023 - called here
-                        said += failed(query(reader, 1.0))
+                        said += failed(query(reader, within=1.0))
     said += "".join(record.getMessage() for record in caplog.records)
     assert "invalid_client: <hidden> " in said
     for secret in (SECRET, "s3cret", TOKEN, "param-secret", "M2NyZXQlMjZvZiUyRnRoZ"):

@@ -67,15 +67,6 @@ def test_no_secret_in_failures(
     assert [secret for secret in SECRETS if secret in said] == []
 
 
-@pytest.mark.parametrize(("status", "before"), [("401 Unauthorized", 155), ("200 OK", 55)])
-def test_a_cut_leaves_no_half_of_a_secret(tmp_path: Path, status: str, before: int) -> None:
-    """The cut that shortens an error page does not leave the first half of a secret."""
-    with ScriptedServer(answer("x" * before + "from-file is wrong", status)) as server:
-        message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
-    assert "xx" in message
-    assert "from" not in message
-
-
 @pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable", "200 OK"])
 def test_no_secret_in_the_form_that_a_url_has(status: str) -> None:
     """A page that repeats the address it was asked for holds the parameters as they were sent."""
@@ -98,21 +89,19 @@ def test_no_secret_when_nobody_listens(tmp_path: Path) -> None:
     assert [secret for secret in SECRETS if secret in message] == []
 
 
-def test_no_secret_in_warnings(tmp_path: Path) -> None:
-    """A warning is the server's text, too."""
-    partial = {**faults.VECTOR, "warnings": ["cannot ask h?key=parameter-secret"]}
-    with ScriptedServer(answer(partial)) as server:
-        outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
-    assert outcome.warnings == ("cannot ask h?key=<hidden>",)
-
-
-def test_no_half_secret_in_warnings(tmp_path: Path) -> None:
-    """A long warning is cut after its secrets are hidden, and there are not endlessly many."""
-    partial = {**faults.VECTOR, "warnings": ["x" * 994 + "from-file is wrong"] * 99}
-    body = json.dumps(partial, separators=(",", ":"))  # as Prometheus writes it
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["cannot ask h?key=parameter-secret"], ("cannot ask h?key=<hidden>",)),
+        (["x" * 994 + "from-file is wrong"] * 99, ("x" * 994 + "<hidd…",) * 20),
+    ],
+)
+def test_no_secret_in_warnings(tmp_path: Path, given: list[str], kept: tuple[str, ...]) -> None:
+    """They are the server's text, too: cut after secrets are hidden, and not endlessly many."""
+    body = json.dumps({**faults.VECTOR, "warnings": given}, separators=(",", ":"))
     with ScriptedServer(answer(body)) as server:
         outcome = answered(ask(options(server.url, tmp_path, basic=True), "x"))
-    assert outcome.warnings == ("x" * 994 + "<hidd…",) * 20
+    assert outcome.warnings == kept
 
 
 def test_a_token_in_a_label_is_hidden_and_a_tenant_is_not(tmp_path: Path) -> None:
@@ -130,17 +119,23 @@ def test_a_token_in_a_label_is_hidden_and_a_tenant_is_not(tmp_path: Path) -> Non
     assert series.labels == {"a": "is <hidden>", "tenant": "header-secret"}
 
 
-def test_a_secret_is_hidden_in_every_part_of_a_refusal(tmp_path: Path) -> None:
-    """The type of an error, the place of a redirect, an encoding; all of it one printable line."""
-    kind = "x" * 35 + "from-file\x1b[2J"
-    location = {"Location": "http://h/" + "x" * 145 + "/from-file"}
-    for step in (
-        answer(faults.error(kind, "\u202ebad\r\n"), "500 Internal Server Error"),
-        answer("", "302 Found", location),
+KIND = "x" * 35 + "from-file\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        answer("x" * 155 + "from-file is wrong", "401 Unauthorized"),
+        answer("x" * 55 + "from-file is wrong"),
+        answer(faults.error(KIND, "\u202ebad\r\n"), "500 Internal Server Error"),
+        answer("", "302 Found", {"Location": "http://h/" + "x" * 145 + "/from-file"}),
         answer("", headers={"Content-Encoding": "from-file"}),
-        answer({"status": "success", "data": {"resultType": kind, "result": []}}),
-    ):
-        with ScriptedServer(step) as server:
-            message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
-        assert "from" not in message
-        assert message.isprintable()
+        answer({"status": "success", "data": {"resultType": KIND, "result": []}}),
+    ],
+)
+def test_no_half_of_a_secret_is_left_where_a_part_is_cut(step: Step, tmp_path: Path) -> None:
+    """Of a page, an error's type, a redirect, an encoding; all of it is one printable line."""
+    with ScriptedServer(step) as server:
+        message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
+    assert "from" not in message
+    assert message.isprintable()

@@ -2,15 +2,12 @@
 
 import os
 import shutil
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
 import urllib3
 
-from autoscaler import clock
-from autoscaler.core.series import QueryFailure, QueryResult
-from tests.adapters.prometheus.reading import answered, ask, basic_auth, failed, reading
+from tests.adapters.prometheus.reading import answered, ask, basic_auth, failed, query, reading
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
 from tests.worlds.prometheus.fixtures import StartPrometheus
@@ -28,29 +25,12 @@ def test_a_new_password_is_used_from_the_next_query_on(
     file.write_text(f"{OLD}\n")
     refused = f"Prometheus at {server.url} did not accept the credentials, or wants some"
     with reading(server.url, basic_auth=basic_auth(USER, file)) as reader:
-        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
+        answered(query(reader, "vector(1)"))
         write_web_config(web_config, user_password=NEW)
-        assert failed(reader.query("vector(1)", None, clock.monotonic() + 10)).startswith(refused)
+        assert failed(query(reader, "vector(1)")).startswith(refused)
         file.write_text(f"{NEW}\n")
-        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
+        answered(query(reader, "vector(1)"))
     assert failed(ask(server.url, "vector(1)")).startswith(refused)
-
-
-def test_an_authorization_of_a_file_rotates(
-    start_prometheus: StartPrometheus, tmp_path: Path
-) -> None:
-    """The whole header may be in a file, as for a scheme that has no key of its own."""
-    web_config = write_web_config(tmp_path / "web.yml", user_password=OLD)
-    server = start_prometheus(web_config=web_config)
-    file = tmp_path / "authorization"
-    with reading(server.url, headers_files={"Authorization": file}) as reader:
-        assert f"the Authorization header file {file} cannot be read: No such file" in failed(
-            reader.query("vector(1)", None, clock.monotonic() + 10)
-        )
-        file.write_text(f"Basic {b64encode(f'{USER}:{NEW}'.encode()).decode()}\n")
-        assert "did not accept" in failed(reader.query("vector(1)", None, clock.monotonic() + 10))
-        file.write_text(f"Basic {b64encode(f'{USER}:{OLD}'.encode()).decode()}\n")
-        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
 
 
 def test_an_api_key_of_a_file_rotates(prometheus_server: PrometheusServer, tmp_path: Path) -> None:
@@ -82,21 +62,17 @@ def test_an_api_key_of_a_file_rotates(prometheus_server: PrometheusServer, tmp_p
             headers_files={"X-Api-Key": key},
         ) as reader,
     ):
-
-        def query() -> QueryResult | QueryFailure:
-            return reader.query("vector(7)", None, clock.monotonic() + 10)
-
-        assert answered(query()).series[0].value == 7.0
+        assert answered(query(reader, "vector(7)")).series[0].value == 7.0
         right[0] = "second-secret-key"
-        message = failed(query())
+        message = failed(query(reader, "vector(7)"))
         assert "answered HTTP 403 Forbidden: the key " in message
         assert "first-secret-key" not in message
         key.write_text("second-secret-key")
-        assert answered(query()).series[0].value == 7.0
+        assert answered(query(reader, "vector(7)")).series[0].value == 7.0
         key.write_text("")  # in the middle of a rotation
-        assert answered(query()).series[0].value == 7.0
+        assert answered(query(reader, "vector(7)")).series[0].value == 7.0
         key.write_text("two\nlines")
-        assert "holds characters that no X-Api-Key header may have" in failed(query())
+        assert "holds characters that no X-Api-Key header may have" in failed(query(reader))
 
 
 def test_a_private_authority_is_trusted_if_it_is_named(
@@ -147,14 +123,14 @@ def test_a_new_client_certificate_is_shown(
         cert_file=str(cert),
         key_file=str(key),
     ) as reader:
-        failed(reader.query("vector(1)", None, clock.monotonic() + 1))
+        failed(query(reader, "vector(1)", within=1))
         shutil.copy(good.certificate, cert)
-        message = failed(reader.query("vector(1)", None, clock.monotonic() + 10))
+        message = failed(query(reader, "vector(1)"))
         assert message.startswith(f"the client certificate {cert} with key {key} cannot be used: ")
         shutil.copy(good.key, key)
-        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
+        answered(query(reader, "vector(1)"))
         key.unlink()
-        message = failed(reader.query("vector(1)", None, clock.monotonic() + 10))
+        message = failed(query(reader, "vector(1)"))
         assert message == f"the key file {key} cannot be read: No such file or directory"
 
 
@@ -162,21 +138,18 @@ def test_the_systems_authorities_rotate(
     start_prometheus: StartPrometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no CA file is named, the bundle of the environment is read again when it changes."""
-    old, new = (self_signed(tmp_path / name, SERVER_NAME) for name in _folders(tmp_path))
+    folders = (tmp_path / "old", tmp_path / "new")
+    for folder in folders:
+        folder.mkdir()
+    old, new = (self_signed(folder, SERVER_NAME) for folder in folders)
     bundle = tmp_path / "bundle.crt"
     shutil.copy(old.certificate, bundle)
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
     server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=new))
     with reading(server.url, server_name=SERVER_NAME) as reader:
-        assert "is not trusted" in failed(reader.query("vector(1)", None, clock.monotonic() + 10))
+        assert "is not trusted" in failed(query(reader, "vector(1)"))
         shutil.copy(new.certificate, bundle)
-        answered(reader.query("vector(1)", None, clock.monotonic() + 10))
-
-
-def _folders(parent: Path) -> list[str]:
-    for name in ("old", "new"):
-        (parent / name).mkdir()
-    return ["old", "new"]
+        answered(query(reader, "vector(1)"))
 
 
 def test_a_bearer_token_is_read_for_every_request(tmp_path: Path) -> None:
@@ -186,27 +159,18 @@ def test_a_bearer_token_is_read_for_every_request(tmp_path: Path) -> None:
         ScriptedServer(answer()) as server,
         reading(server.url, bearer_token_file=str(file)) as reader,
     ):
-
-        def query() -> object:
-            return reader.query("x", None, clock.monotonic() + 10)
-
-        assert f"the bearer token file {file} cannot be read: No such file" in str(query())
-        for content, fault in {
-            "": "is empty",
-            "two\nlines": "characters",
-            "ü": "characters",
-        }.items():
+        assert f"the bearer token file {file} cannot be read: No such file" in failed(query(reader))
+        for content, fault in (("", "is empty"), ("two\nlines", "holds characters")):
             file.write_text(content)
-            assert f"the bearer token file {file} " in str(query())
-            assert fault in str(query())
+            assert f"the bearer token file {file} {fault}" in failed(query(reader))
         file.write_bytes(b"\xff\xfe")
-        assert "is not text in UTF-8" in str(query())
+        assert "is not text in UTF-8" in failed(query(reader))
         os.truncate(file, 3 * 2**30)
-        assert "cannot be read: it is larger than 1 MiB" in str(query())
+        assert "cannot be read: it is larger than 1 MiB" in failed(query(reader))
         assert server.received == []
         for token in ("first-token", "second-token"):
             file.write_text(f"{token}\n")
-            query()
+            query(reader)
     assert [received.headers["Authorization"] for received in server.received] == [
         "Bearer first-token",
         "Bearer second-token",

@@ -7,12 +7,11 @@ from socket import socketpair
 import pytest
 from urllib3.util.ssltransport import SSLTransport
 
-from autoscaler import clock
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryResult
 from autoscaler.transport import Observer
 from autoscaler.transport.deadline import RequestSocket
-from tests.adapters.prometheus.reading import failed, query_threads, reading, settings
+from tests.adapters.prometheus.reading import failed, query, query_threads, reading, settings
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import ScriptedServer
 from tests.worlds.waiting import wait_until
@@ -55,13 +54,13 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
         reader = PrometheusReader(options, threading.Event(), observer=Waiting())
 
         def first() -> None:
-            reader.query("first", None, clock.monotonic() + 0.5)
+            query(reader, "first", within=0.5)
             cut.set()
 
         thread = threading.Thread(target=first)
         thread.start()
         assert read.wait(20)
-        answer = reader.query("second", None, clock.monotonic() + 20)
+        answer = query(reader, "second", within=20)
         go_on.set()
         thread.join()
         server.shutdown()
@@ -72,14 +71,17 @@ def test_a_connection_that_another_request_uses_by_now_is_left_alone() -> None:
     assert asked[0] == asked[1]
 
 
-def test_a_proxy_whose_answer_drips_leaves_no_thread_behind(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("part", "url"), [("head", None), ("body", None), ("head", "https://prometheus.test")]
+)
+def test_an_answer_that_drips_leaves_no_thread_behind(
+    part: str, url: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked for a tunnel first, and answers with a header, too."""
-    with ScriptedServer(faults.drip("head", 0.05)) as proxy:
-        monkeypatch.setenv("https_proxy", proxy.url)
-        with reading("https://prometheus.test") as reader:
-            failed(reader.query("x", None, clock.monotonic() + 0.5))
+    """Nor that of a proxy, which is asked for a tunnel first."""
+    with ScriptedServer(faults.drip(part, 0.05)) as server:
+        monkeypatch.setenv("https_proxy", server.url)
+        with reading(url or server.url) as reader:
+            failed(query(reader, within=0.5))
             wait_until("its thread has ended", lambda: not query_threads())
 
 

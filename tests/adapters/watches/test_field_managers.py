@@ -19,8 +19,9 @@ from tests.adapters.watches.targets import (
     watching,
 )
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 from tests.worlds.cluster.others import APPLY, set_count
+from tests.worlds.controlplane.api import MERGE_PATCH
 
 
 def test_a_name_that_is_no_name_is_short_and_printable() -> None:

@@ -12,8 +12,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership, Role
-from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK
-from tests.daemon.leadership.told import Told
+from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy
 from tests.worlds.waiting import wait_until
@@ -282,10 +281,3 @@ def test_each_right_is_needed(
         return any(f"cannot {verb} resource" in sentence for _, sentence in told.changes)
 
     wait_until(f"{verb} is missed", missing)
-
-
-def test_a_namespace_that_is_not_there_is_told(stand: Stand) -> None:
-    """In the API server's words."""
-    _, told = stand("a", namespace="nowhere")
-    told.wait_for(Role.UNREADABLE)
-    assert told.changes[0][1].endswith('namespaces "nowhere" not found')

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
-from autoscaler.record.rows import RecordReader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -25,7 +25,7 @@ def views_of(
     health: Health | None = None,
     *,
     config: Config = _DEFAULTS,
-    record: RecordReader | None = None,
+    record: DirectoryRecord | None = None,
     breakers: tuple[BreakerStatus, ...] = (),
     leads: bool | None = None,
 ) -> Views:

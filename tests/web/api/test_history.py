@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.classification import Mark
-from autoscaler.record.rows import Change, RecordError, last_count_change
+from autoscaler.record.rows import Change, RecordError
 from autoscaler.web.api import endpoints
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of, result_of, target_of
@@ -78,10 +78,8 @@ def test_changes_are_of_some_targets_and_of_a_time() -> None:
     record = kept(*(change(number, targets[number % 3]) for number in range(1, 10)))
     with asking(of(record)) as client:
         assert ids(client, f"/changes?{END}&target={QUEUE}")[0] == [7, 4, 1]
-        assert ids(client, f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3") == (
-            [8, 7, 5],
-            client.json(f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3")["continue"],
-        )
+        page, _ = ids(client, f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3")
+        assert page == [8, 7, 5]
         time = "from=2027-01-01T00:00:03Z&to=2027-01-01T01:00:05%2B01:00"
         assert ids(client, f"/changes?{time}")[0] == [4, 3]
         problem = client.problem(f"/changes?target=shop/Deployment/wev&{END}", 404)
@@ -162,10 +160,10 @@ def test_the_last_change_of_the_count_is_found_far_back() -> None:
         *(change(number) for number in range(2, 600)),
         change(600, marks=Mark.FOREIGN),
     )
-    found = last_count_change(record, WEB, change(599).time)
+    found = record.last_count_change(WEB, change(599).time)
     assert found is not None
     assert found.id == 1
-    found = last_count_change(record, WEB, change(600).time)
+    found = record.last_count_change(WEB, change(600).time)
     assert found is not None
     assert found.id == 600
-    assert last_count_change(record, QUEUE, change(600).time) is None
+    assert record.last_count_change(QUEUE, change(600).time) is None

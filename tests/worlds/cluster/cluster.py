@@ -4,19 +4,18 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import requests
-import yaml
 
 from autoscaler.transport import Observer
+from tests.worlds.controlplane.api import MERGE_PATCH
+from tests.worlds.controlplane.credentials import kubeconfig
 
 Json = dict[str, Any]
 T = TypeVar("T")
-
-MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +32,26 @@ class Reply:
         return version
 
 
-@dataclass(frozen=True)
 class ClusterUnderTest:
     """A server of the Kubernetes API with workload controllers and pods that become ready.
 
     ``token`` may do everything, ``reader_token`` may only read.
     """
 
-    url: str
-    token: str = field(repr=False)
-    reader_token: str = field(repr=False)
-    ca_file: Path | None
-    session: requests.Session = field(repr=False)
+    def __init__(
+        self, url: str, token: str, reader_token: str = "", ca_file: Path | None = None
+    ) -> None:
+        self.url, self.token, self.reader_token = url, token, reader_token
+        self._ca_file = ca_file
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.verify = True if ca_file is None else str(ca_file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
 
     def request(
         self,
@@ -57,13 +64,12 @@ class ClusterUnderTest:
         query: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send one request, as the administrator unless a token is given ("" for none)."""
-        response = self.session.request(
+        response = self._session.request(
             method,
             self.url + path,
             params=query,
             data=None if body is None else json.dumps(body),
             headers=self._headers(token) | {"Content-Type": content_type},
-            verify=str(self.ca_file) if self.ca_file else True,
             timeout=20,
         )
         return Reply(response.status_code, _json(response))
@@ -89,11 +95,10 @@ class ClusterUnderTest:
     @contextmanager
     def watch(self, path: str, **query: str) -> Iterator[Iterator[Json]]:
         """Watch: the events as they come; a server that says nothing for 20 s fails the test."""
-        with self.session.get(
+        with self._session.get(
             self.url + path,
             params={"watch": "1", "timeoutSeconds": "15", **query},
             headers=self._headers(None),
-            verify=str(self.ca_file) if self.ca_file else True,
             timeout=20,
             stream=True,
         ) as response:
@@ -103,23 +108,11 @@ class ClusterUnderTest:
                 yield iter([{"type": "ERROR", "object": response.json()}])
 
     def write_kubeconfig(self, path: Path, token: str | None = None) -> Path:
-        """Write a kubeconfig with the contexts "main" and "other"."""
-        server: Json = {"server": self.url}
-        if self.ca_file is not None:
-            server["certificate-authority"] = str(self.ca_file)
-        user = {"token": self.token if token is None else token}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": server}],
-            "users": [{"name": "u", "user": user}],
-            "contexts": [
-                {"name": name, "context": {"cluster": "c", "user": "u"}}
-                for name in ("main", "other")
-            ],
-            "current-context": "main",
-        }
-        path.write_text(yaml.safe_dump(config))
+        """Write a kubeconfig, of the administrator unless a token is given."""
+        server = {"server": self.url}
+        if self._ca_file is not None:
+            server["certificate-authority"] = str(self._ca_file)
+        path.write_text(kubeconfig(server, {"token": self.token if token is None else token}))
         return path
 
     def _headers(self, token: str | None) -> dict[str, str]:

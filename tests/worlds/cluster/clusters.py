@@ -4,8 +4,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import requests
-
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.controlplane.server import ControlPlane
@@ -14,15 +12,9 @@ from tests.worlds.controlplane.server import ControlPlane
 @contextmanager
 def real_cluster(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
     """Use a control plane; its "viewer" has no role yet."""
-    with requests.Session() as session:
-        session.trust_env = False
-        yield ClusterUnderTest(
-            url=plane.url,
-            token=plane.admin_token,
-            reader_token=plane.token_for("viewer"),
-            ca_file=plane.ca_file,
-            session=session,
-        )
+    viewer = plane.token_for("viewer")
+    with ClusterUnderTest(plane.url, plane.admin_token, viewer, plane.ca_file) as cluster:
+        yield cluster
 
 
 @contextmanager

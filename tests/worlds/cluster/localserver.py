@@ -83,6 +83,11 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def reset(self) -> None:
         """End the connection by RST."""
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
+        reset_connection(self.connection)
         self.close_connection = True
+
+
+def reset_connection(connection: socket.socket) -> None:
+    """End a connection by RST."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()

@@ -2,8 +2,8 @@
 
 from autoscaler.adapters.cluster import WatchedCluster
 from autoscaler.core.spec import ScaleTargetRef
-from tests.worlds.cluster.cluster import MERGE_PATCH, ClusterUnderTest, Json, eventually
-from tests.worlds.controlplane.api import Api
+from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.controlplane.api import MERGE_PATCH, Api
 
 HAND_MADE = 'HorizontalPodAutoscaler "by-hand"'
 APPLY = "application/apply-patch+yaml"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+from tests.worlds.proxies.plays import status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,7 @@ class Asked:
 
 def failure(code: int, reason: str, message: str, **details: object) -> Answer:
     """Answer with a Status."""
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "details": details,
-        "code": code,
-    }
-    return Answer(code, status)
+    return Answer(code, status_of(code, reason, message) | {"details": details})
 
 
 def scale(replicas: int, version: str = "7", status_replicas: int = 1) -> Answer:

@@ -36,43 +36,29 @@ class FakeKubelet:
         self._ending: set[str] = set()
         self._stopping = threading.Event()
         self._watch: Watch | None = None
-        self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        """Create the node and begin with the pods that exist; an API that refuses raises here."""
+        capacity = {"cpu": "1000", "memory": "1Ti", "pods": "10000"}
+        status = {"capacity": capacity, "allocatable": capacity}
+        try:
+            self._api.create("/api/v1/nodes", {"metadata": {"name": NODE}, "status": status})
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        self._watcher = threading.Thread(target=self._watch_pods, args=[self._list()], daemon=True)
+        self._watcher.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Create the node and begin with the pods that exist; an API that refuses raises here."""
-        self._create_node()
-        self._watcher = threading.Thread(target=self._watch_pods, args=[self._list()], daemon=True)
-        self._watcher.start()
-
-    def stop(self) -> None:
         """End the threads; pods stay as they are."""
         self._stopping.set()
         with self._lock:
             if self._watch:
                 self._watch.cancel()
-        if self._watcher:
-            self._watcher.join()
+        self._watcher.join()
         self._workers.shutdown(cancel_futures=True)
         self._api.close()
-
-    def _create_node(self) -> None:
-        capacity = {"cpu": "1000", "memory": "1Ti", "pods": "10000"}
-        node = {
-            "metadata": {"name": NODE},
-            "status": {"capacity": capacity, "allocatable": capacity},
-        }
-        try:
-            self._api.create("/api/v1/nodes", node)
-        except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
 
     def _list(self) -> str:
         """Look at every pod and return the version from which a watch goes on."""
@@ -91,12 +77,12 @@ class FakeKubelet:
         while not self._stopping.is_set():
             try:
                 version = self._follow(version or self._list())
+                continue
             except (ApiError, _WatchExpiredError):
                 version = None
-                self._stopping.wait(_RETRY_AFTER)
             except requests.RequestException:
-                # The apiserver is away. The version stays good, or is answered with 410 Gone.
-                self._stopping.wait(_RETRY_AFTER)
+                """The apiserver is away. The version stays good, or is answered with 410 Gone."""
+            self._stopping.wait(_RETRY_AFTER)
 
     def _follow(self, version: str) -> str:
         """Watch from `version` until the watch ends, and return the version it reached."""
@@ -130,7 +116,8 @@ class FakeKubelet:
                     self._workers.submit(self._attempt, self._remove, pod)
             elif meta["uid"] not in self._admitted:
                 self._admitted.add(meta["uid"])
-                if not is_ready(pod) and not is_over(pod):
+                is_over = pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
+                if not is_ready(pod) and not is_over:
                     self._workers.submit(self._attempt, self._run, pod)
 
     def _forget(self, pod: Json) -> None:
@@ -180,11 +167,6 @@ def is_ready(pod: Json) -> bool:
     """Whether the pod's condition Ready is true."""
     conditions = pod.get("status", {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def is_over(pod: Json) -> bool:
-    """Whether the pod has ended for good."""
-    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def running(pod: Json) -> Json:

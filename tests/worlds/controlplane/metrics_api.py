@@ -3,19 +3,18 @@
 They are metrics.k8s.io for cpu, custom.metrics.k8s.io for pods and external.metrics.k8s.io.
 """
 
-import json
 import re
 import ssl
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.worlds.certificates import self_signed
+from tests.worlds.cluster.localserver import LocalServer
+from tests.worlds.cluster.scripted import Answer, AnsweringHandler
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.prometheus.server import Sample
 from tests.worlds.waiting import wait_until
@@ -27,6 +26,17 @@ RESOURCE, CUSTOM, EXTERNAL = (
     "custom.metrics.k8s.io/v1beta2",
     "external.metrics.k8s.io/v1beta1",
 )
+_VERSIONS = {
+    RESOURCE: "(?P<namespace>[^/]+)/pods",
+    CUSTOM: r"(?P<namespace>[^/]+)/pods/\*/(?P<metric>[^/]+)",
+    EXTERNAL: "(?P<namespace>[^/]+)/(?P<metric>[^/]+)",
+}
+"""The paths of their metrics, below `namespaces`."""
+_KINDS = {
+    RESOURCE: "PodMetricsList",
+    CUSTOM: "MetricValueList",
+    EXTERNAL: "ExternalMetricValueList",
+}
 _REGISTRATIONS = "/apis/apiregistration.k8s.io/v1/apiservices"
 _SERVICES = "/api/v1/namespaces/default/services"
 _SERVICE = "metrics-stand-in"
@@ -45,11 +55,11 @@ class MetricsApi:
         self._pair = self_signed(folder, "metrics-api")
 
     def __enter__(self) -> Self:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._query))
+        self._server = _Server(self._query)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._pair.certificate, self._pair.key)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server.__enter__()
         port = self._server.server_address[1]
         spec = {
             "type": "ExternalName",
@@ -57,19 +67,18 @@ class MetricsApi:
             "ports": [{"port": port, "protocol": "TCP"}],
         }
         self._api.create(_SERVICES, {"metadata": {"name": _SERVICE}, "spec": spec})
-        for version in (RESOURCE, CUSTOM, EXTERNAL):
+        for version in _VERSIONS:
             self._api.create(_REGISTRATIONS, _registration(version, port))
-        for version in (RESOURCE, CUSTOM, EXTERNAL):
+        for version in _VERSIONS:
             wait_until(f"{version} is served", partial(self._api.healthy, f"/apis/{version}"))
         return self
 
     def __exit__(self, *_: object) -> None:
         # A namespace is not emptied while an API that is registered does not answer.
-        for version in (RESOURCE, CUSTOM, EXTERNAL):
+        for version in _VERSIONS:
             self._api.delete(f"{_REGISTRATIONS}/{_name(version)}")
         self._api.delete(f"{_SERVICES}/{_SERVICE}")
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.__exit__()
 
 
 def _name(group_version: str) -> str:
@@ -92,44 +101,39 @@ def _registration(group_version: str, port: int) -> Json:
     }
 
 
-def _handler(query: Query) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Server(LocalServer):
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        super().__init__(_Handler)
 
-        def do_GET(self) -> None:
-            found = _answer(self.path, query)
-            body = json.dumps(found).encode()
-            self.send_response(404 if found is None else 200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - inherited
-            """Print nothing."""
+class _Handler(AnsweringHandler):
+    server: _Server
 
-    return Handler
+    def do_GET(self) -> None:  # noqa: N802 - http.server's naming
+        found = _answer(self.path, self.server.query)
+        self.answer(Answer(404) if found is None else Answer(body=found))
 
 
 def _answer(address: str, query: Query) -> Json | None:
     """Answer a request; None if there is nothing at that address."""
     url = urlsplit(address)
     selector = parse_qs(url.query).get("labelSelector", [""])[0]
-    app = selector.removeprefix("app=")
     path = unquote(url.path)
-    if path.removeprefix("/apis/") in {RESOURCE, CUSTOM, EXTERNAL}:
+    if path.removeprefix("/apis/") in _VERSIONS:
         return _resources(path.removeprefix("/apis/"))
-    if found := re.fullmatch(f"/apis/{RESOURCE}/namespaces/([^/]+)/pods", path):
-        return _cpu(query(_series("cpu", found[1], app)), found[1])
-    if found := re.fullmatch(rf"/apis/{CUSTOM}/namespaces/([^/]+)/pods/\*/([^/]+)", path):
-        return _of_pods(query(_series(found[2], found[1], app)), found[1], found[2])
-    if found := re.fullmatch(f"/apis/{EXTERNAL}/namespaces/([^/]+)/([^/]+)", path):
-        return _external(query(_series(found[2], found[1], app)), found[2])
+    for group_version, pattern in _VERSIONS.items():
+        if found := re.fullmatch(f"/apis/{group_version}/namespaces/{pattern}", path):
+            namespace, metric = found["namespace"], found.groupdict().get("metric", "cpu")
+            app = selector.removeprefix("app=")
+            samples = query(f'{metric}{{namespace="{namespace}", app="{app}"}}')
+            return {
+                "kind": _KINDS[group_version],
+                "apiVersion": group_version,
+                "metadata": {},
+                "items": [_item(group_version, namespace, metric, *one) for one in samples],
+            }
     return None
-
-
-def _series(name: str, namespace: str, app: str) -> str:
-    return f'{name}{{namespace="{namespace}", app="{app}"}}'
 
 
 def _resources(group_version: str) -> Json:
@@ -145,53 +149,20 @@ def _resources(group_version: str) -> Json:
     }
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _milli(value: float) -> str:
-    return f"{round(value * 1000)}m"
-
-
-def _cpu(samples: list[Sample], namespace: str) -> Json:
-    items = [
-        {
-            "metadata": {"name": labels["pod"], "namespace": namespace},
-            "timestamp": _now(),
-            "window": "1s",
-            "containers": [{"name": "app", "usage": {"cpu": _milli(value), "memory": "1Mi"}}],
-        }
-        for labels, value in samples
-    ]
-    return {"kind": "PodMetricsList", "apiVersion": RESOURCE, "metadata": {}, "items": items}
-
-
-def _of_pods(samples: list[Sample], namespace: str, metric: str) -> Json:
-    items = [
-        {
-            "describedObject": {
-                "kind": "Pod",
-                "namespace": namespace,
-                "name": labels["pod"],
-                "apiVersion": "/v1",
-            },
-            "metric": {"name": metric},
-            "timestamp": _now(),
-            "value": _milli(value),
-        }
-        for labels, value in samples
-    ]
-    return {"kind": "MetricValueList", "apiVersion": CUSTOM, "metadata": {}, "items": items}
-
-
-def _external(samples: list[Sample], metric: str) -> Json:
-    items = [
-        {"metricName": metric, "metricLabels": {}, "timestamp": _now(), "value": _milli(value)}
-        for _, value in samples
-    ]
+def _item(
+    group_version: str, namespace: str, metric: str, labels: Mapping[str, str], value: float
+) -> Json:
+    now, milli = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), f"{round(value * 1000)}m"
+    if group_version == EXTERNAL:
+        return {"metricName": metric, "metricLabels": {}, "timestamp": now, "value": milli}
+    pod = {"name": labels["pod"], "namespace": namespace}
+    if group_version == RESOURCE:
+        usage = {"name": "app", "usage": {"cpu": milli, "memory": "1Mi"}}
+        return {"metadata": pod, "timestamp": now, "window": "1s", "containers": [usage]}
+    described = {"kind": "Pod", "apiVersion": "/v1", **pod}
     return {
-        "kind": "ExternalMetricValueList",
-        "apiVersion": EXTERNAL,
-        "metadata": {},
-        "items": items,
+        "describedObject": described,
+        "metric": {"name": metric},
+        "timestamp": now,
+        "value": milli,
     }

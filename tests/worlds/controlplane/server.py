@@ -2,15 +2,14 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-import requests
-
-from tests.worlds.controlplane import binaries, credentials, flags
+from tests.worlds.controlplane import binaries, credentials
 from tests.worlds.controlplane.api import Api
-from tests.worlds.process import ServerProcess
+from tests.worlds.process import ServerProcess, free_port
 
 DEFAULT_CONTROLLERS = (
     "deployment-controller",
@@ -29,6 +28,32 @@ DEFAULT_USERS: Mapping[str, Sequence[str]] = MappingProxyType(
 )
 
 _ADMIN = "admin"
+
+
+class Files:
+    """The files of one control plane, below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.etcd_data = folder / "etcd"
+        self.certificates = folder / "certificates"
+        """Where the apiserver writes its serving certificate, its issuer behind it, and its key."""
+        self.serving_certificate = self.certificates / "apiserver.crt"
+        self.serving_key = self.certificates / "apiserver.key"
+        """Written after the certificate."""
+        self.issuer = folder / "ca.crt"
+        """The issuer alone, with which clients verify the servers."""
+        self.service_account_key = folder / "service-account.key"
+        """The key that signs service account tokens."""
+        self.tokens = folder / "tokens.csv"
+        self.kubeconfig = folder / "admin.kubeconfig"
+
+
+@dataclass(frozen=True)
+class _Ports:
+    etcd: int = field(default_factory=free_port)
+    etcd_peer: int = field(default_factory=free_port)
+    apiserver: int = field(default_factory=free_port)
+    controller_manager: int = field(default_factory=free_port)
 
 
 class ControlPlane:
@@ -57,15 +82,15 @@ class ControlPlane:
         self._folder = tempfile.TemporaryDirectory(
             prefix="controlplane-", ignore_cleanup_errors=True
         )
-        self._files = files = flags.Files(Path(self._folder.name))
-        self._ports = ports = flags.Ports()
+        self.data_dir = Path(self._folder.name)
+        """The folder of everything, which `stop` removes."""
+        self._files = files = Files(self.data_dir)
+        self._ports = ports = _Ports()
         credentials.write_service_account_key(files.service_account_key)
         groups = {**users, _ADMIN: ("system:masters",)}
         self._tokens = credentials.write_token_file(files.tokens, groups)
         self.url = f"https://127.0.0.1:{ports.apiserver}"
         """The apiserver's address, the same after a restart."""
-        self.data_dir = files.folder
-        """The folder of everything, which `stop` removes."""
         self.ca_file = files.issuer
         """The certificate with which clients verify the apiserver."""
         self.kubeconfig = files.kubeconfig
@@ -73,14 +98,14 @@ class ControlPlane:
         self.admin_token = self._tokens[_ADMIN]
         """The token of a user to whom everything is allowed."""
 
-        self._etcd = self._server(flags.etcd(paths[binaries.ETCD], ports, files))
+        self._etcd = self._server(_etcd(paths[binaries.ETCD], ports, files))
         self._apiserver = self._server(
-            flags.apiserver(paths[binaries.APISERVER], ports, files, apiserver_flags)
+            _apiserver(paths[binaries.APISERVER], ports, files, apiserver_flags)
         )
         self._manager: ServerProcess | None = None
         if controllers:
             path = paths[binaries.CONTROLLER_MANAGER]
-            self._manager = self._server(flags.controller_manager(path, ports, files, controllers))
+            self._manager = self._server(_manager(path, ports, files, controllers))
 
     def __enter__(self) -> Self:
         self.start()
@@ -113,7 +138,10 @@ class ControlPlane:
             self._start_etcd()
             self.start_apiserver()
             if self._manager:
-                self._start_controllers(self._manager)
+                self._manager.start()
+                address = f"https://127.0.0.1:{self._ports.controller_manager}"
+                with Api(address, self.admin_token, self.ca_file) as probe:
+                    self._manager.wait_ready(lambda: probe.healthy("/healthz"))
         except BaseException:
             self.stop()
             raise
@@ -121,12 +149,11 @@ class ControlPlane:
     def stop(self) -> None:
         """Stop every server and remove the folder."""
         # The apiserver releases its leases in etcd on its way out, so etcd ends last.
-        for server in (self._apiserver, self._manager):
-            if server:
-                server.terminate()
-        for server in (self._manager, self._apiserver, self._etcd):
-            if server:
-                server.stop()
+        etcd, *others = self._servers()
+        for server in others:
+            server.terminate()
+        for server in (*others, etcd):
+            server.stop()
         self._folder.cleanup()
 
     def start_apiserver(self) -> None:
@@ -148,35 +175,87 @@ class ControlPlane:
         self.stop_apiserver(grace)
         self.start_apiserver()
 
+    def _start_etcd(self) -> None:
+        """Start etcd and wait until it has elected itself."""
+        self._etcd.start()
+        with Api(f"http://127.0.0.1:{self._ports.etcd}", "", self.ca_file) as probe:
+            self._etcd.wait_ready(lambda: probe.healthy("/health"))
+
     def crash(self) -> None:
         """Kill every server; the data stay in the folder, and `start` boots with them."""
         for server in self._servers():
             server.stop(0)
 
-    def _start_controllers(self, manager: ServerProcess) -> None:
-        """Start the controller manager and wait until it is healthy."""
-        manager.start()
-        address = f"https://127.0.0.1:{self._ports.controller_manager}"
-        with Api(address, self.admin_token, self.ca_file) as probe:
-            manager.wait_ready(lambda: probe.healthy("/healthz"))
-
-    def _start_etcd(self) -> None:
-        """Start etcd and wait until it has elected itself."""
-        self._etcd.start()
-        address = f"http://127.0.0.1:{self._ports.etcd}/health"
-        with requests.Session() as session:
-            session.trust_env = False
-
-            def healthy() -> bool:
-                try:
-                    return session.get(address, timeout=2).status_code == 200
-                except requests.RequestException:
-                    return False
-
-            self._etcd.wait_ready(healthy)
-
     def _servers(self) -> list[ServerProcess]:
-        return [server for server in (self._etcd, self._apiserver, self._manager) if server]
+        return [one for one in (self._etcd, self._apiserver, self._manager) if one is not None]
 
     def _server(self, argv: list[str]) -> ServerProcess:
         return ServerProcess(argv, self.data_dir / f"{Path(argv[0]).name}.log")
+
+
+# -- their commands -------------------------------------------------------------------------------
+
+
+def _etcd(binary: Path, ports: _Ports, files: Files) -> list[str]:
+    """Return the command of a single-member etcd that keeps nothing safe from a power cut."""
+    client = f"http://127.0.0.1:{ports.etcd}"
+    peer = f"http://127.0.0.1:{ports.etcd_peer}"
+    return [
+        str(binary),
+        f"--data-dir={files.etcd_data}",
+        "--unsafe-no-fsync",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        # A lone member wins its election when the timeout has passed, which is 1 s by default.
+        "--heartbeat-interval=10",
+        "--election-timeout=100",
+    ]
+
+
+def _apiserver(binary: Path, ports: _Ports, files: Files, extra: Sequence[str]) -> list[str]:
+    """Return the command of a kube-apiserver that signs its own serving certificate.
+
+    Of a flag given twice the last one counts, so `extra` overrides.
+    """
+    return [
+        str(binary),
+        f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
+        "--bind-address=127.0.0.1",
+        # The self-signed certificate names the advertised address; its default is the machine's.
+        "--advertise-address=127.0.0.1",
+        # The endpoints of the service `kubernetes` cannot be on loopback.
+        "--endpoint-reconciler-type=none",
+        f"--secure-port={ports.apiserver}",
+        f"--cert-dir={files.certificates}",
+        "--authorization-mode=RBAC",
+        f"--token-auth-file={files.tokens}",
+        f"--service-account-issuer=https://127.0.0.1:{ports.apiserver}",
+        f"--service-account-key-file={files.service_account_key}",
+        f"--service-account-signing-key-file={files.service_account_key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        # It holds pods back until a controller that does not run here creates their account.
+        "--disable-admission-plugins=ServiceAccount",
+        # By default a stopping apiserver waits a minute for the open watches of its clients.
+        "--shutdown-watch-termination-grace-period=1s",
+        *extra,
+    ]
+
+
+def _manager(binary: Path, ports: _Ports, files: Files, controllers: Sequence[str]) -> list[str]:
+    return [
+        str(binary),
+        f"--kubeconfig={files.kubeconfig}",
+        "--leader-elect=false",
+        f"--controllers={','.join(controllers)}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={ports.controller_manager}",
+        f"--tls-cert-file={files.serving_certificate}",
+        f"--tls-private-key-file={files.serving_key}",
+        "--authentication-skip-lookup=true",
+        # The default of 20 requests per second makes a Deployment of 500 take half a minute.
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+    ]

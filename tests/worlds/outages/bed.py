@@ -3,12 +3,13 @@
 import math
 import subprocess
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster
@@ -17,6 +18,7 @@ from tests.worlds.controlplane import workloads
 from tests.worlds.daemon import DaemonProcess, write_config
 from tests.worlds.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
 from tests.worlds.outages.loads import CPU, DEPTH, JOBS, LoadExporter
+from tests.worlds.prometheus.exporter import series_of
 from tests.worlds.prometheus.server import PrometheusServer, ScrapeTarget, required_program
 from tests.worlds.waiting import wait_until
 
@@ -24,22 +26,19 @@ SCRAPE_SECONDS = 0.5
 _FIRST_SCRAPE_SECONDS = 6.5
 """Prometheus scrapes nothing for five seconds after its start, then all within an interval."""
 
-Seen = tuple[float, str, str, int]
-"""When (`clock.monotonic`), in which namespace, which Deployment, how many."""
-
 
 class Counts:
-    """Every count of every Deployment that was ever written."""
+    """Every count of every Deployment that was ever written, with its `clock.monotonic`."""
 
     def __init__(self, cluster: StandInCluster) -> None:
-        self.seen: list[Seen] = []
+        self._seen = defaultdict[tuple[str, str], list[tuple[float, int]]](list)
         self._cluster = cluster
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def of(self, namespace: str, name: str) -> list[tuple[float, int]]:
         """Return the counts of one Deployment, each with its time."""
-        return [(at, count) for at, *whose, count in self.seen if whose == [namespace, name]]
+        return self._seen[namespace, name]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -57,13 +56,11 @@ class Counts:
                 if change.resource == DEPLOYMENTS.qualified and change.current is not None:
                     self._take(change.current)
 
-    def _take(self, deployment: Mapping[str, Mapping[str, object]]) -> None:
+    def _take(self, deployment: Mapping[str, Any]) -> None:
         metadata, count = deployment["metadata"], deployment["spec"]["replicas"]
-        assert isinstance(count, int)
-        whose = str(metadata["namespace"]), str(metadata["name"])
-        known = self.of(*whose)
+        known = self.of(metadata["namespace"], metadata["name"])
         if not known or known[-1][1] != count:
-            self.seen.append((clock.monotonic(), *whose, count))
+            known.append((clock.monotonic(), count))
 
 
 @dataclass
@@ -149,22 +146,15 @@ class Scaler:
     """A daemon of one namespace, which may be killed and goes on with its state."""
 
     def __init__(
-        self,
-        folder: Path,
-        cluster: StandInCluster,
-        side: Side,
-        namespace: str,
-        stack: ExitStack,
+        self, folder: Path, cluster: StandInCluster, side: Side, namespace: str, stack: ExitStack
     ) -> None:
-        self.namespace = namespace
-        self.cases = side.cases[self.namespace]
-        self._side = side
+        self.namespace, self.cases = namespace, side.cases[namespace]
         self.lives: list[DaemonProcess] = []
-        self._stack = stack
-        own = folder / f"daemon-{self.namespace}"
+        self._side, self._stack = side, stack
+        own = folder / f"daemon-{namespace}"
         own.mkdir()
         self._kubeconfig = cluster.kubeconfig(own / "kubeconfig")
-        document = configuration(side.prometheus.url, self.namespace, self.cases)
+        document = configuration(side.prometheus.url, namespace, self.cases)
         kept = {"stateDirectory": str(own / "state")}
         self._file = write_config(own / "autoscaler.yaml", document | kept)
 
@@ -225,5 +215,4 @@ def _lines(
 
 
 def _line(name: str, labels: Mapping[str, str], value: float, instant: float) -> str:
-    inner = ",".join(f'{label}="{text}"' for label, text in labels.items())
-    return f"{name}{{{inner}}} {value!r} {instant:.3f}\n"
+    return f"{series_of(name, labels)} {value!r} {instant:.3f}\n"

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -15,6 +14,7 @@ from autoscaler.core.observation import Gap, GapKind
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import ExternalMetric, MetricIdentifier, MetricTarget, TargetType
 from autoscaler.core.target import Target
+from tests.worlds.daemon import Document, external, target
 from tests.worlds.pages.playing import NO_ANSWER, Moment, Play, Player, value
 
 NOW = 1_773_286_200.0
@@ -39,6 +39,9 @@ HOSTILE = (
 )
 """What a name, a message or a label may hold."""
 
+_Workload = tuple[Document, int, Play]
+"""A target of the configuration, its replicas at first, and what becomes of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
@@ -55,6 +58,12 @@ class Fleet:
         """When the first sync was."""
         return NOW - SYNCED_BEFORE - self.seconds
 
+    def with_players(self, players: list[Player], seconds: float) -> "Fleet":
+        """Return a fleet of other targets in the same folder."""
+        targets = tuple(player.target for player in players)
+        config = self.config.model_copy(update={"targets": targets})
+        return Fleet(config, self.state, players, seconds)
+
 
 def nothing(folder: Path) -> Fleet:
     """Return a daemon without targets."""
@@ -63,62 +72,45 @@ def nothing(folder: Path) -> Fleet:
 
 def one(folder: Path) -> Fleet:
     """Return the queue and its workers alone."""
-    return _fleet(folder, {"order-worker": (_queue(), 3, _orders)})
+    return _fleet(folder, _queue())
 
 
 def story(folder: Path) -> Fleet:
     """Return a target in each state that a fleet may be in, and the queue whose night was busy."""
+    shift = {
+        "name": "early-shift",
+        "start": "0 4 * * *",
+        "end": "0 10 * * *",
+        "timezone": "Europe/Berlin",
+        "minReplicas": 6,
+    }
+    idle = {"replicas": 0, "after": "5m"}
     return _fleet(
         folder,
-        {
-            "order-worker": (_queue(), 3, _orders),
-            "web": (_entry("requests", "100", maximum=40), 12, _web),
-            "checkout": (_entry("requests", "50", maximum=8), 6, _steady(640)),
-            "mailer": (_entry("mails", "20"), 4, _failing),
-            "reports": (_entry("jobs", "5", maximum=12), 5, _paused),
-            "search": (
-                _entry(
-                    "requests",
-                    "200",
-                    schedules=[
-                        {
-                            "name": "early-shift",
-                            "start": "0 4 * * *",
-                            "end": "0 10 * * *",
-                            "timezone": "Europe/Berlin",
-                            "minReplicas": 6,
-                        }
-                    ],
-                ),
-                2,
-                _steady(310),
-            ),
-            "thumbnails": (
-                _entry("jobs", "10", idle={"replicas": 0, "after": "5m"}),
-                1,
-                _until(3600, 8, 0),
-            ),
-            "payments": (_entry("requests", "80"), 5, _steady(390)),
-            "invoices": (_entry("jobs", "10", fallback={"replicas": 6}), 3, _failing),
-            "legacy": (_entry("requests", "90"), 3, _controlled),
-        },
+        _queue(),
+        _of("web", 12, _web, "requests", "100", maxReplicas=40),
+        _of("checkout", 6, _steady(640), "requests", "50", maxReplicas=8),
+        _of("mailer", 4, _failing, "mails", "20"),
+        _of("reports", 5, _paused, "jobs", "5", maxReplicas=12),
+        _of("search", 2, _steady(310), "requests", "200", schedules=[shift]),
+        _of("thumbnails", 1, _until(3600, 8, 0), "jobs", "10", idle=idle),
+        _of("payments", 5, _steady(390), "requests", "80"),
+        _of("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
+        _of("legacy", 3, _controlled, "requests", "90"),
     )
 
 
 def many(folder: Path, count: int = 10_000) -> Fleet:
     """Return many targets in fifty namespaces, of which some are in each state."""
     few = story(folder)
-    of_story = [(player.target, player.play, player.replicas) for player in few.players]
-    usual = next(one for one in of_story if one[0].key.endswith("/payments"))
+    usual = next(one for one in few.players if one.target.key.endswith("/payments"))
     players = []
     for number in range(count):
-        target, play, replicas = of_story[number // 20 % 10] if number % 20 == 0 else usual
-        name = f"{target.spec.scale_target_ref.name}-{number:05d}"
-        named = _named(target, f"team-{number % 50:02d}", name)
-        players.append(Player(named, _late(play), replicas))
-    targets = tuple(player.target for player in players)
-    config = few.config.model_copy(update={"targets": targets})
-    return Fleet(config, few.state, players, 15.0)
+        like = few.players[number // 20 % 10] if number % 20 == 0 else usual
+        name = f"{like.target.spec.scale_target_ref.name}-{number:05d}"
+        named = _named(like.target, f"team-{number % 50:02d}", name)
+        players.append(Player(named, _late(like.play), like.replicas))
+    return few.with_players(players, 15.0)
 
 
 def _late(play: Play) -> Play:
@@ -131,9 +123,7 @@ def hostile(folder: Path) -> Fleet:
     players = [
         Player(_everywhere(few.players[0].target, text), _attack(text), 3) for text in HOSTILE
     ]
-    targets = tuple(player.target for player in players)
-    config = few.config.model_copy(update={"targets": targets})
-    return Fleet(config, few.state, players, 120.0)
+    return few.with_players(players, 120.0)
 
 
 def _everywhere(target: Target, text: str) -> Target:
@@ -175,17 +165,16 @@ def _named(target: Target, namespace: str, name: str) -> Target:
     return replace(target, namespace=namespace, spec=replace(target.spec, scale_target_ref=ref))
 
 
-def _fleet(folder: Path, workloads: dict[str, tuple[dict[str, Any], int, Play]]) -> Fleet:
-    entries = [_of(name, entry) for name, (entry, _, _) in workloads.items()]
-    config = _config(folder, entries)
+def _fleet(folder: Path, *workloads: _Workload) -> Fleet:
+    config = _config(folder, [document for document, _, _ in workloads])
     players = [
         Player(target, play, replicas)
-        for target, (_, replicas, play) in zip(config.targets, workloads.values(), strict=True)
+        for target, (_, replicas, play) in zip(config.targets, workloads, strict=True)
     ]
     return Fleet(config, folder / "state", players, STORY_SECONDS)
 
 
-def _config(folder: Path, entries: list[dict[str, Any]]) -> Config:
+def _config(folder: Path, entries: list[Document]) -> Config:
     document = {
         "prometheus": {"url": "http://127.0.0.1:9090"},
         "queries": {
@@ -202,28 +191,19 @@ def _config(folder: Path, entries: list[dict[str, Any]]) -> Config:
     return load(file).model_copy(update={"path": Path("/etc/autoscaler/autoscaler.yaml")})
 
 
-def _of(name: str, entry: dict[str, Any]) -> dict[str, Any]:
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return {"namespace": "shop", "scaleTargetRef": ref, **entry}
+def _of(
+    name: str, replicas: int, play: Play, metric: str, average: str, **more: object
+) -> _Workload:
+    rules = {"minReplicas": 1, "maxReplicas": 20} | more
+    return target("shop", name, external(metric, average), **rules), replicas, play
 
 
-def _entry(metric: str, average: str, *, maximum: int = 20, **more: object) -> dict[str, Any]:
-    target = {"type": "AverageValue", "averageValue": average}
-    external = {"metric": {"name": metric}, "target": target}
-    return {
-        "minReplicas": 1,
-        "maxReplicas": maximum,
-        "metrics": [{"type": "External", "external": external}],
-        **more,
-    }
-
-
-def _queue() -> dict[str, Any]:
+def _queue() -> _Workload:
     rules = {
         "scaleUp": {"policies": [{"type": "Pods", "value": 3, "periodSeconds": 60}]},
         "scaleDown": {"stabilizationWindowSeconds": 600},
     }
-    return _entry("messages", "30", behavior=rules)
+    return _of("order-worker", 3, _orders, "messages", "30", behavior=rules)
 
 
 # -- what happens to them ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Self
 
+from autoscaler.telemetry.target_states import escaped
 from tests.worlds.cluster.localserver import LocalHandler, LocalServer
 
 _Labels = tuple[tuple[str, str], ...]
@@ -42,7 +43,7 @@ class Exporter:
         with self._lock:
             if self._page is None:
                 lines = [
-                    _line(name, labels, value)
+                    f"{series_of(name, dict(labels))} {value!r}\n"
                     for name, by_labels in self._samples.items()
                     for labels, value in by_labels.items()
                 ]
@@ -95,10 +96,7 @@ def _key(labels: Mapping[str, str] | None) -> _Labels:
     return tuple(sorted((labels or {}).items()))
 
 
-def _line(name: str, labels: _Labels, value: float) -> str:
-    inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-    return f"{name}{{{inner}}} {value!r}\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def series_of(name: str, labels: Mapping[str, str]) -> str:
+    """Return a series as the text formats write it."""
+    inner = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
+    return f"{name}{{{inner}}}"

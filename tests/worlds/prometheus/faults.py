@@ -2,14 +2,14 @@
 
 import json
 import socket
-import struct
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from autoscaler.core.series import QueryResult, Series
-from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+from tests.worlds.cluster.localserver import LocalHandler, LocalServer, reset_connection
+from tests.worlds.proxies.wire import head_of
 
 VECTOR = {
     "status": "success",
@@ -61,7 +61,9 @@ def answer(
     content = _content(body)
 
     def step(peer: Peer) -> None:
-        peer.socket.sendall(_head(status, {"Content-Length": str(len(content)), **(headers or {})}))
+        peer.socket.sendall(
+            head_of(status, {"Content-Length": str(len(content)), **(headers or {})})
+        )
         peer.socket.sendall(content)
 
     return step
@@ -89,14 +91,13 @@ def hang_up(peer: Peer) -> None:
 
 def reset(peer: Peer) -> None:
     """Send half of an answer, then a TCP reset."""
-    peer.socket.sendall(_head("200 OK", {"Content-Length": "1000"}) + b'{"status":')
-    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    peer.socket.close()
+    peer.socket.sendall(head_of("200 OK", {"Content-Length": "1000"}) + b'{"status":')
+    reset_connection(peer.socket)
 
 
 def break_off(peer: Peer) -> None:
     """Send half of an answer, then close in order."""
-    peer.socket.sendall(_head("200 OK", {"Content-Length": "1000"}) + b'{"status":')
+    peer.socket.sendall(head_of("200 OK", {"Content-Length": "1000"}) + b'{"status":')
 
 
 def drip(where: str, every_seconds: float) -> Step:
@@ -106,7 +107,7 @@ def drip(where: str, every_seconds: float) -> Step:
         if where == "head":
             peer.socket.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
         else:
-            peer.socket.sendall(_head("200 OK", {"Content-Length": "100000"}))
+            peer.socket.sendall(head_of("200 OK", {"Content-Length": "100000"}))
         try:
             while not peer.stopping.wait(every_seconds):
                 peer.socket.sendall(b" ")
@@ -173,8 +174,3 @@ def _content(body: object) -> bytes:
     if isinstance(body, bytes):
         return body
     return (body if isinstance(body, str) else json.dumps(body)).encode()
-
-
-def _head(status: str, headers: Mapping[str, str]) -> bytes:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")

@@ -3,15 +3,12 @@
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.core.series import QueryFailure, QueryResult
 from tests.worlds.certificates import KeyPair
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
+from tests.worlds.waiting import wait_until
 
 
 def token_answer(token: str, seconds: float = 3600, **more: object) -> Step:
@@ -71,15 +68,6 @@ def behind_tls(server: ScriptedServer, pair: KeyPair) -> str:
     return server.url.replace("http://127.0.0.1", "https://localhost")
 
 
-def query(reader: PrometheusReader, within: float = 10.0) -> QueryResult | QueryFailure:
-    """Ask something."""
-    return reader.query("x", None, clock.monotonic() + within)
-
-
 def soon(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so; fails after 30 s."""
-    until = clock.monotonic() + 30
-    pause = threading.Event()
-    while not is_so():
-        assert clock.monotonic() < until
-        pause.wait(0.01)
+    """Wait until something is so."""
+    wait_until("it is so", is_so, timeout=30, interval=0.01)

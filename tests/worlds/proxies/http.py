@@ -43,7 +43,7 @@ class Exchange:
             writer.write(request.raw())
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         finally:
-            writer.close()
+            writer.transport.abort()
         return head, body
 
     def reset(self) -> None:
@@ -71,12 +71,16 @@ class Playing:
 
 
 class Proxy:
-    """Something on 127.0.0.1 that runs in a loop, in a thread of its own, while its block lasts."""
+    """Something on 127.0.0.1 that runs in a loop, in a thread of its own, while its block lasts.
+
+    At the end every task of the loop is cancelled and awaited.
+    """
 
     def __init__(self) -> None:
         self._listener: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy")
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._serve_until_stopped, name="proxy")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -85,9 +89,12 @@ class Proxy:
 
     def __exit__(self, *_: object) -> None:
         self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
-        self._loop.close()
+
+    def _serve_until_stopped(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._stop.wait())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
@@ -96,7 +103,14 @@ class Proxy:
         raise NotImplementedError
 
     async def _end(self) -> None:
-        raise NotImplementedError
+        """Close the listener, once all that it has accepted is served."""
+        if self._listener is not None:
+            for listening in self._listener.sockets:
+                self._loop.remove_reader(listening)
+            for _ in range(3):  # the turns from accepting a connection to serving it
+                await asyncio.sleep(0)
+            self._listener.close()
+            self._listener = None
 
 
 class FaultProxy(Proxy):
@@ -186,15 +200,11 @@ class FaultProxy(Proxy):
         )
 
     async def _end(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        await super()._end()
         links = list(self._links)
         for link in links:
             link.reset()
-        await asyncio.gather(*(link.ended.wait() for link in links))
-        # What was aborted is closed by the loop in its next turn.
-        await asyncio.sleep(0)
+        await asyncio.gather(*(link.ended for link in links), return_exceptions=True)
 
     async def _each(self, concerns: Concerns, act: "Callable[[_Link], None]") -> int:
         links = [link for link in self._links if link.last is not None and concerns(link.last)]
@@ -202,44 +212,46 @@ class FaultProxy(Proxy):
             act(link)
         return len(links)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(self, reader, writer)
         self._links.add(link)
-        try:
-            await link.serve()
-        finally:
-            self._links.discard(link)
-            link.ended.set()
+        link.ended.add_done_callback(lambda _: self._links.discard(link))
 
 
 class _Link:
-    """A client's connection, and the one to the server that belongs to it."""
+    """A client's connection, and the one to the server that belongs to it.
+
+    Request after request is answered, until either side has enough; `ended` is when all is closed.
+    """
 
     def __init__(
         self, proxy: FaultProxy, reader: asyncio.StreamReader, client: asyncio.StreamWriter
     ) -> None:
         self.last: Request | None = None
-        self.ended = asyncio.Event()
         self.reach = proxy.reach
         self._met_by = proxy.met_by
         self._reader = reader
         self._client = client
         self._server: asyncio.StreamWriter | None = None
         self._silent = False
-        self._serving: asyncio.Task[None] | None = None
         self._pumping: asyncio.Task[None] | None = None
-
-    async def serve(self) -> None:
-        """Answer request after request, until either side has enough."""
         self._serving = asyncio.ensure_future(self._serve())
-        with suppress(OSError, asyncio.CancelledError):
-            await self._serving
-        if self._pumping is not None:
-            self._pumping.cancel()
-            await asyncio.wait([self._pumping])
-        if self._server is not None:
-            self._server.transport.abort()
-        self._client.close()
+        self.ended = asyncio.ensure_future(self._end())
+
+    async def _end(self) -> None:
+        """Close what is open when nothing more is served, however that ended."""
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                await self._serving
+        finally:
+            if self._pumping is not None:
+                self._pumping.cancel()
+                await asyncio.wait([self._pumping])
+            if self._server is not None:
+                self._server.transport.abort()
+            self._client.close()
+            with suppress(OSError):
+                await self._client.wait_closed()
 
     async def _serve(self) -> None:
         while (request := await read_request(self._reader)) is not None:
@@ -278,5 +290,4 @@ class _Link:
             with suppress(OSError):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._client.transport.abort()
-        if self._serving is not None:
-            self._serving.cancel()
+        self._serving.cancel()

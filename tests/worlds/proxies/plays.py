@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from tests.worlds.proxies.http import Exchange, Fault
-from tests.worlds.proxies.wire import Request
+from tests.worlds.proxies.wire import Request, head_of
 
 HTML = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Who are you?</body></html>"
 
@@ -20,7 +20,7 @@ def answer(
 
     async def fault(exchange: Exchange) -> None:
         named = {"Content-Type": kind, "Content-Length": str(len(content)), **(headers or {})}
-        exchange.client.write(_head(status, named) + content)
+        exchange.client.write(head_of(status, named) + content)
         await exchange.client.drain()
 
     return fault
@@ -134,9 +134,4 @@ def status_of(code: int, reason: str, message: str) -> dict[str, object]:
 
 def _json_head(length: int) -> bytes:
     named = {"Content-Type": "application/json", "Content-Length": str(length)}
-    return _head("200 OK", named)
-
-
-def _head(status: str, headers: Mapping[str, str]) -> bytes:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")
+    return head_of("200 OK", named)

@@ -23,7 +23,7 @@ class TcpProxy(Proxy):
         self._passing.set()
         self._cut = False
         self._held = self._answered = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself does not hold them
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
 
@@ -73,31 +73,26 @@ class TcpProxy(Proxy):
             writer.transport.abort()
 
     async def _end(self) -> None:
-        assert self._listener is not None
-        self._listener.close()
+        await super()._end()
         self._abort()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # What was aborted is closed by the loop in its next turn.
-        await asyncio.sleep(0)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        task = asyncio.ensure_future(self._carry(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if not self._cut:
-                await self._carry(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            """The server is not there, or the proxy ends."""
+                await self._exchange(reader, writer)
+        except OSError:
+            """The server is not there."""
         finally:
             writer.transport.abort()
             self._writers.discard(writer)
-            self._tasks.discard(task)
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server, to_server = await asyncio.open_connection(self._host, self._port, limit=_BLOCK)
         self._writers.add(to_server)
         try:

@@ -50,14 +50,21 @@ class Request:
         return head.encode("latin-1") + self.body
 
 
+def head_of(status: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of an answer."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")
+
+
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read the next request of a connection; None at its end."""
+    """Read the next request of a connection; None at its end, also within a request."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *rest = head.rstrip().split("\r\n")
+        headers = {name: value.strip() for name, _, value in (one.partition(":") for one in rest)}
+        lengths = (int(headers[name]) for name in headers if name.lower() == "content-length")
+        body = await reader.readexactly(next(lengths, 0))
     except asyncio.IncompleteReadError:
         return None
-    line, *rest = head.rstrip().split("\r\n")
     method, target, _ = line.split(" ")
-    headers = {name: value.strip() for name, _, value in (one.partition(":") for one in rest)}
-    length = next((int(headers[name]) for name in headers if name.lower() == "content-length"), 0)
-    return Request(method, target, headers, await reader.readexactly(length))
+    return Request(method, target, headers, body)
