@@ -14,9 +14,8 @@ from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.service import kustomize
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, ApiError, Json
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.kubelet import FakeKubelet
-from tests.worlds.gomodule import ControlPlaneUnavailable
 from tests.worlds.service_account import MANIFESTS, manifest
 from tests.worlds.waiting import wait_until
 
@@ -28,10 +27,8 @@ OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 @pytest.fixture(scope="module", autouse=True)
 def _kustomize() -> None:
     """Build kustomize once."""
-    try:
+    with if_available():
         kustomize.locate()
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
 
 
 @pytest.fixture(scope="module")

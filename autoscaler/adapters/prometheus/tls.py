@@ -46,8 +46,7 @@ class Endpoint:
 class ConnectionPool(HTTPAdapter):
     """The kept-alive connections to one server, with one TLS context for all of them.
 
-    requests would add its own bundle of authorities to the context, even where the user names the
-    only one to trust; and it cannot verify another name than the URL's.
+    requests would add its own bundle of authorities, and cannot verify another name than the URL's.
     """
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
@@ -126,11 +125,7 @@ def proxies_for(endpoint: Endpoint) -> dict[str, str]:
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of the settings.
-
-    Without a CA file the system's authorities are trusted (SSL_CERT_FILE and SSL_CERT_DIR say
-    where they are), with one only those in it, as curl and the tools of Prometheus do.
-    """
+    """Return the TLS context of the settings; without a CA file the system's is trusted."""
     context = ssl.create_default_context()
     if tls.ca_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -163,10 +158,7 @@ def _told(what: str, name: object) -> Iterator[None]:
 
 
 def _system_stamp() -> tuple[int, int, int] | None:
-    """Stamp the file of the system's authorities, which a TLS context reads once.
-
-    A folder of them is read at each handshake.
-    """
+    """Stamp the file of the system's authorities; a folder of them is read at each handshake."""
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:
         return _stamp("file of authorities", Path(path)) if path else None
