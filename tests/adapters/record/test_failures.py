@@ -27,6 +27,7 @@ DATABASE = "record.db"
 
 # What the operator reads, as patterns.
 TOO_SLOW = "is written too slowly; nothing is recorded until it can be"
+NEWER = r"is of a newer version of autoscaler \(its tables have version "
 SET_ASIDE = r"; the one before could not be read \("
 
 
@@ -56,6 +57,18 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     assert aside.name in sentence
     assert aside.name.endswith("Z")
     assert values(DirectoryRecord(tmp_path), 0, 10) == [(0, 10_000)]
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is recorded then, and both sides say why."""
+    fill(tmp_path)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    heard = Sayings()
+    with running(tmp_path, heard):
+        assert re.search(NEWER, heard.wait(ok=False))
+    with pytest.raises(RecordError, match="newer version"):
+        DirectoryRecord(tmp_path).targets()
 
 
 @pytest.mark.parametrize("name", ["targets", "changes_in_time", "recent"])
