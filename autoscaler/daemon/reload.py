@@ -1,7 +1,6 @@
 """Reloads the configuration when its source has another one, such as files that change."""
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from autoscaler.config.settings import Sources
 from autoscaler.config.sources import included, stat_of
 from autoscaler.config.written import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.file_contents import read_bytes
+from autoscaler.file_contents import read_bytes, stamp_of
 from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
@@ -212,9 +211,8 @@ class FileSource:
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}
         statuses = {main: stat_of(main), **found.files, **named}
-        return {path: _stamp(status) for path, status in statuses.items()} | dict.fromkeys(
-            found.faults
-        )
+        stamps = {path: one and stamp_of(one) for path, one in statuses.items()}
+        return stamps | dict.fromkeys(found.faults)
 
 
 def _content(path: Path) -> str | None:
@@ -222,11 +220,3 @@ def _content(path: Path) -> str | None:
         return digest(read_bytes(path, MOST_OF_A_FILE))
     except (OSError, ValueError):  # of a name that no file can have
         return None
-
-
-def _stamp(status: os.stat_result | None) -> _Stamp | None:
-    if status is None:
-        return None
-    # A file that may be read now has another time of change, and no other mtime.
-    changed, written = status.st_ctime_ns, status.st_mtime_ns
-    return (status.st_dev, status.st_ino, changed, written, status.st_size)
