@@ -11,7 +11,7 @@ from autoscaler.core.decision import Bounds, IdleStatus, Outcome, QueryHold, Rec
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
-from autoscaler.core.idling import Activities, activities_of, idle_status, is_active, note_activity
+from autoscaler.core.idling import Activities, idle_in_force
 from autoscaler.core.observation import ConditionStatus, Scale
 from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, paused, why_paused
 from autoscaler.core.quick import changed, quick
@@ -56,20 +56,22 @@ def guards_in_force(
 ) -> tuple[DecisionContext, Guards, History]:
     """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
     observation, spec, extensions = context.observation, context.spec, context.extensions
-    extended, recommendations, now = history.extended, history.recommendations, context.now
+    extended, recommendations = history.extended, history.recommendations
     pause, bounds, idle, kept_awake = _pause(context, scale), None, None, False
     activities: Activities = ()
     if extensions.schedules or observation.asks_for_bounds:
-        bounds, extended = bounds_in_force(spec, observation, extended, now)
+        bounds, extended = bounds_in_force(spec, observation, extended, context.now)
         kept_awake = keeps_awake(spec, bounds, observation)
-        context = replace(context, spec=within(spec, bounds))
+        context = changed(context, spec=within(spec, bounds))
     if extensions.idle is not None:
-        activities = activities_of(context, history)
-        is_new = recommendations is None
-        active = is_new or guards.is_back or kept_awake or is_active(activities)
-        extended = note_activity(extended, context.stamp, active=active, is_new=is_new)
-        idle = idle_status(
-            extensions.idle, activities, extended, scale.spec_replicas, kept_awake=kept_awake
+        idle, activities, extended = idle_in_force(
+            context,
+            extensions.idle,
+            scale.spec_replicas,
+            history,
+            extended,
+            is_back=guards.is_back,
+            kept_awake=kept_awake,
         )
         if idle.asleep and recommendations:
             recommendations = ()

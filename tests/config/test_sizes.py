@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config import ConfigError, load, sources
+from autoscaler.config import ConfigError, load, reading, sources
 from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
 from autoscaler.documents import (
     DEEPEST,
@@ -112,8 +112,8 @@ def test_ten_thousand_large_targets_have_room() -> None:
     """The figures of the messages: 25 lines of a target have 120 keys and values, and 1 kB."""
     assert MOST_VALUES >= 2 * 10_000 * 120
     assert MOST_ALIASED >= 10_000 * 120
-    assert sources.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
-    assert sources.MOST_OF_ALL >= 2 * 10_000 * 1000
+    assert reading.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
+    assert reading.MOST_OF_ALL >= 2 * 10_000 * 1000
     tally = Tally()
     read("".join(LARGE % one for one in range(1000)), lambda *_: None, tally)
     assert 10 * tally.memory <= 58 * 2**20 <= 0.85 * MOST_MEMORY
@@ -136,7 +136,7 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
 
 def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that goes beyond is named."""
-    monkeypatch.setattr(sources, "MOST_OF_ALL", 2**20)
+    monkeypatch.setattr(reading, "MOST_OF_ALL", 2**20)
     for name in "ab":
         (tmp_path / f"{name}.yml").write_text("targets: []\n#" + "x" * 600_000)
     (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")

@@ -64,7 +64,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT],
         ),
         "state directory cannot be written": Proof(
-            test_failures.test_where_nothing_can_be_kept_the_store_goes_on_from_memory,
+            test_failures.test_what_cannot_be_used,
             seen=[test_failures.CANNOT_BE_USED],
         ),
         "state lost": Proof(

@@ -264,23 +264,36 @@ def test_a_watch_whose_frame_drips_ends_in_time(hostile: Connect) -> None:
 # -- memory --------------------------------------------------------------------------------
 
 
-def test_an_answer_beyond_the_bound_is_given_up(hostile: Connect) -> None:
-    """16 MiB are taken, not more; it is not asked for again."""
-    server, api = hostile(answer(b" " * (17 * MIB)))
+@pytest.mark.parametrize(
+    ("step", "sentence", "kind"),
+    [
+        (answer(b" " * (17 * MIB)), "sent more than 16 MiB", FailureKind.TOO_LARGE),
+        (
+            answer(b"[" + b"[]," * MIB + b"[]]"),
+            "sent JSON that takes more than 128 MiB of memory",
+            FailureKind.TOO_LARGE,
+        ),
+        (
+            answer(b" " * (17 * MIB), "403 Forbidden"),
+            (
+                "answered 403: no Status in it (no Content-Type, more than 16 MiB); "
+                "is there a proxy in between?"
+            ),
+            FailureKind.OTHER,
+        ),
+    ],
+    ids=["large", "empty lists, which take fifty times as much", "a refusal all the same"],
+)
+def test_what_is_too_large_is_given_up(
+    hostile: Connect, step: Step, sentence: str, kind: FailureKind
+) -> None:
+    """It is neither kept nor parsed, and not asked for again."""
+    server, api = hostile(step)
     failure = api.get("/x", clock.monotonic() + 20)
     assert isinstance(failure, Failure)
-    assert failure.message == f"the API server {server.url} sent more than 16 MiB"
-    assert failure.kind is FailureKind.TOO_LARGE
+    assert failure.message == f"the API server {server.url} {sentence}"
+    assert failure.kind is kind
     assert len(server.received) == 1
-
-
-def test_a_refusal_beyond_the_bound_is_still_a_refusal(hostile: Connect) -> None:
-    """What is too large is not read, and the status says what it means."""
-    server, api = hostile(answer(b" " * (17 * MIB), "403 Forbidden"))
-    assert _get(api).message == (
-        f"the API server {server.url} answered 403: "
-        "no Status in it (no Content-Type, more than 16 MiB); is there a proxy in between?"
-    )
 
 
 def test_what_was_not_asked_for_is_not_decompressed(hostile: Connect) -> None:
@@ -298,15 +311,6 @@ def test_what_was_not_asked_for_is_not_decompressed(hostile: Connect) -> None:
     begun = api.stream("/x", {}, 5.0)
     assert isinstance(begun, Failure)
     assert begun.message == sentence
-
-
-def test_junk_is_not_parsed(hostile: Connect) -> None:
-    """Three megabytes of empty lists would take fifty times as much."""
-    server, api = hostile(answer(b"[" + b"[]," * MIB + b"[]]"))
-    failure = _get(api)
-    assert failure.message == (
-        f"the API server {server.url} sent JSON that takes more than 128 MiB of memory"
-    )
 
 
 def test_answers_together_have_a_bound(hostile: Connect) -> None:

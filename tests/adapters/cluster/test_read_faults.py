@@ -46,41 +46,27 @@ def test_a_read_is_tried_again_after_what_is_transient(script: Script, fault: An
     assert server.methods == ["GET"] * 3
 
 
+OURS = "the API server {}"
+
+
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        pytest.param(
+        (
             at_once(SLOW_DOWN),
-            "the API server {} answered 429 (TooManyRequests): "
-            "too many requests, please try again later",
-            id="429",
+            f"{OURS} answered 429 (TooManyRequests): too many requests, please try again later",
         ),
-        pytest.param(
-            at_once(BROKEN),
-            "the API server {} answered 500 (InternalError): etcdserver: leader changed",
-            id="500",
-        ),
-        pytest.param(
+        (at_once(BROKEN), f"{OURS} answered 500 (InternalError): etcdserver: leader changed"),
+        (
             at_once(HTML),
-            "the API server {} answered 502: no Status in it (text/html); "
-            "is there a proxy in between?",
-            id="502 in HTML",
+            f"{OURS} answered 502: no Status in it (text/html); is there a proxy in between?",
         ),
-        pytest.param(
-            RESET,
-            "the connection to the API server {} broke: connection reset by peer",
-            id="reset",
-        ),
-        pytest.param(
+        (RESET, f"the connection to {OURS} broke: connection reset by peer"),
+        (
             Answer(body=b"<html>please log in</html>"),
-            "the API server {} sent something that is not JSON (text/html)",
-            id="HTML",
+            f"{OURS} sent something that is not JSON (text/html)",
         ),
-        pytest.param(
-            Answer(body=b"[]"),
-            "the API server {} sent JSON that is not an object",
-            id="list",
-        ),
+        (Answer(body=b"[]"), f"{OURS} sent JSON that is not an object"),
     ],
 )
 def test_a_read_gives_up_after_five_tries(script: Script, fault: Answer, sentence: str) -> None:
@@ -175,10 +161,8 @@ def test_a_list_that_is_none_is_told(script: Script) -> None:
 def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
     """A 404 that names no object makes us ask which version serves the kind."""
     gone = Answer(404, b"404 page not found\n")
-    group = {
-        "versions": [{"version": "v2"}],
-        "preferredVersion": {"version": "v2"},
-    }
+    v2 = {"version": "v2"}
+    group = {"versions": [v2], "preferredVersion": v2}
     resources = {
         "resources": [
             {"name": "deployments", "kind": "Deployment", "namespaced": True},
@@ -189,13 +173,9 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
     scales = Scales(api)
     assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
     assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
-    v2 = "/apis/apps/v2/namespaces/shop/deployments/web/scale"
-    assert [asked.path for asked in server.asked[1:]] == [
-        "/apis/apps",
-        "/apis/apps/v2",
-        v2,
-        v2,
-    ]
+    own = "/apis/apps/v2/namespaces/shop/deployments/web/scale"
+    asked = [one.path for one in server.asked[1:]]
+    assert asked == ["/apis/apps", "/apis/apps/v2", own, own]
 
 
 def test_a_429_holds_back_everybody(script: Script) -> None:

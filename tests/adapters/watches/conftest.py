@@ -16,8 +16,7 @@ from tests.worlds.cluster.cluster import ClusterUnderTest, Json
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, WatchScript, deployment, listed
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
 
@@ -64,10 +63,8 @@ def crew_definition(cluster: ClusterUnderTest) -> Iterator[Json]:
 @pytest.fixture(scope="session")
 def lone_plane() -> Iterator[ControlPlane]:
     """Start a control plane without controllers, to be restarted and to have roles changed."""
-    try:
+    with if_available():
         plane = ControlPlane(controllers=(), users={"viewer": (), "limited": ()})
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield plane
 

@@ -14,9 +14,8 @@ from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
 from tests.daemon.leadership.audit import POLICY, Audit
 from tests.daemon.leadership.shop import Shop
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.credentials import write_kubeconfig
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
@@ -79,10 +78,8 @@ def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
         f"--audit-log-path={audit_log}",
     )
     users = {"left": ("system:masters",), "right": ("system:masters",)}
-    try:
+    with if_available():
         plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield plane
 

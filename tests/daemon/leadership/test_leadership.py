@@ -235,10 +235,7 @@ def _rule(*verbs: str, names: list[str] | None = None) -> Json:
 def test_who_is_refused_says_so_once_and_tries_again(
     stand: Stand, admin_api: Api, namespace: str
 ) -> None:
-    """The sentence names the user, the verb and the resource; granted, the Lease is taken.
-
-    The least rights are get and update of the one Lease, and create, which knows no names.
-    """
+    """The sentence names user, verb and resource; with the least rights the Lease is taken."""
     candidate, told = stand("a", user="nobody")
     refused = told.wait_for(Role.UNREADABLE)
     assert not candidate.leading()
