@@ -357,40 +357,33 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
             target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=45).at("30s", jobs=25),
             "without the recommendation of 9 at 00:00:15Z it would have gone to 8; "
             "that no longer counts from 00:05:15Z on",
-            id="recommendation",
         ),
         pytest.param(
             target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=40).at("30s", jobs=25),
             "without the earlier recommendations it would have gone to 5; the last that holds it, "
             "8 at 00:00:15Z, no longer counts from 00:05:15Z on",
-            id="recommendations",
         ),
         pytest.param(
             target(spec(QUEUE)).at("0s", jobs=25),
             "without the count of 8 at the first sync, 00:00:00Z, it would have gone to 5; "
             "that no longer counts from 00:05:00Z on",
-            id="first sync",
         ),
         pytest.param(
             target(spec(QUEUE, behavior=SLOW_UP)).at("0s", jobs=60),
             "without the limit of each step it would have gone to 12; "
             "more is permitted from 00:01:00Z on",
-            id="policy",
         ),
         pytest.param(
             target(spec(QUEUE, maximum=10)).at("0s", jobs=60),
             "with a maxReplicas of 12 it would have gone to 12",
-            id="maximum",
         ),
         pytest.param(
             target().asked_bounds(least=float("nan")).at("0s", jobs=20),
             "if minReplicasQuery had given 4 it would have gone to 4",
-            id="minimum of a query",
         ),
         pytest.param(
             target().held(HOLDS).at("0s", jobs=25),
             "without holdScaleDownQuery it would have gone to 5",
-            id="hold",
         ),
         pytest.param(
             target()
@@ -403,55 +396,45 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
             .at("6m15s", jobs=25),
             "without holdScaleDownQuery it would have gone to 5; that no longer counts from "
             "00:07:20Z on",
-            id="after a hold",
         ),
         pytest.param(
             target(BOTH).at("0s", jobs=25, mails=None),
             "without mails, which failed, it would have gone to 5",
-            id="failed",
         ),
         pytest.param(
             target(BOTH, fallback=Fallback(12, 1)).at("0s", jobs=25, mails=None),
             "without the fallback it would have stayed at 8",
-            id="fallback",
         ),
         pytest.param(
             target(pause=Pause()).at("0s", jobs=25),
             "without the pause it would have gone to 5",
-            id="pause",
         ),
         pytest.param(
             target(idle=Idle(after=0.0)).at("0s", jobs=0),
             "without its `idle` it would have gone to 1",
-            id="idle",
         ),
         pytest.param(
             target().controlled_by('HorizontalPodAutoscaler "web"').at("0s", jobs=60),
             "without the other autoscaler it would have gone to 12",
-            id="another autoscaler",
         ),
         pytest.param(
             fought(),
             "without the changes that others made against ours it would have gone to 12; "
             "they count until 00:10:45Z",
-            id="reversals",
         ),
         pytest.param(
             target().at("0s", jobs=41),
             "at 45 instead of 41, jobs would have asked for 9, and the target would have gone to 9",
-            id="value",
         ),
         pytest.param(
             target(spec(cpu(utilization(80)), behavior=FREE)).at("0s", cpu=80),
             "with 11.25% more load on each pod (89% instead of 80%), cpu would have asked for 9, "
             "and the target would have gone to 9",
-            id="load",
         ),
         pytest.param(
             target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
             "with 12.5% less load on each pod (87.5 instead of 100), "
             "rps would have asked for 7, and the target would have gone to 7",
-            id="load of a Pods metric",
         ),
     ],
 )
