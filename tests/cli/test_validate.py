@@ -1,9 +1,6 @@
 """What `autoscaler validate` says of the way to the cluster, which is no part of the file."""
 
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,15 +83,7 @@ def test_validate_warns_of_what_is_probably_not_meant(tmp_path: Path) -> None:
     text = "prometheus: {url: http://p:9090}\ntargets: []\nscaleDownBreaker:\n"
     (tmp_path / "a.yaml").write_text(text)
     for name, shown in ((str(tmp_path / "a.yaml"), tmp_path / "a.yaml"), ("-", "standard input")):
-        ran = subprocess.run(
-            [sys.executable, "-m", "autoscaler", "validate", name],
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=os.environ | NOWHERE,
-        )
+        ran = autoscaler("validate", name, environment=NOWHERE, input=text)
         assert ran.returncode == 0
         assert ran.stderr.startswith(f"{shown}:3: warning: scaleDownBreaker: has no value, so that")
 
@@ -107,16 +96,7 @@ def test_validate_reads_standard_input(tmp_path: Path) -> None:
         (text.replace("15", "15s"), 0, "standard input: valid, 0 targets in 2 files\n"),
         (text, 2, "standard input:3: syncPeriod: a plain number has no unit; write 15s"),
     ):
-        ran = subprocess.run(
-            [sys.executable, "-m", "autoscaler", "validate", "-"],
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            cwd=tmp_path,
-            env=os.environ | NOWHERE,
-        )
+        ran = autoscaler("validate", "-", environment=NOWHERE, input=given, cwd=tmp_path)
         assert ran.returncode == code
         assert (ran.stderr if code else ran.stdout).startswith(said)
 
@@ -181,12 +161,3 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, command: str) -> None:
     ran = autoscaler(command, *option, str(path), environment=NOWHERE)
     assert ran.returncode == 2
     assert ran.stderr.startswith(f"{path}: it is a pipe, not a file")
-
-
-@pytest.mark.parametrize("command", ["", "run", "validate", "plan", "schema", "demo"])
-def test_help_fits_a_terminal(command: str) -> None:
-    """At 80 columns no line is longer, and nothing is cut off."""
-    ran = autoscaler(*command.split(), "--help", environment={"COLUMNS": "80"})
-    assert ran.returncode == 0
-    assert all(len(line) <= 80 for line in ran.stdout.splitlines())
-    assert ".." not in re.sub(r"[\]}]\.\.\.", "", ran.stdout)

@@ -228,10 +228,15 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
     )
     controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
     assert controlled.classified().state is State.CONTROLLED
+    assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
+    assert "controlledBy" not in whole(up).document()
     assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
     )
+    still = SyncResult(up.target, synced(spec(QUEUE), 1, values(10.0)).decision, None, 'HPA "web"')
+    told = 'stays at 1 replica; HPA "web" controls it: the daemon leaves it alone'
+    assert verdict(still) == told
 
 
 def matches(key: str, operator: Operator, *of: str) -> ExternalMetric:
