@@ -355,7 +355,6 @@ class _Builder:
         return text
 
     def _counted(self, text: str, event: Event) -> str:
-        """Count the memory of a text that was not there before."""
         self._tally.add_memory(sys.getsizeof(text) + _OF_AN_ENTRY, event)
         return text
 

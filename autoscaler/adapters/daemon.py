@@ -171,9 +171,8 @@ def _check(response: urllib3.BaseHTTPResponse, subject: str, *, signed_in: bool)
     if status == 401 and signed_in:
         raise PageError(f"{subject} refuses what you signed in with")
     if status == 401:
-        raise PageError(
-            f"{subject} wants you to sign in: give --token-file, or --user and --password-file"
-        )
+        given = "give --token-file, or --user and --password-file"
+        raise PageError(f"{subject} wants you to sign in: {given}")
     if status != 200:
         said = printable(_said(response, kind))
         if status == 404:

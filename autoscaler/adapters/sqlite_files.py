@@ -46,9 +46,8 @@ UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError
 class Schema:
     """The tables of a file, and the pragmas of who writes it.
 
-    ``version`` is in the file as `user_version`, the only one that is read.  It is another one
-    whenever the tables change, or what is kept in them so that an older version would misunderstand
-    it.
+    ``version`` is the only `user_version` that is read: another whenever the tables change, or what
+    is in them so that an older version would misunderstand it.
     """
 
     version: int
@@ -76,7 +75,7 @@ class Place:
 
 @dataclass(slots=True)
 class Opened:
-    """A file that is locked for this process.  It belongs to the thread that opened it.
+    """A file that is locked for this process, and belongs to the thread that opened it.
 
     After an error it can only be closed.
     """
@@ -111,9 +110,8 @@ def open_to_write(
     """Open a file, or create it, and read what is needed of it.
 
     One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
-    Unix time ``now``, and a new one begun; ``on_set_aside`` is called with a sentence ("could not
-    be read ...").  One of a newer version is left as it is.
-    Raises UnusableError, OSError or sqlite3.Error.
+    Unix time ``now``, and a new one begun; ``on_set_aside`` is told ("could not be read ...").
+    Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
@@ -176,16 +174,11 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
-    """Open a file that is there, without ever changing it.
-
-    ``alone`` says that nobody writes it: then nothing is created beside it either.  Raises OSError
-    for what is no file, and sqlite3.Error.
-    """
+    """Open a file that is there; if nobody writes it, ``alone``, nothing is created beside it."""
     _refuse_special_files(path)
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None
-    )
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     _distrust(connection)
     return connection
 
@@ -194,8 +187,8 @@ def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
 def opened_to_read(path: Path, schema: Schema) -> Iterator[sqlite3.Connection]:
     """Open a file, also while it is written, to read it as it is at one moment; changes nothing.
 
-    Raises FileNotFoundError or NotADirectoryError where there is none, and UnusableError with a
-    sentence for any other failure, also of what is done with the connection.
+    Raises FileNotFoundError or NotADirectoryError where there is none, and UnusableError for any
+    other failure, also of what is done with the connection.
     """
     try:
         path.stat()
@@ -229,9 +222,9 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Check that there are the tables of the schema, or none yet: no other, no view, no trigger.
+    """Raise MalformedError unless there are just the tables of the schema, or none yet.
 
-    A view in place of a table could keep a start waiting for ever.  Raises MalformedError.
+    A view in place of a table could keep a start waiting for ever.
     """
     version = version_of(connection)
     if version not in {0, schema.version}:
@@ -246,12 +239,9 @@ def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
 
 def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
     """Return the type, name and text of all that was created, however that is spaced."""
-    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
-    return frozenset(
-        (kind, name, "".join(sql.split()))
-        for kind, name, sql in rows
-        if not name.startswith("sqlite_")
-    )
+    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
+    rows = connection.execute(query)
+    return frozenset((kind, name, "".join(sql.split())) for kind, name, sql in rows)
 
 
 @cache
@@ -262,10 +252,7 @@ def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
 
 
 def _refuse_special_files(path: Path) -> None:
-    """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file.
-
-    It would wait for what a pipe might give.  Raises any other OSError of the look at them.
-    """
+    """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file."""
     place = os.path.realpath(path)  # SQLite too has its files beside that
     for end in _OPENED:
         file = Path(place + end)
@@ -303,10 +290,10 @@ def _code(error: sqlite3.Error) -> int:
 class SqliteWorker(Generic[File]):
     """Does the work with one file, which belongs to the thread ``name`` that runs ``run``.
 
-    After an error the file is closed, and opened again by the first work that comes ``pause``
-    seconds later.  ``open_file`` is called with what SQLite said of a page that it could not read;
-    it is empty otherwise.  ``on_state`` is called with whether the file can be written and a
-    sentence, at the start and whenever that changes.
+    After an error the file is closed, and opened again by work that comes ``pause`` seconds later.
+    ``open_file`` is called with what SQLite said of a page that it could not read, if it did.
+    ``on_state`` is called with whether the file can be written and a sentence, at the start and
+    whenever that changes.
     """
 
     def __init__(

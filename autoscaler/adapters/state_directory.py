@@ -56,9 +56,8 @@ def reason(path: Path, error: UnusableError | OSError | sqlite3.Error) -> str:
 def lock(directory: Path, name: str = LOCK) -> int:
     """Create the directory if it is missing, lock it for this process, and close it to other users.
 
-    ``name`` is the file of the lock: the daemon, the state and the record each have their own; it
-    says who has it.  Returns a file descriptor; closing it, or the end of the process, unlocks the
-    directory.  Raises HeldError where another process has the lock, else UnusableError.
+    ``name`` is the file of the lock, which says who has it.  Closing the descriptor, or the end of
+    the process, unlocks it.  Raises HeldError where another process has it, else UnusableError.
     """
     try:
         directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)

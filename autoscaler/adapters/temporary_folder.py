@@ -14,9 +14,8 @@ from pathlib import Path
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """Give a folder that is removed in the end; ``prefix`` begins its name.
 
-    A process that is killed leaves its folder, and the next one with the prefix removes it.  A file
-    in it tells that it is one, and a lock whether it is used: the lock goes with the processes that
-    hold it.  Raises OSError if no folder can be made.
+    What a killed process left, the next one with the prefix removes: a file in it tells that it is
+    such a folder, and a lock whether it is used.  Raises OSError if no folder can be made.
     """
     _remove_leftovers(prefix)
     made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
@@ -28,10 +27,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def held(folder: Path) -> Iterator[int]:
-    """Keep a temporary folder from being removed by others, and give the descriptor that does it.
-
-    So does a child process that inherits it.
-    """
+    """Keep a temporary folder from being removed, by a descriptor that children may inherit."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         # Where nothing can be locked nobody removes anything either.
@@ -43,10 +39,7 @@ def held(folder: Path) -> Iterator[int]:
 
 
 def _mark(folder: Path) -> str:
-    """Return the name of the file that a temporary folder has; what is copied or renamed has not.
-
-    Others may have named a folder of theirs as we do, such as a state directory.
-    """
+    """Return the name of the file that no other folder named alike, nor a copy, has."""
     return f".{folder.name}"
 
 

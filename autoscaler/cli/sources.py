@@ -25,8 +25,8 @@ from autoscaler.cli import times
 from autoscaler.cli.output import CommandError
 from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
-from autoscaler.config.sources import MOST_OF_A_FILE
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import rfc3339_milli, visible
 from autoscaler.documents import Value, child, documents

@@ -9,7 +9,7 @@ from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
-from autoscaler.config.sources import MOST_OF_A_FILE
+from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.importers.manifests import Conversion
 from autoscaler.rendering import wording
 

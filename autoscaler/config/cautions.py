@@ -13,9 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
+from autoscaler.config.reading import sources_of
 from autoscaler.config.rules import SIGN_IN
 from autoscaler.config.settings import Config, Sources
-from autoscaler.config.sources import folder_of, named_files, sources_of
+from autoscaler.config.sources import folder_of, named_files
 from autoscaler.core.breaker import Breaker
 from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.schedules import may_be_open_together, seconds_open

@@ -10,9 +10,9 @@ from pydantic_core.core_schema import ModelSchema
 from autoscaler.config.error_messages import Names
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.reading import Source
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
 from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
-from autoscaler.config.sources import Source
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.settings.models import InnerModel, inner_models
@@ -163,7 +163,6 @@ class _WithRules(GenerateJsonSchema):
     """Adds the rules between fields to the models."""
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
-        """Return the schema of a model."""
         result = super().model_schema(schema)
         fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
         return result | {"allOf": fragments} if fragments else result

@@ -11,24 +11,8 @@ from autoscaler.config.queries import Queries, bound_query_of, hold_query_of
 from autoscaler.config.settings import Config, IncludedFile, MainFile, Settings, Sources
 from autoscaler.core import quantity
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Pause, PauseMode
-from autoscaler.core.selectors import LabelSelector, Requirement
-from autoscaler.core.spec import (
-    Behavior,
-    ContainerResourceMetric,
-    ExternalMetric,
-    HorizontalPodAutoscalerSpec,
-    MetricIdentifier,
-    MetricSpec,
-    MetricTarget,
-    ObjectMetric,
-    PodsMetric,
-    ResourceMetric,
-    ScaleTargetRef,
-    ScalingPolicy,
-    ScalingRules,
-    SelectPolicy,
-    TargetType,
-)
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.target import HoldQuery, Query, Target
 
 
@@ -73,7 +57,6 @@ class _SharedValues(dict[Any, Any]):
     """Makes equal values one object, however many targets have them."""
 
     def __call__(self, value: _T) -> _T:
-        """Return the first value that is equal to this one."""
         first: _T = self.setdefault(value, value)
         return first
 
@@ -103,7 +86,8 @@ def _target_of(
 
 def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> HoldQuery:
     query = hold_query_of(hold if hold.name is None else queries.named[hold.name], server)
-    return HoldQuery(query, _selector(hold.selector), is_condition(query.promql))
+    selector = None if hold.selector is None else hold.selector.as_core(LabelSelector)
+    return HoldQuery(query, selector, is_condition(query.promql))
 
 
 def _extensions(target: model.TargetModel, shared: _SharedValues) -> Extensions:
@@ -133,57 +117,4 @@ def _pause(paused: bool | str | model.PausedReplicas) -> Pause | None:  # noqa: 
 
 def to_core(spec: model.HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
     """Convert a spec, in which the models have filled in the API's defaults."""
-    return HorizontalPodAutoscalerSpec(
-        scale_target_ref=spec.scale_target_ref.as_core(ScaleTargetRef),
-        min_replicas=spec.min_replicas,
-        max_replicas=spec.max_replicas,
-        metrics=tuple(_metric(metric) for metric in spec.metrics),
-        behavior=_unless_none(_behavior, spec.behavior),
-    )
-
-
-def _behavior(behavior: model.HorizontalPodAutoscalerBehavior) -> Behavior:
-    return Behavior(_rules(behavior.scale_up), _rules(behavior.scale_down))
-
-
-def _metric(metric: model.MetricSpec) -> MetricSpec:
-    source = metric.source
-    target = _target(source.target)
-    if isinstance(source, model.ContainerResourceMetricSource):
-        return ContainerResourceMetric(source.name, source.container, target)
-    if isinstance(source, model.ResourceMetricSource):
-        return ResourceMetric(source.name, target)
-    identifier = MetricIdentifier(source.metric.name, _selector(source.metric.selector))
-    if isinstance(source, model.PodsMetricSource):
-        return PodsMetric(identifier, target)
-    if isinstance(source, model.ObjectMetricSource):
-        return ObjectMetric(source.described_object.as_core(ScaleTargetRef), identifier, target)
-    return ExternalMetric(identifier, target)
-
-
-def _selector(selector: model.LabelSelector | None) -> LabelSelector | None:
-    if selector is None:
-        return None
-    return LabelSelector(
-        match_labels=tuple(selector.match_labels.items()),
-        match_expressions=tuple(each.as_core(Requirement) for each in selector.match_expressions),
-    )
-
-
-def _target(target: model.MetricTarget) -> MetricTarget:
-    return MetricTarget(
-        type=TargetType(target.type),
-        value=_unless_none(quantity.parse_milli, target.value),
-        average_value=_unless_none(quantity.parse_milli, target.average_value),
-        average_utilization=target.average_utilization,
-    )
-
-
-def _rules(rules: model.HPAScalingRules) -> ScalingRules:
-    nano = _unless_none(quantity.parse, rules.tolerance)
-    return ScalingRules(
-        stabilization_window_seconds=rules.stabilization_window_seconds,
-        select_policy=SelectPolicy(rules.select_policy),
-        policies=tuple(policy.as_core(ScalingPolicy) for policy in rules.policies),
-        tolerance=_unless_none(quantity.tolerance_value, nano),
-    )
+    return spec.as_core(HorizontalPodAutoscalerSpec)

@@ -65,22 +65,30 @@ def findings_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Findi
             yield _finding(detail, root)
 
 
-class _Index:
-    """Names in order, which are compared with a wrong one."""
+class Names(dict[str, _Value]):
+    """Values by names, with which many wrong ones may be compared: that is prepared once."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = sorted(names)
-        short = (name for name in self.names if len(name) <= _LONGEST_COMPARED)
-        self._by_fold = {_folded(name): name for name in short}
-        self._ordered = sorted(self._by_fold)
-        self._uses = 0
+    _uses = 0
+
+    @functools.cached_property
+    def ordered(self) -> Sequence[str]:
+        """The names in order."""
+        return sorted(self)
+
+    @functools.cached_property
+    def _by_fold(self) -> dict[str, str]:
+        short = (name for name in self.ordered if len(name) <= _LONGEST_COMPARED)
+        return dict(sorted({_folded(name): name for name in short}.items()))
 
     def closest(self, word: str, cutoff: float = 0.6) -> str | None:
-        """Return what a word was probably meant for: of very many names one that begins like it."""
+        """Return what a word was probably meant for: of very many names one that begins like it.
+
+        ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
+        """
         self._uses += 1
         if len(word) > _LONGEST_COMPARED or self._uses > _MOST_USES:
             return None
-        folded, near = _folded(word), self._ordered
+        folded, near = _folded(word), list(self._by_fold)
         if len(near) > _MOST_COMPARED:
             first = max(0, bisect(near, folded) - _MOST_COMPARED // 2)
             near = near[first : first + _MOST_COMPARED]
@@ -88,19 +96,10 @@ class _Index:
         return self._by_fold[close[0]] if close else None
 
 
-class Names(dict[str, _Value]):
-    """Values by names that many wrong ones may be compared with, which is prepared once."""
-
-    @functools.cached_property
-    def index(self) -> _Index:
-        """The names in order."""
-        return _Index(self)
-
-
 def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
     """Say which known word is close to one that is not known, and which are known."""
-    index = _index_of(known)
-    names, close = index.names, index.closest(word)
+    known = _names(known)
+    names, close = known.ordered, known.closest(word)
     meant = f"did you mean `{close}`? " if close is not None else ""
     if not names:
         return f"{meant}none is known here"
@@ -109,15 +108,12 @@ def suggestion(word: str, known: Iterable[str], limit: int = 20) -> str:
 
 
 def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known word that another one was probably meant for.
-
-    ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
-    """
-    return _index_of(known).closest(word, cutoff)
+    """Return the known word that another one was probably meant for, as `Names.closest` does."""
+    return _names(known).closest(word, cutoff)
 
 
-def _index_of(known: Iterable[str]) -> _Index:
-    return known.index if isinstance(known, Names) else _Index(known)
+def _names(known: Iterable[str]) -> Names[object]:
+    return known if isinstance(known, Names) else Names(dict.fromkeys(known))
 
 
 def _folded(name: str) -> str:

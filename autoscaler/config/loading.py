@@ -26,23 +26,22 @@ from autoscaler.config.problems import (
     located,
     one_per_place,
 )
+from autoscaler.config.reading import Reading, Source
 from autoscaler.config.rules import Context
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     MOST_FILES,
     Inclusion,
     NamedFile,
-    Reading,
-    Source,
     included,
     patterns_of,
     unusable_files,
 )
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
 from autoscaler.config.web_files import unusable_web_files
-from autoscaler.documents import Location, Value
+from autoscaler.documents import Location, Value, entries
 from autoscaler.importers.manifests import Conversion, advice_on, ready_of
-from autoscaler.importers.scaled_objects import Comparisons, Shared
+from autoscaler.importers.scaled_objects import Shared
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _FREE = "x-"
@@ -71,23 +70,6 @@ def pod_namespace(file: Path = _NAMESPACE_FILE) -> str | None:
 def namespace_or_anywhere() -> str:
     """Return the namespace of the pod, outside of one `ANYWHERE`: to look at a file needs none."""
     return pod_namespace() or ANYWHERE
-
-
-class _FileFindings(list[tuple[Source, Finding]]):
-    """The findings so far, `MOST_LOOKED_AT` at most with the problems ``before`` them."""
-
-    def __init__(self, before: int) -> None:
-        super().__init__()
-        self._before = before
-
-    @property
-    def room(self) -> int:
-        """How many more are looked for."""
-        return max(0, MOST_LOOKED_AT - self._before - len(self))
-
-    def add(self, source: Source, findings: Iterable[Finding]) -> None:
-        """Add as many of one file as there is room for; the others are not even made."""
-        self += [(source, finding) for finding in islice(findings, self.room)]
 
 
 @contextmanager
@@ -125,12 +107,12 @@ def load(
         problems = chosen(reading.problems, str(path), more=reading.full)
         raise ConfigError(problems, Sources(reading.digests))
     files = _read_files(reading, main)
-    findings = _FileFindings(len(reading.problems))
-    config = _checked(files, findings, namespace())
-    if config is None or findings:
+    checking = _Checking(reading)
+    config = _checked(files, checking, namespace())
+    if config is None or checking.findings:
         config = None  # frees the targets, before lines are looked up
-        problems = _in_order([path, *files.inclusion.files], reading.problems, findings)
-        more = not findings.room or reading.full
+        problems = _in_order([path, *files.inclusion.files], reading.problems, checking.findings)
+        more = not checking.room or reading.full
         raise ConfigError(chosen(problems, str(path), more=more), files.sources)
     return config
 
@@ -186,30 +168,30 @@ def _read_files(reading: Reading, main: Source) -> _Files:
     return _Files(reading, main, others, patterns, inclusion, unusable)
 
 
-def _checked(files: _Files, findings: _FileFindings, own_namespace: str | None) -> Config | None:
+def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) -> Config | None:
     """Check all files and convert them; None where anything is wrong, most of it in findings."""
-    main, left = files.main, files.reading.comparisons
-    findings.add(main, _include_findings(files.patterns, files.inclusion))
+    main = files.main
+    checking.add(main, _include_findings(files.patterns, files.inclusion))
     if _is_included_one(main):
         message = "is missing: where the metrics come from; a file that another one includes is "
         message += "checked with that one"
-        findings.add(main, [Finding(("prometheus",), message, show_value=False)])
+        checking.add(main, [Finding(("prometheus",), message, show_value=False)])
     form = "a configuration is a mapping with `prometheus`, `targets` and so on"
-    document = _document(main, MainFile, form, findings, left)
-    read_parts = [_included_file(source, findings, left) for source in files.others]
+    document = checking.document(main, MainFile, form)
+    read_parts = [_included_file(source, checking) for source in files.others]
     parts = [part for part in read_parts if part is not None]
     checks = check_files(files.every, own_namespace, complete=files.complete)
     broken = [*islice(checks, MOST_LOOKED_AT)]
     # Each target is converted once it is checked: the models of all would take most memory.
-    targets = _targets(files.every, findings, left)
+    targets = checking.targets(files.every)
     config = None
-    if document is None or findings or broken or files.unusable or files.reading.problems:
+    if document is None or checking.findings or broken or files.unusable or files.reading.problems:
         deque(targets, maxlen=0)
     else:
         config = config_of(document, parts, targets, main.path, files.sources, own_namespace)
-    findings += broken[: findings.room]
+    checking.findings += broken[: checking.room]
     unusable = (Finding(file.location, file.fault, show_value=False) for file in files.unusable)
-    findings.add(main, unusable)
+    checking.add(main, unusable)
     return config
 
 
@@ -235,8 +217,9 @@ def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
     return model
 
 
-def _in_order(files: list[Path], problems: list[Problem], findings: _FileFindings) -> list[Problem]:
-    """Look up the findings, and put all problems in the order of the files and their lines."""
+def _in_order(
+    files: list[Path], problems: list[Problem], findings: Iterable[tuple[Source, Finding]]
+) -> list[Problem]:
     by_source: dict[Path, tuple[Source, list[Finding]]] = {}
     for source, finding in findings:
         by_source.setdefault(source.path, (source, []))[1].append(finding)
@@ -248,61 +231,75 @@ def _in_order(files: list[Path], problems: list[Problem], findings: _FileFinding
 
 
 def _is_included_one(main: Source) -> bool:
-    """Return whether a main file has nothing but what included ones have."""
     return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
 
 
-def _included_file(
-    source: Source, findings: _FileFindings, left: Comparisons
-) -> IncludedFile | None:
+def _included_file(source: Source, checking: "_Checking") -> IncludedFile | None:
     message = "belongs in the main file: an included one has `queries` and `targets`"
     value = source.value if isinstance(source.value, dict) else {}
     others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
-    findings.add(source, [Finding((key,), message, show_value=False) for key in others])
+    checking.add(source, (Finding((key,), message, show_value=False) for key in others))
     form = "an included file is a mapping with `queries` and `targets`"
-    return _document(source, IncludedFile, form, findings, left)
+    return checking.document(source, IncludedFile, form)
 
 
-def _document(
-    source: Source, model: type[_Model], form: str, findings: _FileFindings, left: Comparisons
-) -> _Model | None:
-    """Check the shapes in a file but its targets; what is wrong is added to ``findings``."""
-    if not isinstance(source.value, dict):
-        findings.add(source, [Finding((), form)])
-        return None
-    value = {key: inner for key, inner in source.value.items() if not key.startswith(_FREE)}
-    targets = value.get("targets")
-    manifests = _manifests(targets, ("targets",), Shared(left))
-    findings.add(source, manifests)
-    without: dict[str, Value] = {"targets": []} if manifests or isinstance(targets, list) else {}
-    return _valid(source, value | without, model, (), findings)
+class _Checking:
+    """Checks the shapes of files, and collects the findings, as many as are looked for."""
 
+    def __init__(self, reading: Reading) -> None:
+        self.findings: list[tuple[Source, Finding]] = []
+        self._most = MOST_LOOKED_AT - len(reading.problems)
+        self._comparisons = reading.comparisons
 
-def _targets(
-    sources: Iterable[Source], findings: _FileFindings, left: Comparisons
-) -> Iterator[TargetModel]:
-    """Check the shapes of the targets one by one, and yield them as long as nothing is wrong.
+    @property
+    def room(self) -> int:
+        return max(0, self._most - len(self.findings))
 
-    All at once pydantic would make errors of all that is wrong before it returns one.
-    """
-    ready = MOST_PROBLEMS
-    for source in sources:
-        shared = Shared(left)
-        targets = source.value.get("targets") if isinstance(source.value, dict) else None
-        for index, target in enumerate(targets if isinstance(targets, list) else ()):
-            if not findings.room:
-                return
-            place = ("targets", index)
-            manifests = _manifests(target, place, shared, with_ready=ready > 0)
-            ready -= len(manifests)
-            findings.add(source, manifests)
-            model = None if manifests else _valid(source, target, TargetModel, place, findings)
-            if model is not None and not findings:
-                yield model
+    def add(self, source: Source, findings: Iterable[Finding]) -> None:
+        """Add as many of one file as there is room for; the others are not even made."""
+        self.findings += [(source, finding) for finding in islice(findings, self.room)]
+
+    def document(self, source: Source, model: type[_Model], form: str) -> _Model | None:
+        """Check the shapes in a file but its targets; None where anything is wrong."""
+        if not isinstance(source.value, dict):
+            self.add(source, [Finding((), form)])
+            return None
+        value = {key: inner for key, inner in source.value.items() if not key.startswith(_FREE)}
+        targets = value.get("targets")
+        manifests = _manifests(targets, ("targets",), Shared(self._comparisons))
+        self.add(source, manifests)
+        left: dict[str, Value] = {"targets": []} if manifests or isinstance(targets, list) else {}
+        return self._valid(source, value | left, model, ())
+
+    def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
+        """Check the shapes of the targets one by one, and yield them as long as nothing is wrong.
+
+        All at once pydantic would make errors of all that is wrong before it returns one.
+        """
+        ready = MOST_PROBLEMS
+        for source in sources:
+            shared = Shared(self._comparisons)
+            for index, target in entries(source.value, "targets"):
+                if not self.room:
+                    return
+                place = ("targets", index)
+                manifests = _manifests(target, place, shared, with_ready=ready > 0)
+                ready -= len(manifests)
+                self.add(source, manifests)
+                model = None if manifests else self._valid(source, target, TargetModel, place)
+                if model is not None and not self.findings:
+                    yield model
+
+    def _valid(
+        self, source: Source, value: object, model: type[_Model], location: Location
+    ) -> _Model | None:
+        shape, result = _validated(model, value, source.path.absolute().parent)
+        self.add(source, (below(location, finding) for finding in shape))
+        return result
 
 
 def _manifests(
-    value: Value, location: Location, shared: Shared, *, with_ready: bool = True
+    value: object, location: Location, shared: Shared, *, with_ready: bool = True
 ) -> list[Finding]:
     """Find manifests where targets belong; ``shared`` is that of the file.
 
@@ -319,14 +316,6 @@ def _manifests(
         )
         for one in advice_on(value, location, shared)
     ]
-
-
-def _valid(
-    source: Source, value: object, model: type[_Model], location: Location, findings: _FileFindings
-) -> _Model | None:
-    shape, result = _validated(model, value, source.path.absolute().parent)
-    findings.add(source, (below(location, finding) for finding in shape))
-    return result
 
 
 def _validated(

@@ -42,10 +42,7 @@ _SHORT = 500
 
 
 class Place(NamedTuple):
-    """Where a value stands: its line (from 1), and a plain scalar's text as it is written.
-
-    The text is None where it is the same as that of the value.
-    """
+    """Where a value stands: its line (from 1), and a plain scalar's text where it is another."""
 
     line: int
     plain: str | None = None
@@ -86,7 +83,6 @@ class Places:
         return place
 
     def _within(self, event: Event) -> None:
-        """Add the entries of a collection, up to its end."""
         if not isinstance(event, CollectionStartEvent):
             return
         in_mapping = isinstance(event, MappingStartEvent)
@@ -97,20 +93,13 @@ class Places:
             self._ends.append(0)
             self._keys.append(hash(first.value) if isinstance(first, ScalarEvent) else 0)
             if in_mapping:
-                self._skip(first)
+                self._within(first)  # no location leads into a key
                 value = next(self._events)
             written = self._written(value)
             if written is not None:
                 self._plain[row] = written
             self._within(value)
             self._ends[row] = len(self._lines)
-
-    def _skip(self, event: Event) -> None:
-        depth = int(isinstance(event, CollectionStartEvent))
-        while depth:
-            inner = next(self._events)
-            depth += isinstance(inner, CollectionStartEvent)
-            depth -= isinstance(inner, CollectionEndEvent)
 
     def _written(self, event: Event) -> str | None:
         """Return a plain text that stands for a value that would be shown otherwise."""
@@ -209,7 +198,6 @@ class Problem:
         return "\n".join((str(self), *details))
 
     def __str__(self) -> str:
-        """Give the problem as one line: ``file:line: path: message (got VALUE)``."""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         path = f"{self.path}: " if self.path else ""
         got = f" (got {self.value})" if self.value is not None else ""
@@ -229,7 +217,6 @@ class ConfigError(Exception):
         self.sources = Sources({}) if sources is None else sources
 
     def __str__(self) -> str:
-        """Give the problems line by line, with their details."""
         return "\n".join(problem.text for problem in self.problems)
 
 
@@ -279,17 +266,13 @@ def located(
     places: Places | None = None,
 ) -> list[Problem]:
     """Look up the findings in a document; without ``places`` they have no line."""
-
-    def problem(finding: Finding) -> Problem:
-        place = None if places is None else places[finding.location]
-        path, value = (
-            path_of(_as_written(finding.location, document)),
-            _shown(finding, document, place),
-        )
-        line = None if place is None else place.line
-        return Problem(file, line, path, value, finding.message, finding.details, finding.ready)
-
-    return [problem(finding) for finding in findings]
+    problems = []
+    for finding in findings:
+        place = Place(0) if places is None else places[finding.location]
+        at, value = _as_written(finding.location, document), _shown(finding, document, place)
+        said = finding.message, finding.details, finding.ready
+        problems.append(Problem(file, place.line or None, path_of(at), value, *said))
+    return problems
 
 
 def _as_written(location: Location, document: object) -> Location:
@@ -299,7 +282,7 @@ def _as_written(location: Location, document: object) -> Location:
     return location
 
 
-def _shown(finding: Finding, document: object, place: Place | None) -> str | None:
+def _shown(finding: Finding, document: object, place: Place) -> str | None:
     location = _as_written(finding.location, document)
     if not finding.show_value or (location and child(document, *location[:-1]) is None):
         return None
@@ -308,7 +291,7 @@ def _shown(finding: Finding, document: object, place: Place | None) -> str | Non
         of_server = location[3:] if location[1:2] == ("servers",) else location[1:]
         if of_server not in _SHOWN_OF_PROMETHEUS:
             return None if isinstance(value, str) else kind_of(value)
-    if place is not None and place.plain and not isinstance(value, str):
+    if place.plain and not isinstance(value, str):
         return one_line(place.plain)
     return describe(value)
 
@@ -329,18 +312,17 @@ _LABELS = re.compile(r"""\{[^{}'"]*(?:=|!=|=~|!~) *["'].*""")
 
 def syntax_problem(error: yaml.YAMLError, file: str, text: bytes) -> Problem:
     """Say where a text stops being YAML, and why; of the text nothing is quoted."""
+    line, message = None, "not YAML: the file holds a character that YAML does not allow"
     if isinstance(error, TooMuchError):
-        return Problem(file, error.line, "", None, error.message)
-    if not isinstance(error, yaml.MarkedYAMLError):
-        message = "not YAML: the file holds a character that YAML does not allow"
-        return Problem(file, None, "", None, message)
-    mark = error.problem_mark or error.context_mark
-    reason = _SYNTAX.get(error.problem or "", error.problem or "it cannot be read")
-    if mark is None:
-        return Problem(file, None, "", None, f"not YAML: {reason}")
-    hint = _hint(text, mark.line, error.context_mark)
-    message = f"not YAML at column {mark.column + 1}: {reason}{hint}"
-    return Problem(file, mark.line + 1, "", None, message)
+        line, message = error.line, error.message
+    elif isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        reason = _SYNTAX.get(error.problem or "", error.problem or "it cannot be read")
+        message = f"not YAML: {reason}"
+        if mark is not None:
+            hint = _hint(text, mark.line, error.context_mark)
+            line, message = mark.line + 1, f"not YAML at column {mark.column + 1}: {reason}{hint}"
+    return Problem(file, line, "", None, message)
 
 
 def _hint(text: bytes, line: int, begin: yaml.Mark | None) -> str:

@@ -46,7 +46,6 @@ class _PromqlToken(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """The seconds of a duration; a plain number is of seconds."""
         if _DURATION.fullmatch(self.text) is None:
             return None
         if not self.text[-1].isalpha():
@@ -70,29 +69,24 @@ class _Tokens:
         self._at = 0
 
     def __iter__(self) -> Iterator[_PromqlToken]:
-        """Yield what is left."""
         while self._at < len(self._tokens):
             yield self.next()
 
     def next(self) -> _PromqlToken:
-        """Return the next token, and go on."""
         token = self.peek()
         self._at += 1
         return token
 
     def peek(self) -> _PromqlToken:
-        """Return the next token."""
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def take(self, sign: str) -> bool:
-        """Go on if this is next."""
         if self.peek().text != sign:
             return False
         self._at += 1
         return True
 
     def skip_to(self, sign: str) -> bool:
-        """Go on behind this; returns whether it is there."""
         return any(token.text == sign for token in self)
 
     def range(self) -> _PromqlToken:
@@ -165,7 +159,6 @@ class _Group:
 
     @property
     def is_condition(self) -> bool:
-        """Whether a side of `or`, or this one, is a condition."""
         own = self.inner and self.parts == 1
         return self.is_one_side or (own if self.compared is None else self.compared)
 
@@ -310,7 +303,6 @@ def _matcher(tokens: _Tokens) -> Matcher | None:
 
 
 def _is_word(token: _PromqlToken, then: _PromqlToken) -> bool:
-    """Return whether a word is no metric."""
     word = token.text.lower()
     if word in _AGGREGATIONS:
         return then.text.lower() in _LABEL_LISTS

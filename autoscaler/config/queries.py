@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.promql import range_of
+from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import DEFAULT_SERVER, Config
-from autoscaler.config.sources import Source, sources_of
 from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target

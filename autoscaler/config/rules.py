@@ -27,7 +27,7 @@ from autoscaler.config.settings import (
     WebTls,
 )
 from autoscaler.core.spec import SOURCES
-from autoscaler.documents import child
+from autoscaler.documents import child, entries
 from autoscaler.settings import durations
 from autoscaler.settings.fields import Address, listen_address
 from autoscaler.settings.models import Model
@@ -140,12 +140,16 @@ def _integer(fields: Fields, key: str, default: int | None = None) -> int | None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _given(fields: Fields, *keys: str) -> bool:
+    return all(fields.get(key) is not None for key in keys)
+
+
 def _one_of(fields: Fields, key: str, *values: str) -> object:
     return fields.get(key) if fields.get(key) in values else None
 
 
 def _several(fields: Fields, keys: Sequence[str]) -> str | None:
-    given = [key for key in keys if fields.get(key) is not None]
+    given = [key for key in keys if _given(fields, key)]
     return f"{', '.join(given[:-1])} and {given[-1]}" if len(given) > 1 else None
 
 
@@ -161,7 +165,7 @@ def _needs(key: str, other: str) -> Rule:
 def _any_of(keys: Sequence[str], sentence: str) -> Rule:
     return Rule(
         "",
-        lambda fields, _: all(fields.get(key) is None for key in keys),
+        lambda fields, _: not any(_given(fields, key) for key in keys),
         sentence,
         {"anyOf": [_has(key) for key in keys]},
         fixed_by=keys,
@@ -198,11 +202,12 @@ def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator
 def _seconds(election: Fields, key: str) -> float | None:
     """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
     value = election.get(key)
-    if value is None:
-        fields = LeaderElection.model_fields.values()
-        return next(float(field.default) for field in fields if field.alias == key)
     try:
-        return durations.of(value)
+        return float(
+            LeaderElection().model_dump(by_alias=True)[key]
+            if value is None
+            else durations.of(value)
+        )
     except ValueError:
         return None
 
@@ -266,12 +271,9 @@ def _undecided_field(one: Fields) -> str:
     return f"{field} (type {type_})" if type_ else str(field)
 
 
-def _repeated_name(target: Fields) -> str | None:
-    schedules = target.get("schedules")
-    if not isinstance(schedules, list | tuple):
-        return None
-    names = [name for schedule in schedules if isinstance(name := child(schedule, "name"), str)]
-    return next((name for name in names if names.count(name) > 1), None)
+def _repeated_name(target: Fields) -> object:
+    names = [child(schedule, "name") for _, schedule in entries(target, "schedules")]
+    return next((name for name in names if isinstance(name, str) and names.count(name) > 1), None)
 
 
 def _never_opens(schedule: Fields) -> bool:
@@ -279,17 +281,14 @@ def _never_opens(schedule: Fields) -> bool:
     return isinstance(start, str) and isinstance(end, str) and start.split() == end.split()
 
 
-def _useless_activation(target: Fields) -> str | None:
+def _useless_activation(target: Fields) -> str:
     """Return the metrics with an activation where the target has no idle."""
-    metrics = target.get("metrics")
-    if target.get("idle") is not None or not isinstance(metrics, list | tuple):
-        return None
     with_one = [
         f"metrics[{index}]"
-        for index, metric in enumerate(metrics)
+        for index, metric in entries(target, "metrics")
         if child(metric, "activation") is not None and child(metric, "type") not in _PER_POD
     ]
-    return ", ".join(with_one[:3])
+    return "" if _given(target, "idle") else ", ".join(with_one[:3])
 
 
 _APPS = {"Deployment": "deploy", "StatefulSet": "sts", "ReplicaSet": "rs"}
@@ -315,7 +314,6 @@ def group_of(ref: Fields) -> str | None:
 
 
 def _kind(ref: Fields) -> str:
-    """Return the kind that is meant; empty for what is none."""
     kind = ref.get("kind")
     if not isinstance(kind, str):
         return ""
@@ -368,13 +366,13 @@ def _other_source(metric: Fields, key: str) -> object:
     """Return the type, and the key of its source, where a source belongs to another type."""
     kind = metric.get("type")
     own = SOURCES.get(kind) if isinstance(kind, str) else None
-    return None if metric.get(key) is None or own in {None, key} else (kind, own)
+    return (kind, own) if _given(metric, key) and own not in {None, key} else None
 
 
 def _source_rules(kind: str, key: str) -> Iterator[Rule]:
     yield Rule(
         key,
-        lambda metric, _: metric.get("type") == kind and metric.get(key) is None,
+        lambda metric, _: metric.get("type") == kind and not _given(metric, key),
         f"is missing: type {kind} needs its source here",
         _if(_where("type", kind), _has(key)),
         fixed_by=(key,),
@@ -435,7 +433,6 @@ def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
 
 
 def _unknown_server(fields: Fields, context: Context) -> str | None:
-    """Return which servers there are, where the one that is named is none."""
     name, servers = fields.get("server"), context.resources
     if servers is None or not isinstance(name, str) or not name.strip() or name in servers:
         return None
@@ -453,7 +450,7 @@ def _resources(context: Context) -> AbstractSet[str] | None:
 def _not_with_name(key: str, advice: str) -> Rule:
     return Rule(
         key,
-        lambda hold, _: hold.get(key) is not None and hold.get("name") is not None,
+        lambda hold, _: _given(hold, key, "name"),
         f"does not go with `name`: {advice}",
         _not_both(key, "name"),
     )
@@ -471,14 +468,12 @@ def _zero_of_pods(source: Fields, context: Context) -> bool:
 
 
 def _zero_resources(settings: Fields, _: Context) -> str:
-    """Return the resources whose queries say so."""
     queries = settings.get("resourceQueries")
     named = queries.items() if isinstance(queries, Mapping) else ()
     return ", ".join(str(name) for name, query in named if _is_zero(query))
 
 
 def _names(fields: Fields, key: str) -> list[str]:
-    """Return the names of headers at a key, as they are written."""
     headers = fields.get(key)
     return [str(name) for name in headers] if isinstance(headers, Mapping) else []
 
@@ -494,7 +489,7 @@ def _sent_twice(prometheus: Fields) -> str | None:
 
 def _signs_in_twice(prometheus: Fields) -> tuple[str, str] | None:
     """Return the Authorization of `headersFiles`, and the way to sign in beside it."""
-    way = next((key for key in SIGN_IN if prometheus.get(key) is not None), None)
+    way = next((key for key in SIGN_IN if _given(prometheus, key)), None)
     names = _names(prometheus, "headersFiles")
     own = next((name for name in names if name.lower() == "authorization"), None)
     return None if way is None or own is None else (own, way)
@@ -503,7 +498,7 @@ def _signs_in_twice(prometheus: Fields) -> tuple[str, str] | None:
 def _needs_extra(key: str, module: str) -> Rule:
     return Rule(
         key,
-        lambda prometheus, _: prometheus.get(key) is not None and not _is_installed(module),
+        lambda prometheus, _: _given(prometheus, key) and not _is_installed(module),
         "needs a library that is not installed: pip install --require-hashes -r "
         "requirements-cloud.lock in the checkout of this project",
     )
@@ -541,7 +536,6 @@ def _web_fault(top: Fields) -> str | None:
 
 
 def _address(value: object) -> Address | None:
-    """Return an address; None of what is none, which is reported as such."""
     try:
         return None if value is None else listen_address(value)
     except ValueError:
@@ -602,7 +596,7 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "clientAuthType",
             lambda tls, _: (
-                tls.get("clientAuthType") in _CERTIFICATES and tls.get("clientCAFile") is None
+                _one_of(tls, "clientAuthType", *_CERTIFICATES) and not _given(tls, "clientCAFile")
             ),
             "needs clientCAFile beside it: the authorities that vouch for clients",
             _if(_where("clientAuthType", *_CERTIFICATES), _has("clientCAFile")),
@@ -610,8 +604,7 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             "clientCAFile",
             lambda tls, _: (
-                tls.get("clientCAFile") is not None
-                and tls.get("clientAuthType") in {None, "NoClientCert"}
+                _given(tls, "clientCAFile") and tls.get("clientAuthType") in (None, "NoClientCert")
             ),
             f"has no use without clientAuthType {' or '.join(_CERTIFICATES)}",
             _if(_has("clientCAFile"), _where("clientAuthType", *_CERTIFICATES)),
@@ -661,16 +654,14 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
     model.TargetModel: (
         Rule(
             "minReplicas",
-            lambda target, _: (
-                target.get("idle") is not None and _integer(target, "minReplicas") == 0
-            ),
+            lambda target, _: _given(target, "idle") and _integer(target, "minReplicas") == 0,
             "must be at least 1 beside `idle`, which goes to idle.replicas and back by itself",
             _if(_has("idle"), _properties(minReplicas={"not": {"const": 0}})),
             shown=True,
         ),
         Rule(
             "idle",
-            lambda target, _: target.get("idle") is not None and _only_per_pod(target),
+            lambda target, _: _given(target, "idle") and _only_per_pod(target),
             "needs at least one metric of type External or Object: only these can be active",
             _if(_has("idle"), _WITHOUT_PODS),
         ),
@@ -746,9 +737,7 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
     model.MetricSpec: (
         Rule(
             "activation",
-            lambda metric, _: (
-                metric.get("activation") is not None and _one_of(metric, "type", *_PER_POD)
-            ),
+            lambda metric, _: _given(metric, "activation") and _one_of(metric, "type", *_PER_POD),
             "belongs to metrics of type External and Object: those of type {} cannot wake a target",
             _if(_where("type", *_PER_POD), _null("activation")),
         ),
@@ -795,11 +784,7 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
         ),
         Rule(
             "values",
-            lambda one, _: (
-                isinstance(one.get("values"), list)
-                and one["values"]
-                and _one_of(one, "operator", *_UNLISTED)
-            ),
+            lambda one, _: any(entries(one, "values")) and _one_of(one, "operator", *_UNLISTED),
             "{} takes no values; leave them out",
             _if(_where("operator", *_UNLISTED), _properties(values={"maxItems": 0})),
             shown=True,

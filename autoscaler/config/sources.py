@@ -1,229 +1,30 @@
-"""The files of a configuration: which there are, reading them, and those that they name."""
+"""The files of a configuration: which there are by `include`, and those that it names."""
 
-import codecs
 import fnmatch
 import functools
 import glob
-import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-import yaml
 from pydantic import BaseModel
 
-from autoscaler.config.foreign_files import (
-    SOMETHING_ELSE,
-    is_configuration,
-    manifest_problems,
-    what_it_is,
-)
-from autoscaler.config.problems import (
-    MOST_LOOKED_AT,
-    MOST_PROBLEMS,
-    Places,
-    Problem,
-    syntax_problem,
-)
-from autoscaler.config.settings import KEYS, Config, MainFile
-from autoscaler.documents import SECOND, Location, Tally, Value, child, entries, path_of, read
-from autoscaler.file_contents import NoFileError, TooLargeError, kind_of, read_bytes
-from autoscaler.importers.manifests import Conversion
-from autoscaler.importers.scaled_objects import Comparisons, Shared
+from autoscaler.config.settings import MainFile
+from autoscaler.documents import Location, child, entries
+from autoscaler.file_contents import kind_of
 from autoscaler.settings.fields import FilePath, absolute
 from autoscaler.settings.models import InnerModel, inner_models
-
-MOST_OF_A_FILE = 16 * 2**20
-"""Bytes of one file of a configuration; 10,000 large targets have 10 million."""
-
-MOST_OF_ALL = 24 * 2**20
-"""Bytes of all files of a configuration."""
 
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""
 
-_PIECE = 2**18
-
-
-@dataclass(frozen=True)
-class Source:
-    """One file and the document that it holds; messages call it by its path as it was given."""
-
-    path: Path
-    text: bytes
-    value: Value
-
-    @cached_property
-    def places(self) -> Places:
-        """Where every value stands; found out only where something is wrong."""
-        return Places(self.text)
-
-    def name_of(self, location: Location) -> str:
-        """Name a place for a message about another file."""
-        return f"{self.path}:{self.places[location].line}"
-
 
 class _ManyError(Exception):
     """A pattern stands for more files than are looked at."""
-
-
-class _EnoughError(Exception):
-    """There are as many problems as are looked for."""
-
-
-class _Faults(list[tuple[Location, Problem]]):
-    """Collects the faults that reading a text finds; raises _EnoughError for the last that fits."""
-
-    def __init__(self, file: str, most: int) -> None:
-        super().__init__()
-        self._file = file
-        self._most = most
-
-    def report(self, location: Location, line: int, message: str) -> None:
-        self.append((location, Problem(self._file, line, path_of(location), None, message)))
-        if len(self) >= self._most:
-            raise _EnoughError
-
-    def unquoted(self) -> list[Problem]:
-        """Return those that quote none but the keys of a configuration, and what is below them."""
-        return [
-            one if not location or location[0] in KEYS else replace(one, path="")
-            for location, one in self
-            if not location or location[0] in KEYS or f'"{location[-1]}"' not in one.message
-        ]
-
-
-class Reading:
-    """Reads files one after another; ``problems`` are those of their text, in order.
-
-    Nothing is quoted from a file that has none of the keys of a configuration.  ``digests`` are
-    of each content, by absolute path; None where it could not be read.  ``conversion`` collects
-    what manifests become; ``comparisons`` are those that are left for all files together.
-    """
-
-    def __init__(self, conversion: Conversion | None = None) -> None:
-        self.problems: list[Problem] = []
-        self._conversion = conversion
-        self.comparisons = Comparisons()
-        self.digests: dict[Path, str | None] = {}
-        self._tally = Tally()
-        self._bytes = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether there are as many problems as are looked for; no more are looked for then."""
-        return len(self.problems) >= MOST_LOOKED_AT
-
-    def source(self, path: Path, of_what: str, content: bytes | None = None) -> Source | None:
-        """Read and parse a file; ``of_what`` says what it should hold, for one that does not.
-
-        ``content`` is what it holds where that was read already.
-        """
-        text = self._text(path, content)
-        if text is None or self.full:
-            return None
-        file = str(path)
-        faults = _Faults(file, MOST_LOOKED_AT - len(self.problems))
-        value: Value = None
-        try:
-            value = read(text, faults.report, tally=self._tally)
-        except yaml.YAMLError as error:
-            self.problems += [*faults.unquoted(), syntax_problem(error, file, text)]
-            return None
-        except _EnoughError:
-            nothing = Problem(file, None, "", None, f"{SOMETHING_ELSE}; {of_what}")
-            self.problems += faults.unquoted() or [nothing]
-            return None
-        if is_configuration(value):
-            # Manifests behind it are reported as manifests.
-            second = [one for _, one in faults if one.message == SECOND]
-            manifests = self._manifests(file, text) if second else []
-            self.problems += [one for _, one in faults if not manifests or one not in second]
-            self.problems += manifests
-            return Source(path, text, value)
-        manifests = self._manifests(file, text)
-        if manifests:
-            self.problems += manifests
-            return None
-        problems, sentence = faults.unquoted(), what_it_is(value, of_what)
-        if sentence and not (problems and value is None):
-            problems.append(Problem(file, None, "", None, sentence))
-        self.problems += problems
-        return None if sentence or value is None else Source(path, text, value)
-
-    def _manifests(self, file: str, text: bytes) -> list[Problem]:
-        if self._conversion is not None:
-            return manifest_problems(file, text, self._conversion, with_ready=False)
-        # What would be ready with a problem that is not told is not written.
-        most = MOST_PROBLEMS if len(self.problems) < MOST_PROBLEMS else 0
-        own = Conversion(most, Shared(self.comparisons))
-        return manifest_problems(file, text, own, with_ready=most > 0)
-
-    def _text(self, path: Path, content: bytes | None) -> bytes | None:
-        try:
-            data = read_bytes(path, MOST_OF_A_FILE) if content is None else content
-            if len(data) > MOST_OF_A_FILE:
-                raise TooLargeError(path, MOST_OF_A_FILE)
-        except OSError as error:
-            self.digests[path.absolute()] = None
-            self._refuse(path, _unreadable(error))
-            return None
-        if content is None:
-            self.digests[path.absolute()] = digest(data)
-        self._bytes += len(data)
-        if self._bytes > MOST_OF_ALL:
-            message = f"with this file a configuration has more than {MOST_OF_ALL // 2**20} MiB"
-            self._refuse(path, f"{message}; leave out some")
-            return None
-        fault = _not_utf8(data)
-        if fault is not None:
-            line, byte = data.count(b"\n", 0, fault) + 1, f"the byte 0x{data[fault]:02x}"
-            self._refuse(path, "the file is not UTF-8; save it as UTF-8", line, byte)
-            return None
-        return data.removeprefix(codecs.BOM_UTF8)
-
-    def _refuse(
-        self, path: Path, message: str, line: int | None = None, value: str | None = None
-    ) -> None:
-        self.problems.append(Problem(str(path), line, "", value, message))
-
-
-def _not_utf8(data: bytes) -> int | None:
-    """Return the position of the first byte that is not UTF-8, if there is one.
-
-    Piece by piece: as a text the whole may take four times as much memory.
-    """
-    begin = 0
-    while begin < len(data):
-        piece = data[begin : begin + _PIECE]
-        try:
-            _, used = codecs.utf_8_decode(piece, "strict", begin + _PIECE >= len(data))
-        except UnicodeDecodeError as error:
-            return begin + error.start
-        begin += used
-    return None
-
-
-def _unreadable(error: OSError) -> str:
-    reasons = {
-        FileNotFoundError: "there is no such file",
-        IsADirectoryError: "this is a folder; name a YAML file",
-        PermissionError: "this user may not read the file",
-        TooLargeError: f"the file has more than {MOST_OF_A_FILE // 2**20} MiB; "
-        "`include` lets targets stand in several files",
-        NoFileError: f"{error.strerror}; what is piped to `autoscaler validate -` can be checked",
-    }
-    return reasons.get(type(error), f"the file cannot be read: {error.strerror}")
-
-
-def digest(content: bytes) -> str:
-    """Return a hash, which differs where contents differ."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,12 +263,3 @@ def _reads_as_path(name: str, path: Path) -> bool:
         return path.exists() or ("/" in name and path.parent.is_dir())
     except (OSError, ValueError):
         return False
-
-
-def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
-    """Read the files of a valid configuration again; ``content`` as for `load`."""
-    reading = Reading()
-    main = config.path.absolute()
-    read = [reading.source(config.path, "", content)]
-    read += [reading.source(path, "") for path in config.sources.digests if path != main]
-    return [source for source in read if source is not None]

@@ -14,9 +14,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from autoscaler.core import spec
+from autoscaler.core import quantity, selectors, spec
 from autoscaler.core.extensions import Fallback, Idle, Schedule
-from autoscaler.core.selectors import Requirement
 from autoscaler.core.target import Query, SeriesLabels
 from autoscaler.documents import one_line
 from autoscaler.settings.fields import (
@@ -138,7 +137,7 @@ class ScaleTargetRef(CrossVersionObjectReference):
 class LabelSelectorRequirement(Model):
     """One condition on one label of a series."""
 
-    core: ClassVar = Requirement
+    core: ClassVar = selectors.Requirement
 
     key: Text
     """The label's name."""
@@ -151,6 +150,9 @@ class LabelSelectorRequirement(Model):
 class LabelSelector(Model):
     """Which of the query's series count; all conditions must hold."""
 
+    core: ClassVar = selectors.LabelSelector
+    in_core: ClassVar = {"match_labels": lambda labels: tuple(labels.items())}
+
     match_labels: OrDefault[dict[str, str]] = Field(default_factory=dict)
     """Labels and the values that they must have."""
     match_expressions: OrDefault[Items[LabelSelectorRequirement]] = Field(default_factory=tuple)
@@ -159,6 +161,8 @@ class LabelSelector(Model):
 
 class MetricIdentifier(Model):
     """Which query gives the metric, and which of its series count."""
+
+    core: ClassVar = spec.MetricIdentifier
 
     name: Segment
     """A key of `queries`; free where the metric has its own `query`."""
@@ -170,6 +174,9 @@ class MetricIdentifier(Model):
 
 class MetricTarget(Model):
     """The value to hold the metric at."""
+
+    core: ClassVar = spec.MetricTarget
+    in_core: ClassVar = dict.fromkeys(("value", "average_value"), quantity.parse_milli)
 
     type: Literal["Utilization", "Value", "AverageValue"]
     """Utilization: percent of the request; AverageValue: per pod; Value: as it is."""
@@ -184,6 +191,8 @@ class MetricTarget(Model):
 class ResourceMetricSource(Model):
     """cpu, memory or another resource of whole pods."""
 
+    core: ClassVar[type] = spec.ResourceMetric
+
     name: Text
     """The resource: cpu, memory or a key of `resourceQueries`."""
     target: MetricTarget
@@ -195,6 +204,8 @@ class ResourceMetricSource(Model):
 class ContainerResourceMetricSource(ResourceMetricSource):
     """A resource of one container in each pod."""
 
+    core: ClassVar[type] = spec.ContainerResourceMetric
+
     name: ContainerResource
     """The resource: cpu, memory or a key of `resourceQueries`."""
     container: DnsLabel
@@ -204,6 +215,8 @@ class ContainerResourceMetricSource(ResourceMetricSource):
 class PodsMetricSource(Model):
     """A metric of each pod, averaged over the pods."""
 
+    core: ClassVar = spec.PodsMetric
+
     metric: MetricIdentifier
     """Which query, and which of its series."""
     target: MetricTarget
@@ -212,6 +225,8 @@ class PodsMetricSource(Model):
 
 class ObjectMetricSource(Model):
     """A metric of one Kubernetes object, such as an Ingress."""
+
+    core: ClassVar = spec.ObjectMetric
 
     described_object: CrossVersionObjectReference
     """The object that the metric is about."""
@@ -223,6 +238,8 @@ class ObjectMetricSource(Model):
 
 class ExternalMetricSource(Model):
     """A metric of something outside the cluster, such as a queue; its series are summed."""
+
+    core: ClassVar = spec.ExternalMetric
 
     metric: MetricIdentifier
     """Which query, and which of its series."""
@@ -249,7 +266,9 @@ class MetricSpec(Model):
     """With `idle`, the metric is active above this; External and Object only. Default: 0."""
 
     @property
-    def source(self) -> "MetricSource":
+    def source(
+        self,
+    ) -> ResourceMetricSource | PodsMetricSource | ObjectMetricSource | ExternalMetricSource:
         """The source of the type; raises ValueError where the rules would have found it missing."""
         source = (
             self.resource or self.container_resource or self.pods or self.object or self.external
@@ -257,15 +276,6 @@ class MetricSpec(Model):
         if source is None:
             raise ValueError(f"a metric of type {self.type} without a source")
         return source
-
-
-MetricSource = (
-    ResourceMetricSource
-    | ContainerResourceMetricSource
-    | PodsMetricSource
-    | ObjectMetricSource
-    | ExternalMetricSource
-)
 
 
 class HPAScalingPolicy(Model):
@@ -303,6 +313,9 @@ _POLICIES = "Rate limits. Default: up 4 pods or 100 percent in 15 s, down 100 pe
 class HPAScalingRules(Model):
     """How fast, and how readily, one direction goes."""
 
+    core: ClassVar = spec.ScalingRules
+    in_core: ClassVar = {"tolerance": lambda text: quantity.tolerance_value(quantity.parse(text))}
+
     stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
     select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = "Max"
     """Which policy counts: the one that allows most (Max) or least (Min); Disabled forbids this
@@ -321,6 +334,8 @@ class HPAScaleUpRules(HPAScalingRules):
 
 class HorizontalPodAutoscalerBehavior(Model):
     """Both directions; what is left out is completed with the HPA's defaults."""
+
+    core: ClassVar = spec.Behavior
 
     scale_up: OrDefault[HPAScaleUpRules] = Field(default_factory=HPAScaleUpRules)
     """Rules of scaling up."""
@@ -341,6 +356,10 @@ def _or_default_metrics(metrics: tuple[MetricSpec, ...]) -> tuple[MetricSpec, ..
 
 class HorizontalPodAutoscalerSpec(Model):
     """The spec of an autoscaler, as in autoscaling/v2, with the API's defaults (semantics 5.1)."""
+
+    in_core: ClassVar = {
+        "metrics": lambda metrics: tuple(each.source.as_core(each.source.core) for each in metrics)
+    }
 
     scale_target_ref: ScaleTargetRef
     """The workload to scale: any kind with a scale subresource."""

@@ -93,7 +93,6 @@ def _plain(value: object) -> object:
 
 
 def _otherwise(value: object) -> Parts:
-    """Return the fields that are not written as their types are."""
     match value:
         case LabelSelector():
             return {"matchLabels": dict(value.match_labels)}
@@ -197,7 +196,6 @@ class FieldChange:
     after: str | None
 
     def __str__(self) -> str:
-        """Write it as ``maxReplicas: 10 -> 20``."""
         values = ("nothing" if v is None else one_line(v, 200) for v in (self.before, self.after))
         return f"{self.path}: {' -> '.join(values)}"
 

@@ -12,7 +12,7 @@ from typing import Any
 from autoscaler.core.bounds import MIN_QUERY
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
 from autoscaler.core.extensions import Extensions
-from autoscaler.core.history import History, Recommendation
+from autoscaler.core.history import History, Recommendation, with_extended
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
@@ -294,7 +294,7 @@ def _of_others(again: _Again) -> _Alternatives:
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
         yield Without.PAUSE, again.decide(bare, extensions=replace(extensions, pause=None))
     if base.hold is not None or base.hold_refill is not None:
-        history = replace(again.history, extended=replace(again.history.extended, hold_gap=None))
+        history = with_extended(again.history, hold_gap=None)
         yield Without.HOLD, again.decide(replace(seen, hold=None), history=history)
     if base.zone is Zone.IDLE:
         yield Without.IDLE, again.decide(extensions=replace(extensions, idle=None))

@@ -11,7 +11,7 @@ from autoscaler.core.decision import (
     Reconciled,
 )
 from autoscaler.core.extensions import Fallback, FallbackBehavior
-from autoscaler.core.history import FailureStreak, History
+from autoscaler.core.history import FailureStreak, History, with_extended
 from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.reconcile import VALID_METRIC_FOUND, DecisionContext, reason_of
 from autoscaler.core.spec import measures_pods
@@ -40,7 +40,7 @@ def with_fallback(
             use = _use(fallback, streak.syncs, failure, metric_context.scale.spec_replicas)
         proposed.append(result if use is None else replace(result, fallback=use))
     if streaks or before:
-        history = replace(history, extended=replace(history.extended, failures=tuple(streaks)))
+        history = with_extended(history, failures=tuple(streaks))
         _report(proposed, context.status)
     return tuple(proposed), history
 

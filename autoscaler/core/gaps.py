@@ -17,7 +17,7 @@ from autoscaler.core.decision import (
     Refill,
     Stabilization,
 )
-from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
+from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap, with_extended
 from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
 from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
 from autoscaler.core.per_pod import MetricContext
@@ -257,7 +257,7 @@ def record_blocked(
     """Record what the readings prove if incomplete ones block (semantics 7.2)."""
     if history.extended.blocked_since is None and context.observation.ranges is not None:
         since = tracker_of(context).last_reading
-        history = replace(history, extended=replace(history.extended, blocked_since=since))
+        history = with_extended(history, blocked_since=since)
     failures = [each.outcome for each in results if isinstance(each.outcome, MetricFailure)]
     proven = [failure.at_least for failure in failures if failure.at_least is not None]
     if not proven:
@@ -271,13 +271,12 @@ def record_blocked(
 
 def end_blocked(context: DecisionContext, since: float, current: int, history: History) -> History:
     """Fill the hole that a block of more than the down window leaves (semantics 4.5, 7.2)."""
-    extended = replace(history.extended, blocked_since=None)
     before = history.recommendations or ()
     is_filled = any(entry.first and entry.time == context.stamp for entry in before)
     window = down_window(context.spec.behavior, context.flags)
     if context.stamp - since > window and not is_filled:
         before = with_current(context, before, current)
-    return replace(history, extended=extended, recommendations=before)
+    return replace(with_extended(history, blocked_since=None), recommendations=before)
 
 
 def current_refill(

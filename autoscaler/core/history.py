@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.core.observation import ConditionStatus
-from autoscaler.core.quick import quick
+from autoscaler.core.quick import changed, quick
 
 T = TypeVar("T")
 
@@ -216,6 +216,11 @@ class History:
     metric_keys: tuple[str, ...] = ()
     """The keys of the metrics at the last sync (`autoscaler.core.gaps`); empty if the rest
     goes by their names."""
+
+
+def with_extended(history: History, **fields: Any) -> History:
+    """Return the history with other ``fields`` of what extensions carry."""
+    return changed(history, extended=changed(history.extended, **fields))
 
 
 GAP_PERIODS = 3

@@ -1,10 +1,8 @@
 """`holdScaleDownQuery`: nothing goes down while it says so, nor just after (semantics 8.9)."""
 
-from dataclasses import replace
-
 from autoscaler.core.decision import QueryHold, Refill
 from autoscaler.core.gaps import GapKey, refill_until, tracker_of
-from autoscaler.core.history import History
+from autoscaler.core.history import History, with_extended
 from autoscaler.core.observation import HoldReading
 from autoscaler.core.reconcile import DecisionContext
 
@@ -24,7 +22,7 @@ def hold_in_force(
     elif reading is not None and before is not None:
         gap = tracker_of(context).closed(before, longest)
     if gap != before:
-        history = replace(history, extended=replace(history.extended, hold_gap=gap))
+        history = with_extended(history, hold_gap=gap)
     just_held = before is not None and before.since is not None
     hold = QueryHold(reading) if reading is not None and (reading.holds or just_held) else None
     refill = None

@@ -1,7 +1,5 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
-from dataclasses import replace
-
 from autoscaler.core.bounds import gives_least
 from autoscaler.core.decision import (
     Activity,
@@ -16,7 +14,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.extensions import Idle
 from autoscaler.core.gaps import current_refill
-from autoscaler.core.history import UNKNOWN, ExtensionHistory, History, Recommendation
+from autoscaler.core.history import UNKNOWN, History, Recommendation, with_extended
 from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
 from autoscaler.core.observation import Values
 from autoscaler.core.quantity import in_units
@@ -54,18 +52,32 @@ def activities_of(context: DecisionContext, history: History) -> Activities:
     return tuple(judged)
 
 
-def note_activity(
-    before: ExtensionHistory, stamp: float, *, active: bool, is_new: bool
-) -> ExtensionHistory:
-    """Return the activity after a sync, the first if it ``is_new``; what was unknown was active."""
+def idle_in_force(
+    context: DecisionContext,
+    idle: Idle,
+    current: int,
+    history: History,
+    *,
+    is_back: bool,
+    kept_awake: bool,
+) -> tuple[IdleStatus, Activities, History]:
+    """Return how the target stands with its rule, and what is known of its activity from now on.
+
+    It was active if nothing is known of the time before this sync, as where it ``is_back``.
+    """
+    before, stamp, is_new = history.extended, context.stamp, history.recommendations is None
+    activities = activities_of(context, history)
     first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
-    if last_active is None or active:
+    active = is_active(activities)
+    if active or kept_awake or is_back or is_new or last_active is None:
         last_active = stamp
-    if first_seen == before.first_seen and last_active == before.last_active:
-        return before
-    return changed(before, first_seen=first_seen, last_active=last_active)
+    if first_seen != before.first_seen or last_active != before.last_active:
+        history = with_extended(history, first_seen=first_seen, last_active=last_active)
+    until = max(last_active + idle.after, first_seen + idle.initially)
+    sleeping = current <= idle.replicas
+    return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, history
 
 
 def note_activity_unread(context: DecisionContext, history: History) -> History:
@@ -78,22 +90,7 @@ def note_activity_unread(context: DecisionContext, history: History) -> History:
     is_asked_for = is_asked_for or observation.asks_for_bounds
     if not (is_asked_for or is_active(activities_of(context, history))):
         return history
-    return replace(history, extended=replace(history.extended, last_active=context.stamp))
-
-
-def idle_status(
-    idle: Idle,
-    activities: Activities,
-    extended: ExtensionHistory,
-    current: int,
-    *,
-    kept_awake: bool,
-) -> IdleStatus:
-    """Return how the target stands with its rule, after `note_activity`."""
-    last_active = extended.last_active or UNKNOWN
-    until = max(last_active + idle.after, (extended.first_seen or UNKNOWN) + idle.initially)
-    sleeping = current <= idle.replicas
-    return IdleStatus(idle, is_active(activities), last_active, until, sleeping, kept_awake)
+    return with_extended(history, last_active=context.stamp)
 
 
 def is_active(activities: Activities) -> bool:
@@ -121,11 +118,8 @@ def asleep(
     context.status.set_true(SCALING_ACTIVE, "Idle", NONE_ACTIVE)
     replicas = status.idle.replicas
     if not status.asleep:
-        history = replace(
-            history,
-            recommendations=recorded(context, replicas, history.recommendations or ()),
-            extended=replace(history.extended, blocked_since=None),
-        )
+        after = recorded(context, replicas, history.recommendations or ())
+        history = changed(with_extended(history, blocked_since=None), recommendations=after)
     return Reconciled(Zone.IDLE, Outcome.OK, replicas, NONE_ACTIVE, results), history
 
 

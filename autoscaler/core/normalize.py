@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from autoscaler.core.decision import Limit, Stabilization
-from autoscaler.core.history import Recommendation, ScaleEvent
+from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.numbers import INT32_MAX, ceil32, saturate32, trunc32
-from autoscaler.core.quick import quick
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -73,16 +72,19 @@ def stabilize(
     current: int,
     desired: int,
     recommendations: Recommendations,
-    behavior: Behavior,
+    behavior: Behavior | None,
     flags: Flags,
     now: float,
     stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
     """Move from the current count toward the desired one as far as both windows permit.
 
-    This is the path with behavior (semantics 4.2): an entry exactly as old as a window does not
-    count.  The desired count is recorded as of ``stamp``, by default as of ``now``.
+    With behavior (semantics 4.2) an entry exactly as old as a window does not count, without it
+    `stabilize_legacy` applies.  The desired count is recorded as of ``stamp``, by default ``now``.
     """
+    if behavior is None:
+        window = flags.downscale_stabilization
+        return stabilize_legacy(desired, recommendations, window, now, stamp)
     up_seconds = float(behavior.scale_up.stabilization_window_seconds or 0)
     down_seconds = down_window(behavior, flags)
     up_cutoff, down_cutoff = now - up_seconds, now - down_seconds
@@ -139,28 +141,20 @@ def limit_legacy(current: int, stabilized: int, minimum: int, maximum: int) -> L
     return Limit(stabilized, stabilized, WITHIN_RANGE)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The scale events; until ``unseen`` other instances of ours may have written, None for no."""
-
-    ups: Events = ()
-    downs: Events = ()
-    unseen: float | None = None
-
-
 def limit(
     current: int,
     stabilized: int,
     bounds: tuple[int, int],
-    behavior: Behavior,
-    changes: Changes,
+    behavior: Behavior | None,
+    history: History,
     now: float,
 ) -> Limit:
-    """Apply the policies and the bound, of minReplicas and maxReplicas: the path with behavior."""
+    """Apply the policies and the ``bounds``, which are minReplicas and maxReplicas (see 4.3)."""
+    if behavior is None:
+        return limit_legacy(current, stabilized, *bounds)
     if stabilized == current:
         return Limit(stabilized, stabilized, WITHIN_RANGE)
-    rates = _Rates(current, behavior, changes, up=stabilized > current)
+    rates = _Rates(current, behavior, history, up=stabilized > current)
     bound = bounds[rates.up]
     allowed, policy = rates.limit_at(now)
     if rates.beyond(stabilized, bound) and not rates.beyond(bound, allowed):
@@ -170,40 +164,40 @@ def limit(
     reason, until = rates.reason, rates.first_beyond(allowed, now)
     if policy is None:
         return Limit(stabilized, allowed, reason, allowed, policy, until)
-    unseen = changes.unseen if rates.unseen_within(policy, now) else None
+    unseen = history.unseen if rates.unseen_within(policy, now) else None
     start = rates.start_of(policy, now)
     return Limit(stabilized, allowed, reason, allowed, policy, until, unseen, start)
 
 
 def permitted(
-    current: int, bounds: tuple[int, int], behavior: Behavior | None, changes: Changes, now: float
+    current: int, bounds: tuple[int, int], behavior: Behavior | None, history: History, now: float
 ) -> tuple[int, int]:
     """Return the least and the largest count that policies and bounds permit to go to at once."""
     minimum, maximum = bounds
     if behavior is None:
         most = limit_legacy(current, INT32_MAX, minimum, maximum).after
         return min(current, minimum), max(current, most)
-    down, up = (_Rates(current, behavior, changes, up=up).limit_at(now)[0] for up in (False, True))
+    down, up = (_Rates(current, behavior, history, up=up).limit_at(now)[0] for up in (False, True))
     return min(current, max(minimum, down)), max(current, min(maximum, up))
 
 
-def release_after_write(limited: Limit, behavior: Behavior, changes: Changes, now: float) -> Limit:
-    """Return the limit after a write that ``changes`` include: when more will be permitted."""
+def release_after_write(limited: Limit, behavior: Behavior, history: History, now: float) -> Limit:
+    """Return the limit after a write that the history has: when more will be permitted."""
     if limited.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
         return limited
-    rates = _Rates(limited.after, behavior, changes, up=limited.reason == SCALE_UP_LIMIT)
+    rates = _Rates(limited.after, behavior, history, up=limited.reason == SCALE_UP_LIMIT)
     return replace(limited, until=rates.first_beyond(limited.after, now))
 
 
 class _Rates:
     """The policies of one direction: what they permit at any time."""
 
-    def __init__(self, current: int, behavior: Behavior, changes: Changes, *, up: bool) -> None:
+    def __init__(self, current: int, behavior: Behavior, history: History, *, up: bool) -> None:
         self.up = up
         self.reason = SCALE_UP_LIMIT if up else SCALE_DOWN_LIMIT
         self._current = current
         self._rules = behavior.scale_up if up else behavior.scale_down
-        self._changes = changes
+        self._history = history
 
     def beyond(self, one: int, other: int) -> bool:
         """Return whether one count is further in the direction than the other."""
@@ -239,7 +233,7 @@ class _Rates:
         after the instant, one of the other only while it certainly is.
         """
         cutoff = time - policy.period_seconds
-        ups, downs = self._changes.ups, self._changes.downs
+        ups, downs = self._history.scale_ups, self._history.scale_downs
         own, other = (ups, downs) if self.up else (downs, ups)
         used = sum(event.change for event in own if event.may_be_after(cutoff))
         used -= sum(event.change for event in other if event.is_after(cutoff))
@@ -247,16 +241,17 @@ class _Rates:
 
     def unseen_within(self, policy: ScalingPolicy, now: float) -> bool:
         """Return whether others of ours may have written unseen in the policy's period."""
-        unseen = self._changes.unseen
+        unseen = self._history.unseen
         return unseen is not None and unseen > now - policy.period_seconds
 
     def first_beyond(self, replicas: int, now: float) -> float | None:
         """Return the first instant at which an event leaves a period and more is permitted."""
         if self._rules.select_policy is SelectPolicy.DISABLED:
             return None
-        times = {event.time for event in (*self._changes.ups, *self._changes.downs)}
-        if self._changes.unseen is not None:
-            times.add(self._changes.unseen)
+        history = self._history
+        times = {event.time for event in (*history.scale_ups, *history.scale_downs)}
+        if history.unseen is not None:
+            times.add(history.unseen)
         instants = {
             time + policy.period_seconds
             for policy in self._rules.policies

@@ -219,9 +219,8 @@ class Observation:
     windows: tuple[OpenWindow, ...] = ()
     """The target's schedules that are open now."""
     min_replicas_reading: Values | Gap | None = None
-    """The one value of `Target.min_replicas_query`; None if the target has no such query."""
     max_replicas_reading: Values | Gap | None = None
-    """The one value of `Target.max_replicas_query`; None if the target has no such query."""
+    """The one value of the query of each bound; None if the target has no such query."""
     last_sync: float | None = None
     """When the target was decided about before this sync, in Unix seconds, also by a process whose
     histories this one goes on with; None if that is not known."""

@@ -32,8 +32,6 @@ def pause_in_force(
 
     A value that cannot be read pauses all the more: whoever wrote it wanted nothing to move.
     """
-    if not annotations:
-        return configured, ()
     given = dict(annotations)
     if PAUSED not in given and PAUSED_REPLICAS not in given:
         return configured, ()

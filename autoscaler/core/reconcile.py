@@ -20,15 +20,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.normalize import (
-    READY,
-    Changes,
-    Recommendations,
-    limit,
-    limit_legacy,
-    stabilize,
-    stabilize_legacy,
-)
+from autoscaler.core.normalize import READY, Recommendations, limit, stabilize
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable, Values
 from autoscaler.core.per_pod import MetricContext
@@ -224,21 +216,14 @@ def _stabilized(
     context: DecisionContext, current: int, desired: int, recommendations: Recommendations
 ) -> tuple[Stabilization, Recommendations]:
     behavior, flags, now, stamp = context.spec.behavior, context.flags, context.now, context.stamp
-    if behavior is None:
-        window = flags.downscale_stabilization
-        return stabilize_legacy(desired, recommendations, window, now, stamp)
     return stabilize(current, desired, recommendations, behavior, flags, now, stamp)
 
 
 def limited(context: DecisionContext, current: int, stabilized: int, history: History) -> Limit:
     """Apply rate limits and bounds."""
     spec = context.spec
-    if spec.behavior is None:
-        result = limit_legacy(current, stabilized, spec.min_replicas, spec.max_replicas)
-    else:
-        bounds = (spec.min_replicas, spec.max_replicas)
-        changes = Changes(history.scale_ups, history.scale_downs, history.unseen)
-        result = limit(current, stabilized, bounds, spec.behavior, changes, context.now)
+    bounds = (spec.min_replicas, spec.max_replicas)
+    result = limit(current, stabilized, bounds, spec.behavior, history, context.now)
     if result.after != stabilized:
         message = f"{stabilized} replicas are wanted, and {result.after} are permitted now"
         context.status.set_true(SCALING_LIMITED, result.reason, message)

@@ -1,6 +1,6 @@
 """One sync of one target without its reads and writes: the order of all that is pure in it.
 
-    absence -> instants -> windows -> observation      `inputs_of`
+    absence -> instants -> readings -> windows         `inputs_of`
     decision                                           `step_of`
     breaker                                            `Step.held_back`
     intent                                             `Step.intended`
@@ -20,7 +20,7 @@ from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
-from autoscaler.core.observation import Observation, OpenWindow, Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Observation, OpenWindow
 from autoscaler.core.readings import read, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
@@ -35,17 +35,11 @@ _EARLIEST_SECONDS = 1.0
 
 
 class SyncTimes(NamedTuple):
-    """The instants of a target's sync, all by one clock; None where one is not known.
-
-    The sync was ``due``, has ``begun``, and the decision is taken ``now``; ``last_sync`` is that of
-    the decision before, ``last_read`` when this process read the scale before.
-    """
+    """When a target's sync was ``due``, has ``begun``, and is decided, all by one clock."""
 
     due: float
     begun: float
     now: float
-    last_sync: float | None = None
-    last_read: float | None = None
 
 
 def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
@@ -63,51 +57,37 @@ def instants_of(due: float, now: float, period: float) -> tuple[float, float]:
     return max(due, now - allowance), max(now, due + AFTER_DUE_SECONDS)
 
 
-class SyncReads(NamedTuple):
-    """What a sync has read for a target, an answer to each query; as in `Observation`."""
-
-    scale: Scale | Unavailable
-    pods: tuple[Pod, ...] | Unavailable | None
-    answers: Mapping[QueryKey, QueryResult | QueryFailure]
-    ambiguous_with: tuple[str, ...] = ()
-    controller: str | Unchecked | None = None
-    sole_writer: bool = True
-
-
 def inputs_of(
     target: Target,
     history: History,
-    reads: SyncReads,
+    seen: Observation,
+    answers: Mapping[QueryKey, QueryResult | QueryFailure],
     times: SyncTimes,
     open_windows: OpenWindows,
 ) -> Inputs:
-    """Return what is decided from: what was read, and the history after an absence."""
-    last_sync, answers = times.last_sync, reads.answers
-    absent = 0.0 if last_sync is None else times.begun - last_sync
+    """Return what is decided from: what was read, and the history after an absence.
+
+    ``seen`` is what is no answer to one of the target's queries; the rest is filled in here.
+    """
+    absent = 0.0 if seen.last_sync is None else times.begun - seen.last_sync
     previous = after_absence(target, history, absent, times.begun)
     stamp, now = instants_of(times.due, times.now, target.sync_period)
-    pods = reads.pods if isinstance(reads.pods, tuple) else ()
+    pods = seen.pods if isinstance(seen.pods, tuple) else ()
     low, high = (
         None if query is None else read_bound(query, answers[query.key], now)
         for query in (target.min_replicas_query, target.max_replicas_query)
     )
     hold = target.hold
-    observation = Observation(
-        reads.scale,
-        reads.pods,
-        tuple(
+    observation = replace(
+        seen,
+        readings=tuple(
             read(metric, query, answers[query.key], target.namespace, pods, now)
             for metric, query in zip(target.spec.metrics, target.queries, strict=True)
         ),
-        reads.ambiguous_with,
-        reads.controller,
-        reads.sole_writer,
-        times.last_read,
-        tuple(query.range_seconds for query in target.queries),
+        ranges=tuple(query.range_seconds for query in target.queries),
         windows=open_windows(target.extensions.schedules, now),
         min_replicas_reading=low,
         max_replicas_reading=high,
-        last_sync=last_sync,
         metric_keys=target.metric_keys,
         hold=None if hold is None else read_hold(hold, answers[hold.query.key], now),
     )

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
-from autoscaler.core.normalize import Changes, record_event, release_after_write
+from autoscaler.core.normalize import record_event, release_after_write
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
@@ -133,8 +133,7 @@ def settle(
     history = applied(spec, history, current, desired, decision.stamp, now=now)
     limited = decision.limit
     if spec.behavior is not None and limited is not None:
-        changes = Changes(history.scale_ups, history.scale_downs, history.unseen)
-        limited = release_after_write(limited, spec.behavior, changes, now)
+        limited = release_after_write(limited, spec.behavior, history, now)
     conditions, events = status.conditions, (*decision.events, event)
     settled = replace(decision, limit=limited, conditions=conditions, events=events, written=True)
     return settled, replace(history, conditions=conditions)

@@ -71,14 +71,14 @@ class Announcements(ElectionObserver):
 
     def serving(self, config: Config) -> None:
         """Report that the syncs have begun."""
-        targets = wording.counted(len(config.targets), "target")
+        count, period = len(config.targets), config.sync_period
         self._log.info(
             "started",
-            message=f"autoscaler {__version__} syncs {targets}, by default every "
-            f"{config.sync_period:g} s",
+            message=f"autoscaler {__version__} syncs {wording.counted(count, 'target')}, "
+            f"by default every {period:g} s",
             version=__version__,
-            targets=len(config.targets),
-            sync_period_seconds=config.sync_period,
+            targets=count,
+            sync_period_seconds=period,
         )
         self._configured(config)
 
@@ -113,10 +113,6 @@ class Announcements(ElectionObserver):
                 self._log.warning("rights", message=sentence)
         self._lacked = frozenset(sentences)
 
-    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
-        """Report that a file of `web` cannot be used any more, or can again."""
-        self._log_state("web_file", ok, sentence)
-
     def sign_in_failed(self, way: str, client: str) -> None:
         """Count a client with wrong credentials; log the first ones, then one a minute."""
         self._instruments.sign_ins_failed.labels(way).inc()
@@ -142,21 +138,20 @@ class Announcements(ElectionObserver):
         """Report whether Events can be written."""
         self._log_state("events", ok, sentence)
 
+    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report that a file of `web` cannot be used any more, or can again."""
+        self._log_state("web_file", ok, sentence)
+
     def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether state can be saved."""
-        self._log_state("state", ok, sentence)
-        self._health.report(Component.STATE, ok=ok, message=sentence)
+        self._log_state("state", ok, sentence, Component.STATE)
 
     def record(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether decisions are recorded."""
-        self._log_state("record", ok, sentence)
-        self._health.report(Component.RECORD, ok=ok, message=sentence)
+        self._log_state("record", ok, sentence, Component.RECORD)
 
     def stands_by(self, directory: Path, holder: str) -> None:
-        """Report that another daemon is at work with the state directory; called again and again.
-
-        A process that waits in reserve is ready: what replaces the other one may end that.
-        """
+        """Report who has the state directory, at each look; who waits in reserve is ready."""
         sentence = (
             f"{holder} is at work with the state directory {directory}: nothing is decided or "
             "written here until that has ended; if both are to run, give each a stateDirectory of "
@@ -201,9 +196,8 @@ class Announcements(ElectionObserver):
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
-        lost = role in {Role.LOST, Role.UNREADABLE}
-        self._log_state("leadership", not lost, sentence, standing=role.value)
-        self._health.report(Component.LEADERSHIP, ok=not lost, message=sentence)
+        ok = role not in {Role.LOST, Role.UNREADABLE}
+        self._log_state("leadership", ok, sentence, Component.LEADERSHIP, standing=role.value)
         self._instruments.leads(leading=role is Role.LEADER)
         self._role = role.value
         self._notifier.status(self._status())
@@ -269,11 +263,7 @@ class Announcements(ElectionObserver):
         self._instruments.asked_prometheus_again(server)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Count a request.
-
-        Most refusals are of one object or one verb: only rejected credentials, and a server that
-        can do nothing, mean that it does not answer us.
-        """
+        """Count a request; most refusals are of one object or one verb, and so answers."""
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
@@ -284,7 +274,6 @@ class Announcements(ElectionObserver):
         self._instruments.kubernetes_retries.inc()
 
     def _server(self, server: str, name: str, problem: str | None, sentence: str = "") -> None:
-        """Report that a server no longer answers, because of a problem, or does again."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
@@ -346,8 +335,17 @@ class Announcements(ElectionObserver):
         self._health.report(Component.RELOAD, ok=not refused, message=message)
         self._configured(config)
 
-    def _log_state(self, event: str, ok: bool, sentence: str, **fields: str) -> None:  # noqa: FBT001 - as above
+    def _log_state(
+        self,
+        event: str,
+        ok: bool,  # noqa: FBT001 - as above
+        sentence: str,
+        part: Component | None = None,
+        **fields: str,
+    ) -> None:
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
+        if part is not None:
+            self._health.report(part, ok=ok, message=sentence)
 
     def _status(self) -> str:
         role = f", {self._role}" if self._role else ""

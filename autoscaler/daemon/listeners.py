@@ -28,10 +28,7 @@ def open_listeners(
     announcements: Announcements,
     stack: ExitStack,
 ) -> None:
-    """Listen where the configuration says; ``routes`` are those of the pages and the API.
-
-    Raises ListenError where an address cannot be listened on, or a file of `web` cannot be used.
-    """
+    """Listen where the configuration says; ``routes`` are of pages and API.  Raises ListenError."""
     fault, apart = announcements.fault, config.web.listen is not None
 
     def listen(
@@ -54,10 +51,10 @@ def open_listeners(
     try:
         tls = _tls(config.web, announcements)
         guarded = _guarded(application(site.page, fault, routes), config.web, announcements)
-    except WebFileError as error:
-        raise ListenError(f"cannot listen on {address}: {error}") from None
-    except OSError as error:
-        reason = f"{error.filename} cannot be read: {error.strerror}"
+    except (WebFileError, OSError) as error:
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = f"{error.filename} cannot be read: {error.strerror}"
         raise ListenError(f"cannot listen on {address}: {reason}") from None
     if apart:
         listen(address, guarded, _PAGES, tls, "web.listen")
@@ -66,10 +63,9 @@ def open_listeners(
 
 
 def _guarded(app: ASGIApp, web: WebSettings, announcements: Announcements) -> Guarded:
-    told = announcements.web_file_changed
     return Guarded(
         app,
-        None if web.auth is None else WebCredentials(web.auth, told),
+        None if web.auth is None else WebCredentials(web.auth, announcements.web_file_changed),
         needs_certificate=web.needs_certificate,
         with_metrics=web.listen is None,
         sign_in_failed=announcements.sign_in_failed,

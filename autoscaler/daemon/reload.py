@@ -1,7 +1,6 @@
 """Reloads the configuration when its source has another one, such as files that change."""
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +10,12 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.reading import MOST_OF_A_FILE, digest
 from autoscaler.config.settings import Sources
-from autoscaler.config.sources import MOST_OF_A_FILE, digest, included, stat_of
+from autoscaler.config.sources import included, stat_of
 from autoscaler.config.written import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.file_contents import read_bytes
+from autoscaler.file_contents import read_bytes, stamp_of
 from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
@@ -46,10 +46,10 @@ class ConfigSource(Protocol):
 
 
 class Reload:
-    """Reads the configuration again on request, or when its source has another one.
+    """Reads the configuration again on request, or when its source has another one than in force.
 
-    ``config`` is the one in force.  ``apply`` raises where it fails; the configuration before stays
-    then, and `apply` is tried again.  One with mistakes is read again only when it changes.
+    ``apply`` raises where it fails; the one before stays then, and it is tried again.  One with
+    mistakes is read again only when it changes.
     """
 
     def __init__(
@@ -69,10 +69,9 @@ class Reload:
         self._again_at = math.inf
 
     def poll(self, now: float, *, asked: bool) -> bool:
-        """Reload if that is ``asked`` for, the source has something else, or it is time to retry.
+        """Reload if there is something to; return whether another configuration was applied.
 
-        Call it once a second; ``now`` is of `clock.monotonic`.  Returns whether another
-        configuration was applied.
+        Call it once a second; ``now`` is of `clock.monotonic`.
         """
         due = now >= self._again_at
         return (self._source.changed() or asked or due) and self._reload(now)
@@ -164,10 +163,7 @@ class FileSource:
         return self._watch.changed()
 
     def read(self) -> Loaded:
-        """Read the files, again if they were written meanwhile: all must be of one moment.
-
-        Raises ConfigError for a mistake in any of them.
-        """
+        """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
             if not self._watch.differ():
@@ -203,11 +199,10 @@ class FileWatch:
         self._compared: dict[Path, _Stamp | None] | None = None
 
     def changed(self) -> bool:
-        """Return whether there is something else to load; call it once a second.
+        """Return once whether there is something else to load; call it once a second.
 
-        A change is returned once.  Files count when they did not change from one call to the
-        next, so that one that is being written is not loaded in halves; one that was written
-        anew with the same content has not changed.
+        Files count when they did not change from one call to the next, so that none is loaded in
+        halves; one that was written anew with the same content has not changed.
         """
         stamps = self._stamps()
         seen, self._seen = self._seen, stamps
@@ -222,17 +217,13 @@ class FileWatch:
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
-        """Return the stamps of the main file, of what `include` matches, and of what was missing.
-
-        None is a file that does not exist.
-        """
+        """Return the stamps of all files that count; None for one that does not exist."""
         main = next(iter(self._sources.digests))
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}
         statuses = {main: stat_of(main), **found.files, **named}
-        return {path: _stamp(status) for path, status in statuses.items()} | dict.fromkeys(
-            found.faults
-        )
+        stamps = {path: one and stamp_of(one) for path, one in statuses.items()}
+        return stamps | dict.fromkeys(found.faults)
 
 
 def _content(path: Path) -> str | None:
@@ -240,11 +231,3 @@ def _content(path: Path) -> str | None:
         return digest(read_bytes(path, MOST_OF_A_FILE))
     except (OSError, ValueError):  # of a name that no file can have
         return None
-
-
-def _stamp(status: os.stat_result | None) -> _Stamp | None:
-    if status is None:
-        return None
-    # A file that may be read now has another time of change, and no other mtime.
-    changed, written = status.st_ctime_ns, status.st_mtime_ns
-    return (status.st_dev, status.st_ino, changed, written, status.st_size)

@@ -64,10 +64,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         self._grid += timedelta(seconds=seconds)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """Return when the tick is due after the ``previous`` time.
-
-        Periods that have passed whole, as when the clock was set ahead, are skipped.
-        """
+        """Return when it is due after a time; whole periods that have passed are skipped."""
         if previous is None:
             return self._first
         self.due = previous
@@ -81,10 +78,9 @@ class HangingSyncError(Exception):
 
 
 class SyncSchedule:
-    """Runs ticks, each at once and then periodically.
+    """Runs ticks, each at once and then periodically, also after one that failed.
 
     A tick that is due while the one before still runs is left out, which is logged and counted.
-    An error in a tick is logged with its traceback, and the next tick comes all the same.
     """
 
     def __init__(
@@ -106,7 +102,7 @@ class SyncSchedule:
         """Ticks that have not begun since `run_now`."""
         self._held_up: AbstractSet[str] = frozenset()
         """Ticks that do not begin before the swap under way has ended."""
-        self._origin = datetime.fromtimestamp(clock.wall(), UTC)
+        self._origin = _now()
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
         self._scheduler = BackgroundScheduler(
@@ -180,8 +176,7 @@ class SyncSchedule:
         with self._state:
             names = self._to_run_now - self._running.keys()
         for name in names:
-            now = datetime.fromtimestamp(clock.wall(), UTC)
-            self._scheduler.modify_job(name, next_run_time=now)
+            self._scheduler.modify_job(name, next_run_time=_now())
 
     def _follow_clock(self) -> None:
         """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
@@ -195,7 +190,7 @@ class SyncSchedule:
     def _put(self, ticks: Mapping[str, Tick]) -> None:
         before, self._ticks = self._ticks, ticks
         self._to_run_now &= ticks.keys()
-        now = datetime.fromtimestamp(clock.wall(), UTC)
+        now = _now()
         self._cadences = {
             name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
             for name, tick in ticks.items()
@@ -248,6 +243,10 @@ class SyncSchedule:
                 period_seconds=tick.period,
                 late_since_start=late,
             )
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(clock.wall(), UTC)
 
 
 def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:

@@ -7,6 +7,7 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
@@ -54,9 +55,8 @@ _STOP_CHECK_SECONDS = 0.2
 def serve(config: Config) -> None:
     """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reads it again.
 
-    A write that has begun is finished before this returns.  Raises ConnectError when there is no
-    usable way to a cluster, ListenError when the address cannot be listened on.  Must be called
-    on the main thread, which alone gets signals.
+    A write that has begun is finished before this returns.  Raises ConnectError without a usable
+    way to a cluster, ListenError where an address cannot be listened on.  For the main thread.
     """
     signals = Signals()
     signals.listen()
@@ -74,11 +74,7 @@ def _has_turn(
     directory = config.state_directory
     if directory is None or config.leader_election.enabled:
         return True
-
-    def waits(holder: str) -> None:
-        announcements.stands_by(directory, holder)
-
-    turn = await_turn(directory, stop, waits, stack)
+    turn = await_turn(directory, stop, partial(announcements.stands_by, directory), stack)
     if turn:
         announcements.takes_turn()
     return turn
@@ -97,14 +93,11 @@ class Telemetry:
         site = self.site = Site(self.metrics, self.health)
         self.announcements.security(config)
         routes = [*api.routes(lambda: site.views), *pages.routes(lambda: site.views)]
-        open_listeners(config, self.site, routes, self.announcements, stack)
+        open_listeners(config, site, routes, self.announcements, stack)
 
 
 class MainLoop:
-    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first.
-
-    ``config`` is the configuration at the start.
-    """
+    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first."""
 
     def __init__(
         self,
@@ -124,10 +117,7 @@ class MainLoop:
         )
         stack.enter_context(closing(self.cluster))
         self.connections = ReplaceableConnections(
-            config,
-            lambda config, before: Connections(
-                config, self._api, signals.stop, self.gate, announcements, before
-            ),
+            config, self._api, signals.stop, self.gate, announcements
         )
         stack.enter_context(closing(self.connections))
         metrics.event_counts = self.connections.event_counts
@@ -172,7 +162,9 @@ class MainLoop:
         threading.Thread(target=self._attend, name="attend", daemon=True).start()
         # The files may have changed since they were read: the daemon may have waited for its turn.
         if not self._reloads():
-            self._begin(self.config)
+            config, ticks = self.config, self._ticks(self.config)
+            self.schedule.swap(ticks, partial(self._apply, config, ticks, self.connections.current))
+            self._ask_rights(config)
         _tune_garbage_collection()
         announcements.serving(self.reload.config)
         if self.config.state_directory is not None:
@@ -202,25 +194,16 @@ class MainLoop:
     def _reloads(self) -> bool:
         return self.reload.poll(clock.monotonic(), asked=self.signals.take_reload())
 
-    def _begin(self, config: Config) -> None:
-        ticks = self._ticks(config)
-        self.schedule.swap(ticks, lambda: self._apply(config, ticks, self.connections.current))
-        self._ask_rights(config)
-
     def _reconfigure(self, config: Config) -> None:
-        """Switch to another configuration; the current one stays in use if this raises.
-
-        Where only targets are others, the syncs of those that stay go on meanwhile.
-        """
+        """Switch to another configuration; the current one stays in use if this raises."""
         at_once = not only_targets_differ(self.reload.config, config)
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
             self._feed_watchdog()
             with self.telemetry.health.suspended():
-                self.schedule.swap(
-                    ticks, lambda: self._apply(config, ticks, connections), at_once=at_once
-                )
+                change = partial(self._apply, config, ticks, connections)
+                self.schedule.swap(ticks, change, at_once=at_once)
         self.telemetry.announcements.security(config)
         self._ask_rights(config)
 
@@ -239,10 +222,7 @@ class MainLoop:
             self._rights_asked.start()
 
     def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
-        """Switch to a configuration, its ``ticks`` and ``connections``.
-
-        No sync may run of a target that is changed or removed.
-        """
+        """Switch to a configuration while no sync runs of a target that is changed or removed."""
         telemetry, targets = self.telemetry, config.targets
         self.cluster.set_targets(targets)
         telemetry.metrics.per_target = config.per_target_metrics
@@ -250,28 +230,20 @@ class MainLoop:
         telemetry.log_reporter.retain({target.key for target in targets})
         if self._recorder is not None:
             self._recorder.configure(targets, config.flags)
-        writes = config.kubernetes.max_writes_per_second
-        ports = self._ports(connections)
+        writes, ports = config.kubernetes.max_writes_per_second, self._ports(connections)
         self.syncer.change(config.flags, ports, targets, writes, config.breaker)
         self.syncer.register_cached(targets)
-        telemetry.announcements.asks(
-            {query.server for target in targets for query in target.all_queries}
-        )
+        asked = {query.server for target in targets for query in target.all_queries}
+        telemetry.announcements.asks(asked)
         if not targets:
             telemetry.health.report(Component.KUBERNETES, ok=True, message=NOT_ASKED)
         telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ports(self, connections: Connections) -> Ports:
-        """Return the ports of syncs that use these connections."""
         telemetry, events = self.telemetry, connections.events
-        reporters: list[Reporter | None] = [
-            telemetry.log_reporter,
-            telemetry.metrics,
-            self._no_series.use(connections.prometheus),
-            self._recorder,
-            events,
-        ]
-        pod = own_pod()
+        told = (telemetry.log_reporter, telemetry.metrics)
+        no_series, pod = self._no_series.use(connections.prometheus), own_pod()
+        reporters: tuple[Reporter | None, ...] = (*told, no_series, self._recorder, events)
 
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)
@@ -307,7 +279,6 @@ class MainLoop:
         return tick
 
     def _report_caches(self) -> None:
-        """Report to the health whether the watches are synced."""
         synced = self.cluster.wait_synced(clock.monotonic())
         there = "every watch that is permitted has its objects"
         message = there if synced else "watches are not there yet"
@@ -327,10 +298,7 @@ class MainLoop:
 def _open_api(
     config: Config, stop: threading.Event, announcements: Announcements, stack: ExitStack
 ) -> tuple[WriteGate, Api]:
-    """Connect to the API server, and take part in the leader election if it is enabled.
-
-    A reload changes neither: another cluster has another Lease and other histories.
-    """
+    """Connect to the API server for good: another cluster has another Lease, other histories."""
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     gate = ALWAYS_OPEN
     if config.leader_election.enabled:
@@ -345,19 +313,15 @@ def _open_api(
 
 
 def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
-    """Begin the watches, and wait for them a while."""
     cluster.start()
     until = clock.monotonic() + SYNCED_WITHIN_SECONDS
     while not stop.is_set() and clock.monotonic() < until:
         if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
-            break
+            return
 
 
 def _tune_garbage_collection() -> None:
-    """Free what a reload replaced, exempt the rest from garbage collection, and collect rarely.
-
-    With thousands of targets a full collection costs as much as a sync; syncs make few cycles.
-    """
+    """Free what a reload replaced, and collect rarely: with many targets that costs a sync."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -32,26 +32,20 @@ def ports_to_plan(
 ) -> Iterator[tuple[Ports, ListedAutoscalers, Callable[[], list[str]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
-    Gives with them the other autoscalers in the namespaces of the targets, and what asks which
-    rights a daemon would lack.  Raises ConnectError
-    when there is no usable way to a cluster; no request is sent yet.
+    Gives with them the other autoscalers in the targets' namespaces, and what asks which rights a
+    daemon would lack.  Raises ConnectError without a usable way to a cluster; sends no request yet.
     """
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     asked = {query.server for target in targets for query in target.all_queries}
     with ExitStack() as stack:
         api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
         stack.enter_context(closing(api))
-        prometheus = {}
-        for name, settings in config.servers.items():
-            if name in asked:
-                prometheus[name] = PrometheusReader(
-                    settings,
-                    threading.Event(),
-                    name=name,
-                    observer=observer,
-                    absent_seconds=FOR_A_COMMAND,
-                )
-                stack.enter_context(closing(prometheus[name]))
+        read = partial(PrometheusReader, observer=observer, absent_seconds=FOR_A_COMMAND)
+        prometheus = {
+            name: stack.enter_context(closing(read(settings, threading.Event(), name=name)))
+            for name, settings in config.servers.items()
+            if name in asked
+        }
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
         clusters = {DEFAULT_CLUSTER: UncachedCluster(api, observer)}
         lacking = partial(lacked_rights, api, config, targets)
@@ -59,10 +53,7 @@ def ports_to_plan(
 
 
 def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[str]:
-    """Ask which rights a daemon lacks for the targets; return a sentence for each kind of right.
-
-    Takes seconds at most; says nothing where the API server does not tell.
-    """
+    """Return a sentence for each kind of right that a daemon lacks, as far as the server tells."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
     return missing_rights(
@@ -77,8 +68,7 @@ def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[s
 class Connections:
     """The connections to Prometheus and the writer of Events of one configuration.
 
-    What the connections ``before`` have as well is used on.  No request is sent before the first
-    query and the first Event, but for a token.
+    What those ``before`` have as well is used on.  Nothing is asked yet, but for a token.
     """
 
     def __init__(
@@ -112,10 +102,7 @@ class Connections:
             opened.pop_all()
 
     def close(self, but: "Connections | None" = None) -> None:
-        """Write the Events that are left, for seconds at most, and close the connections.
-
-        Those that others use are left as they are.
-        """
+        """Write the Events that are left, for seconds at most, and close all that others lack."""
         used = () if but is None else (but.events, *but.prometheus.values())
         with ExitStack() as closes:
             for connection in (*self.prometheus.values(), self.events):
@@ -124,25 +111,24 @@ class Connections:
 
 
 class ReplaceableConnections:
-    """The connections in use, which a reload may replace.
-
-    The API server is not among them: the Lease and the histories belong to one cluster.
-    """
+    """The connections in use, which a reload may replace; that to the API server is for good."""
 
     def __init__(
-        self, config: Config, connect: Callable[[Config, Connections | None], Connections]
+        self,
+        config: Config,
+        api: Api,
+        stop: threading.Event,
+        gate: WriteGate,
+        observer: Observer,
     ) -> None:
-        self._connect = connect
-        self.current = connect(config, None)
+        self._used_by_all = (api, stop, gate, observer)
+        self.current = Connections(config, *self._used_by_all)
 
     @contextmanager
     def replaced(self, config: Config) -> Iterator[Connections]:
-        """Give the connections of a configuration, which are the current ones after the block.
-
-        Those that are not needed any more are closed: the new ones where the block raises.
-        """
+        """Give another configuration's connections: current after the block, unless it raises."""
         old = self.current
-        new = self._connect(config, old)
+        new = Connections(config, *self._used_by_all, before=old)
         try:
             yield new
             self.current = new

@@ -92,7 +92,6 @@ def advice_on(value: Value, location: Location = (), shared: Shared | None = Non
 
 
 def _manifests(value: Value, location: Location) -> Iterator[tuple[Location, dict[str, Value]]]:
-    """Yield a manifest, or those that a List holds."""
     if not isinstance(value, dict):
         return
     items = value.get("items")
@@ -104,7 +103,6 @@ def _manifests(value: Value, location: Location) -> Iterator[tuple[Location, dic
 
 
 def _kind_of(value: Mapping[str, Value]) -> str:
-    """Return the kind of a manifest, empty for what is none."""
     kind, spec = value.get("kind"), value.get("spec")
     if isinstance(value.get("apiVersion"), str) and isinstance(kind, str):
         return kind if _KIND.fullmatch(kind) else ""

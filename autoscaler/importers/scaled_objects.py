@@ -138,7 +138,6 @@ class _Draft:
     nulls: bool = False
 
     def leave(self, place: str, why: str, kind: object = None, within: str = "spec.") -> None:
-        """Leave something of the `spec` undecided."""
         self.undecided.append(undecided(f"{within}{place}", why, kind))
 
 
@@ -381,7 +380,6 @@ def _alternates(metadata: object, shared: Shared) -> bool:
 
 
 def _plain(value: object, default: str) -> str:
-    """Return a name that may be quoted, or the default."""
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else default
 
 

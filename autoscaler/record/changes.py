@@ -1,8 +1,7 @@
 """What counts as a change: a decision that differs from the one before is kept in full.
 
-It is two texts, deflated: its rules, which many changes share, and the rest.  Texts that are alike
-deflate each other: the rules and the first body that followed them are the dictionary of every
-later body.
+It is two texts, deflated: its rules, which many changes share, and the rest.  The rules and the
+first body that followed them are the dictionary of every later body.
 """
 
 import zlib
@@ -21,6 +20,7 @@ from autoscaler.core.decision import (
     QueryHold,
     Stabilization,
 )
+from autoscaler.core.history import Condition
 from autoscaler.core.normalize import READY
 from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
@@ -31,10 +31,8 @@ from autoscaler.record.rows import Numbers
 def change_key(result: SyncResult) -> tuple[object, ...]:
     """Return what a decision has in common with those after it in which nothing has changed.
 
-    These are the counts, the marks, the cause of the state, the outcome, the reasons, limits,
-    conditions, bounds, the pause, the hold, whether a metric failed, has a fallback, refills or is
-    active: not its value, nor its proposal, nor whether stabilization holds it (`is_held`).  The
-    rules, whose hash takes long, come first; all of it can be hashed.
+    That is all but what a metric's value and proposal are, and whether stabilization holds it
+    (`is_held`).  The rules, whose hash takes long, come first; all of it can be hashed.
     """
     decision = result.decision
     limit, pause = decision.limit, decision.pause
@@ -52,12 +50,7 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
         "" if held else decision.reason,
         type(result.write),
         decision.foreign,
-        tuple(
-            [
-                (one.status, READY if held and one.type == ABLE_TO_SCALE else one.reason)
-                for one in decision.conditions
-            ]
-        ),
+        tuple([_of_condition(one, held=held) for one in decision.conditions]),
         tuple([_of_metric(one) for one in decision.metrics]),
         (READY, True) if held else of_stabilization(decision.stabilization),
         None if limit is None else (limit.reason, limit.policy),
@@ -105,6 +98,10 @@ def of_stabilization(stable: Stabilization | None) -> Hashable:
 def of_idle(idle: IdleStatus | None) -> Hashable:
     """Return what is a change of how a target stands with its `idle`."""
     return None if idle is None else (idle.asleep, idle.kept_awake)
+
+
+def _of_condition(one: Condition, *, held: bool) -> Hashable:
+    return one.status, READY if held and one.type == ABLE_TO_SCALE else one.reason
 
 
 def _of_bounds(bounds: Bounds | None) -> Hashable:

@@ -33,11 +33,10 @@ _LIMIT = 1 << 63
 
 
 class Packer:
-    """The samples of one target since ``begin``; a sync that changes no number costs nothing.
+    """The samples of one target since ``begin``, at which the first costs least.
 
-    ``period`` is the usual time from one to the next in seconds.  The first sample costs least if
-    it is at ``begin``.  ``end`` is the last sync, which need not have changed anything, ``count``
-    how many samples there are in the body.
+    ``period`` is the usual time from one to the next in seconds; ``end`` is the last sync, which
+    need not have changed anything, ``count`` how many samples there are in the body.
     """
 
     __slots__ = ("_at", "_body", "_numbers", "_period", "begin", "count", "end")
@@ -85,11 +84,10 @@ def unpack(body: bytes, begin: float, period: float) -> Iterator[Sample]:
 
 
 def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield one sample for each minute in which a number changed.
+    """Yield one sample for each minute in which a number changed, as of the minute's begin.
 
-    It is as of the minute's begin, the first one as of the first sample.  ``samples`` are in order
-    and without a lapse between them; there may be such minutes among them.  What held before a
-    minute counts for its low and high, unless it begins with a sample.
+    ``samples`` are in order and without a lapse between them; there may be such minutes among them.
+    What held before a minute counts for its low and high, unless it begins with a sample.
     """
     minute: _Minute | None = None
     for sample in samples:
@@ -139,9 +137,8 @@ def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) 
 def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
     """Pack what `by_minute` gave; raises ValueError as `Packer.add` does.
 
-    After the last numbers of a minute follow a mask of those that had others in it too, and for
-    each of these how far the low is below the last and the high above it; if the last is missing,
-    the low itself and how far the high is above that.
+    After the last numbers of a minute follow a mask of those that had others too, and of each how
+    far its low is below the last and its high above; without a last the low, and the high above it.
     """
     body = bytearray()
     period = _period_of(_MINUTE)

@@ -96,11 +96,9 @@ class Form:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Check the text after its type."""
         return no_info_after_validator_function(self, handler(source))
 
     def __get_pydantic_json_schema__(self, *_: object) -> JsonSchemaValue:
-        """Return the form."""
         return self.schema
 
 
@@ -408,7 +406,6 @@ class Address:
     port: int
 
     def __str__(self) -> str:
-        """Write it as the configuration does."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 

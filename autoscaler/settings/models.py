@@ -1,7 +1,7 @@
 """What all models of the document have in common, and the tree of keys that they form."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import EnumType
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
@@ -21,8 +21,11 @@ Core = TypeVar("Core")
 class Model(BaseModel):
     """A part of the document: camelCase keys, no unknown ones, strict types, never changed."""
 
-    core: ClassVar[type | None] = None
+    core: ClassVar[Any] = None
     """The type of the core that it becomes, field by field, if there is one."""
+
+    in_core: ClassVar[Mapping[str, Callable[[Any], object]]] = {}
+    """What converts those fields that are of another type there, where they are not None."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -44,17 +47,16 @@ class Model(BaseModel):
     def as_core(self, kind: type[Core]) -> Core:
         """Return a dataclass of the core, made of those of our fields that it has as well."""
         names = _in_both(kind, type(self))  # type: ignore[arg-type] # a class has a hash
-        return kind(**{name: convert(getattr(self, name)) for name, convert in names})
+        values = ((name, convert, getattr(self, name)) for name, convert in names)
+        return kind(**{name: v if v is None else convert(v) for name, convert, v in values})
 
 
 @functools.cache
-def _in_both(kind: type, model: type[Model]) -> tuple[tuple[str, Callable[[object], object]], ...]:
-    """Return the fields that a dataclass and a model have, and what converts each value."""
-    return tuple(
-        (field.name, field.type if isinstance(field.type, EnumType) else _as_core)
-        for field in fields(kind)
-        if field.name in model.model_fields
-    )
+def _in_both(kind: type, model: type[Model]) -> tuple[tuple[str, Callable[[Any], object]], ...]:
+    enums = {field.name: field.type for field in fields(kind) if isinstance(field.type, EnumType)}
+    own = {**enums, **model.in_core}
+    common = (field.name for field in fields(kind) if field.name in model.model_fields)
+    return tuple((name, own.get(name, _as_core)) for name in common)
 
 
 def _as_core(value: object) -> object:
@@ -74,7 +76,6 @@ class SchemaAlternative:
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return both forms as alternatives."""
         form = handler(core_schema)
         others = form["anyOf"] if form.keys() == {"anyOf"} else [form]
         own = dict(self.schema)

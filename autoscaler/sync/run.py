@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 from autoscaler import clock
 from autoscaler.core.breaker import goes_down
 from autoscaler.core.decision import Decision, Outcome
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import Observation, Scale, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
-from autoscaler.core.step import Step, SyncReads, SyncTimes, inputs_of, step_of
+from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
@@ -184,17 +184,20 @@ class SyncRun:
         """Decide from all that was read, and remember what follows."""
         key, state, cluster = target.key, self.state, self.ports.cluster_of(target)
         controller = cluster.cached_controller(target.namespace, target.spec.scale_target_ref)
-        sole_writer, begun, steady = state.is_sole_writer(key), self.times.now, self.times.steady
-        reads = SyncReads(scale, pods, self.answers, ambiguous_with, controller, sole_writer)
-        times = SyncTimes(
-            self.times.due,
-            begun,
-            begun + self._elapsed(),
-            self._unix(state.last_sync.get(key)),
-            self._unix(state.last_read.get(key)),
+        begun, steady = self.times.now, self.times.steady
+        seen = Observation(
+            scale,
+            pods,
+            readings=(),
+            ambiguous_with=ambiguous_with,
+            controller=controller,
+            sole_writer=state.is_sole_writer(key),
+            last_read=self._unix(state.last_read.get(key)),
+            last_sync=self._unix(state.last_sync.get(key)),
         )
+        times = SyncTimes(self.times.due, begun, begun + self._elapsed())
         history = state.histories.get(key, self.as_of)
-        inputs = inputs_of(target, history, reads, times, open_windows)
+        inputs = inputs_of(target, history, seen, self.answers, times, open_windows)
         step = step_of(Rules(target, state.flags), inputs)
         state.last_sync[key] = steady
         if isinstance(scale, Scale):

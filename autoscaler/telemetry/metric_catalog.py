@@ -1,7 +1,6 @@
 """The metrics of the daemon as a whole: name, type, labels and what each means.
 
-They are made from this table, and those of each target from `target_text.PER_TARGET`; a test
-compares docs/metrics.md with both.
+Those of each target are in `target_text.PER_TARGET`; a test compares docs/metrics.md with both.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """The metrics of each target: what they mean, and their lines.
 
-With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it makes an
-object and sorts and escapes the labels for each of them anew.  Label texts that are made once,
-and one expression per line, take a fifth of a second.
+With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it sorts and
+escapes the labels of each anew.  Label texts that are made once take a fifth of a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,21 +14,20 @@ from autoscaler.rendering.wording import measured_number
 from autoscaler.telemetry.metric_catalog import Family, MetricKind
 from autoscaler.telemetry.target_states import TargetRow
 
-_Lines = Callable[[str, Sequence[TargetRow]], Iterable[str]]
-"""Writes the lines of a metric, by its name."""
-_Number = Callable[[TargetRow], float | None]
-_Labelled = Callable[[TargetRow], tuple[str, float] | None]
-_OfMetric = Callable[[MetricResult], float | None]
+_Samples = Callable[[Sequence[TargetRow]], Iterable[tuple[str, float]]]
+"""Gives the labels of each sample, without the closing brace, and its value."""
 
-PER_TARGET: dict[Family, _Lines] = {}
-"""What writes each metric, in the order of the page; left out with `perTargetMetrics: false`."""
+PER_TARGET: dict[Family, _Samples] = {}
+"""What gives each metric, in the order of the page; left out with `perTargetMetrics: false`."""
 _LIMITED, _CONTESTED = int(Mark.LIMITED), int(Mark.CONTESTED)
 
 
 def target_text(rows: Sequence[TargetRow], *, openmetrics: bool) -> Iterator[bytes]:
     """Yield the text of one metric after another, in either of the text formats."""
-    for family, lines in PER_TARGET.items():
-        yield (_head(family, openmetrics=openmetrics) + "".join(lines(family.name, rows))).encode()
+    for family, samples in PER_TARGET.items():
+        name = family.name
+        lines = [f"{name}{labels}}} {value!r}\n" for labels, value in samples(rows)]
+        yield (_head(family, openmetrics=openmetrics) + "".join(lines)).encode()
 
 
 def _head(family: Family, *, openmetrics: bool) -> str:
@@ -39,113 +37,101 @@ def _head(family: Family, *, openmetrics: bool) -> str:
     return f"# HELP {name} {family.meaning}\n# TYPE {name} {family.kind}\n"
 
 
-# -- the shapes of metrics: each returns what adds one with its writer -----------------------------
+# -- the shapes of metrics -------------------------------------------------------------------------
 
 
-def _gauge(name: str, meaning: str, *labels: str) -> Callable[[_Lines], _Lines]:
-    """Add a metric whose writer writes its lines itself."""
+def _family(
+    name: str, meaning: str, *labels: str, kind: MetricKind = MetricKind.GAUGE
+) -> Callable[[_Samples], _Samples]:
+    """Return what adds a metric that gives its samples itself."""
 
-    def add(lines: _Lines) -> _Lines:
-        family = Family(f"autoscaler_target_{name}", MetricKind.GAUGE, meaning, ("target", *labels))
-        PER_TARGET[family] = lines
-        return lines
+    def add(samples: _Samples) -> _Samples:
+        family = Family(f"autoscaler_target_{name}", kind, meaning, ("target", *labels))
+        PER_TARGET[family] = samples
+        return samples
 
     return add
 
 
 def _number(
-    name: str, meaning: str, kind: MetricKind = MetricKind.GAUGE
-) -> Callable[[_Number], _Number]:
-    """Add one number of each target; one of which it is None has no line."""
-
-    def add(number_of: _Number) -> _Number:
-        def lines(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
-            return [
-                f"{name}{row.labels.target}}} {number!r}\n"
-                for row in rows
-                if (number := number_of(row)) is not None
-            ]
-
-        PER_TARGET[Family(f"autoscaler_target_{name}", kind, meaning, ("target",))] = lines
-        return number_of
-
-    return add
+    name: str,
+    meaning: str,
+    number_of: Callable[[TargetRow], float | None],
+    kind: MetricKind = MetricKind.GAUGE,
+) -> None:
+    """Add one number of each target; one of which it is None has no sample."""
+    _family(name, meaning, kind=kind)(
+        lambda rows: [
+            (row.labels.target, number) for row in rows if (number := number_of(row)) is not None
+        ]
+    )
 
 
-def _labelled(name: str, meaning: str, label: str) -> Callable[[_Labelled], _Labelled]:
+def _labelled(
+    name: str, label: str, meaning: str, value_of: Callable[[TargetRow], tuple[str, float] | None]
+) -> None:
     """Add likewise one number with the value of a label."""
-
-    def add(value_of: _Labelled) -> _Labelled:
-        def lines(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
-            return [
-                f'{name}{row.labels.target},{label}="{value[0]}"}} {value[1]!r}\n'
-                for row in rows
-                if (value := value_of(row)) is not None
-            ]
-
-        _gauge(name, meaning, label)(lines)
-        return value_of
-
-    return add
+    _family(name, meaning, label)(
+        lambda rows: [
+            (f'{row.labels.target},{label}="{value[0]}"', value[1])
+            for row in rows
+            if (value := value_of(row)) is not None
+        ]
+    )
 
 
-def _of_metrics(name: str, meaning: str) -> Callable[[_OfMetric], _OfMetric]:
+def _of_metrics(name: str, meaning: str, number_of: Callable[[MetricResult], float | None]) -> None:
     """Add likewise one number of each metric of each target."""
-
-    def add(number_of: _OfMetric) -> _OfMetric:
-        def lines(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
-            return [
-                f"{name}{metric}}} {number!r}\n"
-                for row in rows
-                for metric, one in zip(row.labels.metrics, row.decision.metrics, strict=False)
-                if (number := number_of(one)) is not None
-            ]
-
-        _gauge(name, meaning, "metric_name", "type")(lines)
-        return number_of
-
-    return add
+    _family(name, meaning, "metric_name", "type")(
+        lambda rows: [
+            (metric, number)
+            for labels, decision, *_ in rows
+            for metric, one in zip(labels.metrics, decision.metrics, strict=False)
+            if (number := number_of(one)) is not None
+        ]
+    )
 
 
 # -- the metrics -----------------------------------------------------------------------------------
 
 
-@_gauge(
+@_family(
     "info",
     "Always 1; the parts of a target's name.",
     *("target_namespace", "target_kind", "target_name"),
 )
-def _info(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
-    return [f"{name}{row.labels.info}}} 1\n" for row in rows]
+def _info(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
+    return [(row.labels.info, 1) for row in rows]
 
 
-@_gauge(
+@_family(
     "outcome",
     "Always 1; the outcome of the last sync (ok, partial, blocked), and the reason where it is "
     "not ok.",
     *("outcome", "reason"),
 )
-def _outcome(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
+def _outcome(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     for labels, decision, *_ in rows:
         failure = None if decision.outcome is Outcome.OK else failure_of(decision)
         reason = "" if failure is None else failure.reason
-        yield f'{name}{labels.target},outcome="{decision.outcome}",reason="{reason}"}} 1\n'
+        yield f'{labels.target},outcome="{decision.outcome}",reason="{reason}"', 1
 
 
 _number(
     "last_success_timestamp_seconds",
     "The last sync that came to a decision and whose write, if it had one, did not fail.",
-)(attrgetter("succeeded"))
+    attrgetter("succeeded"),
+)
 
 
-@_gauge(
+@_family(
     "spec_target_metric",
     "What one metric is held to, in base units, a utilization in percent.",
     *("metric_name", "type", "metric_target_type"),
 )
-def _spec_target(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
+def _spec_target(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     return [
-        f"{name}{metric}{kind}}} {value}\n"
+        (metric + kind, value)
         for labels, *_ in rows
         for metric, kind, value in zip(
             labels.metrics, labels.target_types, labels.target_values, strict=True
@@ -153,14 +139,14 @@ def _spec_target(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
     ]
 
 
-@_gauge(
+@_family(
     "status_target_metric",
     "What one metric measures now, in the unit of its target; absent while the metric is missing.",
     *("metric_name", "type", "metric_target_type"),
 )
-def _status_target(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
+def _status_target(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     return [
-        f"{name}{metric}{kind}}} {measured_number(one.outcome.current)!r}\n"
+        (metric + kind, measured_number(one.outcome.current))
         for labels, decision, *_ in rows
         for metric, kind, one in zip(
             labels.metrics, labels.target_types, decision.metrics, strict=False
@@ -169,49 +155,44 @@ def _status_target(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
     ]
 
 
-_number("current_replicas", "The replicas as they were read.")(attrgetter("decision.current"))
-
-
-@_of_metrics("proposed_replicas", "What one metric asks for; absent while the metric is missing.")
-def _proposed(metric: MetricResult) -> float | None:
-    return metric.outcome.proposal if type(metric.outcome) is Calculation else None
-
-
-@_number("stabilized_replicas", "What the stabilization windows made of the largest proposal.")
-def _stabilized(row: TargetRow) -> float | None:
-    stage = row.decision.stabilization
-    return None if stage is None else stage.after
-
-
-@_number("desired_replicas", "What was decided, after rate limits and bounds.")
-def _desired(row: TargetRow) -> float | None:
-    return None if row.decision.current is None else row.decision.desired
-
-
+_number("current_replicas", "The replicas as they were read.", attrgetter("decision.current"))
+_of_metrics(
+    "proposed_replicas",
+    "What one metric asks for; absent while the metric is missing.",
+    lambda metric: metric.outcome.proposal if type(metric.outcome) is Calculation else None,
+)
+_number(
+    "stabilized_replicas",
+    "What the stabilization windows made of the largest proposal.",
+    lambda row: None if (stage := row.decision.stabilization) is None else stage.after,
+)
+_number(
+    "desired_replicas",
+    "What was decided, after rate limits and bounds.",
+    lambda row: None if row.decision.current is None else row.decision.desired,
+)
 _number(
     "min_replicas",
     "The minReplicas in force: the target's own, or those of an open schedule or a query.",
-)(attrgetter("decision.min_replicas"))
-_number("max_replicas", "The maxReplicas in force.")(attrgetter("decision.max_replicas"))
-
-
-@_of_metrics(
+    attrgetter("decision.min_replicas"),
+)
+_number("max_replicas", "The maxReplicas in force.", attrgetter("decision.max_replicas"))
+_of_metrics(
     "fallback_replicas",
     "What the fallback asks for in place of a metric that keeps failing; absent otherwise.",
+    lambda metric: None if metric.fallback is None else metric.fallback.proposal,
 )
-def _fallback(metric: MetricResult) -> float | None:
-    return None if metric.fallback is None else metric.fallback.proposal
 
 
-@_gauge(
+@_family(
     "metric_active",
     "1 while a metric is above its activation, else 0; absent while that is not known, and "
     "without idle.",
     *("metric_name", "type"),
 )
-def _active(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
+def _active(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     return [
-        f"{name}{metric}}} {1 if one.activity is Activity.ACTIVE else 0}\n"
+        (metric, 1 if one.activity is Activity.ACTIVE else 0)
         for labels, decision, *_ in rows
         if decision.idle is not None
         for metric, one in zip(labels.metrics, decision.metrics, strict=False)
@@ -219,70 +200,59 @@ def _active(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
     ]
 
 
-@_number("idle", "1 while the replicas are at most idle.replicas, else 0; absent without idle.")
-def _idle(row: TargetRow) -> float | None:
-    return None if row.decision.idle is None else int(row.decision.idle.asleep)
-
-
-@_labelled(
+_number(
+    "idle",
+    "1 while the replicas are at most idle.replicas, else 0; absent without idle.",
+    lambda row: None if row.decision.idle is None else int(row.decision.idle.asleep),
+)
+_labelled(
     "paused",
-    "1 while the target is paused; the mode is all, or the direction that is paused.",
     "mode",
+    "1 while the target is paused; the mode is all, or the direction that is paused.",
+    lambda row: None if row.decision.pause is None else (row.decision.pause.mode, 1),
 )
-def _paused(row: TargetRow) -> tuple[str, float] | None:
-    return None if row.decision.pause is None else (row.decision.pause.mode, 1)
-
-
-@_labelled(
+_labelled(
     "limited",
-    "1 while maxReplicas or a rate limit permits less than is wanted, with the HPA's reason.",
     "reason",
+    "1 while maxReplicas or a rate limit permits less than is wanted, with the HPA's reason.",
+    lambda row: (limit_of(row.decision), 1) if row.marks & _LIMITED else None,
 )
-def _limited(row: TargetRow) -> tuple[str, float] | None:
-    return (limit_of(row.decision), 1) if row.marks & _LIMITED else None
 
 
-@_gauge("condition", "The HPA's conditions: 1 where the status is True, else 0.", "condition")
-def _condition(name: str, rows: Sequence[TargetRow]) -> Iterable[str]:
+@_family("condition", "The HPA's conditions: 1 where the status is True, else 0.", "condition")
+def _condition(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
     true = ConditionStatus.TRUE
     return [
-        f'{name}{labels.target},condition="{each.type}"}} {1 if each.status is true else 0}\n'
+        (f'{labels.target},condition="{each.type}"', 1 if each.status is true else 0)
         for labels, decision, *_ in rows
         for each in decision.conditions
     ]
 
 
-@_number(
+_number(
     "stabilized_until_timestamp_seconds",
     "Until when stabilization holds the count as it does now; absent while it holds nothing.",
+    lambda row: None if (stage := row.decision.stabilization) is None else stage.until,
 )
-def _stabilized_until(row: TargetRow) -> float | None:
-    stage = row.decision.stabilization
-    return None if stage is None else stage.until
 
 
-@_number(
-    "limited_until_timestamp_seconds",
-    "When a rate limit that binds now permits more; absent while none binds.",
-)
 def _limited_until(row: TargetRow) -> float | None:
     limit = row.decision.limit
     return limit.until if limit is not None and row.marks & _LIMITED else None
 
 
-@_number(
+_number(
+    "limited_until_timestamp_seconds",
+    "When a rate limit that binds now permits more; absent while none binds.",
+    _limited_until,
+)
+_number(
     "held_until_timestamp_seconds",
     "Until when nothing is written because others undid our writes; absent otherwise.",
+    lambda row: row.decision.held_until if row.marks & _CONTESTED else None,
 )
-def _held_until(row: TargetRow) -> float | None:
-    return row.decision.held_until if row.marks & _CONTESTED else None
 
 
-@_number(
-    "no_scale_down_until_timestamp_seconds",
-    "Until when nothing goes down because a reading has just returned after a gap, was the first "
-    "one, or holdScaleDownQuery held until lately; absent otherwise.",
-)
 def _no_scale_down(row: TargetRow) -> float | None:
     # Few have one, and to look for it costs less than to ask `Decision.refill` of each.
     refills = row.decision.hold_refill is not None
@@ -293,12 +263,14 @@ def _no_scale_down(row: TargetRow) -> float | None:
     return None if last is None else last.until
 
 
-@_labelled(
-    "scale_down_held",
-    "1 while holdScaleDownQuery lets nothing go down: the reason is series, why it has no answer "
-    "that counts (error, NaN, stale, partial), or ended in the first sync after; absent otherwise.",
-    "reason",
+_number(
+    "no_scale_down_until_timestamp_seconds",
+    "Until when nothing goes down because a reading has just returned after a gap, was the first "
+    "one, or holdScaleDownQuery held until lately; absent otherwise.",
+    _no_scale_down,
 )
+
+
 def _scale_down_held(row: TargetRow) -> tuple[str, float] | None:
     if row.decision.hold is None:
         return None
@@ -306,25 +278,35 @@ def _scale_down_held(row: TargetRow) -> tuple[str, float] | None:
     return (reading.gap.kind if reading.gap else "series" if reading.holds else "ended"), 1
 
 
-@_labelled(
-    "saturated_replicas_missing",
-    "By how many replicas a bound or a policy has permitted less than is wanted, for 15 minutes "
-    "or longer; absent otherwise.",
+_labelled(
+    "scale_down_held",
     "reason",
+    "1 while holdScaleDownQuery lets nothing go down: the reason is series, why it has no answer "
+    "that counts (error, NaN, stale, partial), or ended in the first sync after; absent otherwise.",
+    _scale_down_held,
 )
+
+
 def _saturated(row: TargetRow) -> tuple[str, float] | None:
     lasting = None if row.decision.saturation is None else row.decision.lasting_saturation
     return None if lasting is None else (lasting.reason, lasting.missing)
 
 
-@_number(
+_labelled(
+    "saturated_replicas_missing",
+    "reason",
+    "By how many replicas a bound or a policy has permitted less than is wanted, for 15 minutes "
+    "or longer; absent otherwise.",
+    _saturated,
+)
+_number(
     "off_under_load",
     "1 while others have set the replicas to 0 and a metric asks for some; absent otherwise.",
+    lambda row: None if row.decision.wanted_by is None else 1,
 )
-def _off_under_load(row: TargetRow) -> float | None:
-    return None if row.decision.wanted_by is None else 1
-
-
-_number("foreign_changes_total", "Times that somebody else set the replicas.", MetricKind.COUNTER)(
-    attrgetter("foreign_changes")
+_number(
+    "foreign_changes_total",
+    "Times that somebody else set the replicas.",
+    attrgetter("foreign_changes"),
+    MetricKind.COUNTER,
 )

@@ -1,7 +1,4 @@
-"""Answers of a server: received, split into lines and parsed within limits.
-
-Of one answer, and of the memory that all answers of a server take together.
-"""
+"""Answers of a server: received, split and parsed within limits, each, and all of them together."""
 
 import json
 import re
@@ -91,9 +88,8 @@ def read_body(
 ) -> bytes:
     """Return the whole body, decompressed if it has the ``encoding`` that was asked for.
 
-    ``until`` is an instant of `autoscaler.clock.monotonic`.  ``on_size`` is called with the bytes
-    received so far and may raise to give the body up, which closes the connection.  Raises
-    TooLarge, UnexpectedEncoding, and what urllib3 raises; its TimeoutError at ``until``.
+    ``until`` is by `clock.monotonic`.  ``on_size`` is called with the bytes received so far, and
+    may raise.  Raises TooLarge, UnexpectedEncoding, and what urllib3 does.
     """
     check_encoding(response, encoding)
     chunks: list[bytes] = []
@@ -143,9 +139,9 @@ def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
 
 
 def parse(body: bytes, most: int) -> object:
-    """Return a parsed JSON body, which takes at most ``most`` bytes of memory.
+    """Return a parsed JSON body; raises TooMuch if that takes more than ``most`` bytes of memory.
 
-    Raises TooMuch before it parses, and ValueError or RecursionError for what is no JSON.
+    Raises ValueError or RecursionError for what is no JSON.
     """
     # A short body cannot take that much.
     if len(body) * _OF_A_BYTE > most and memory_of(body) > most:
@@ -157,8 +153,7 @@ def parse(body: bytes, most: int) -> object:
 def memory_of(body: bytes) -> int:
     """Return an upper bound on the bytes that parsing a JSON body takes, without the body itself.
 
-    `[[],[],…` takes fifty times its own size; what servers really send, half to two thirds of the
-    bound.
+    `[[],[],…` takes fifty times its size; what servers really send, half the bound and more.
     """
     of_text = of_strings = 1
     if not body.isascii():
@@ -192,10 +187,7 @@ class Reservation:
 
 
 class Budget:
-    """A number of bytes that many threads reserve parts of.
-
-    Requests for more than ``small`` bytes leave ``kept_for_small`` bytes to smaller ones.
-    """
+    """Bytes for many threads; more than ``small`` at once leave ``kept_for_small`` to others."""
 
     def __init__(self, total: int, *, small: int = 0, kept_for_small: int = 0) -> None:
         self.most = total - kept_for_small
@@ -260,10 +252,7 @@ class OneAnswer:
                 reservation.shrink()
 
     def receive(self, size: int) -> None:
-        """Reserve the largest body, once more bytes have come than a small one has.
-
-        All of it at once: answers that each had a part would wait for one another.
-        """
+        """Reserve all of the largest body, once more bytes have come than a small one has."""
         if size > _SMALL_BYTES and self._received is None:
             what = f"an answer of more than {_SMALL_BYTES >> 10} KiB"
             self._received = self._reserve(self._memory.received, self._memory.most_bytes, what)
@@ -285,11 +274,9 @@ class OneAnswer:
             self._parsed = None
 
     def _reserve(self, budget: Budget, size: int, what: str) -> Reservation:
-        reservation = budget.reserve(size, self._until)
-        if reservation is None:
-            raise NoMemory(
-                f"there was no memory in time for {what}, because of other large answers"
-            )
+        if (reservation := budget.reserve(size, self._until)) is None:
+            why = "because of other large answers"
+            raise NoMemory(f"there was no memory in time for {what}, {why}")
         return reservation
 
 

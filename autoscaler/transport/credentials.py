@@ -1,7 +1,4 @@
-"""Secrets in files, which may be replaced at any time, and tokens that expire.
-
-Tokens are fetched by a thread of their own, so that no request waits for them.
-"""
+"""Secrets in files, which may be replaced at any time, and tokens that expire."""
 
 import gc
 import logging
@@ -41,9 +38,9 @@ class SecretError(Exception):
 
 
 class SecretFile:
-    """A file with a secret that is read again for each use, so that a new one is never missed.
+    """A file with a secret, ``what`` for messages, that is read again for each use.
 
-    ``what`` it is stands in messages.  With ``ascii_only`` the secret must fit into any header.
+    With ``ascii_only`` it must fit into any header.
     """
 
     def __init__(self, what: str, path: Path, *, ascii_only: bool = True) -> None:
@@ -53,10 +50,9 @@ class SecretFile:
         self._last = ""
 
     def read(self) -> str:
-        """Return the secret; while the file is gone or empty, the last one that was read.
+        """Return the secret; the last one while the file is gone or empty, as in a rotation.
 
-        So it is in the middle of a rotation.  A secret that is not valid any more the server
-        rejects.  Raises SecretError.
+        Raises SecretError.
         """
         name = f"the {self._what} file {self._path}"
         try:
@@ -104,10 +100,8 @@ class Token(Generic[T]):
 class BackgroundToken(Generic[T]):
     """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
 
-    ``fetch`` runs on other threads, one at a time; it raises TokenError.  What else it raises is
-    told by its type.  A token that has expired when it comes counts as a failure.  While fetching
-    fails, a token that is still valid stays in use.  ``what`` the token is of stands in messages.
-    Thread-safe.
+    ``fetch`` runs on other threads, one at a time; it raises TokenError.  While that fails, a token
+    that is still valid stays in use.  ``what`` it is stands in messages.  Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
@@ -129,10 +123,9 @@ class BackgroundToken(Generic[T]):
         return f"BackgroundToken({self._what!r})"
 
     def get(self, seconds: float) -> T:
-        """Return the valid token.
+        """Return the valid token, or raise TokenError.
 
-        Waits only for the outcome of the first fetch: for ``seconds`` at most, and until
-        FIRST_SECONDS after the start.  Raises TokenError.
+        Waits for the first fetch only: for ``seconds``, until FIRST_SECONDS after the start.
         """
         until = min(clock.monotonic() + seconds, self._begun + FIRST_SECONDS)
         with self._changed:

@@ -22,8 +22,7 @@ _current = threading.local()
 class RequestSocket:
     """The socket of one request while it is used, so that another thread can cut it.
 
-    ``until`` is an instant of `autoscaler.clock.monotonic`.  With ``connects`` the thread of the
-    request makes no connection itself.
+    ``until`` is by `clock.monotonic`; ``connects`` makes the connection, if not the same thread.
     """
 
     def __init__(self, until: float = math.inf, connects: "Deadline | None" = None) -> None:
@@ -142,11 +141,10 @@ class Stopped(Exception):  # noqa: N818 - as above
 class Deadline:
     """Runs work on other threads, one task at a time on each, and waits no longer than told.
 
-    No time-out of a socket covers the resolver (5 s per server, try and search domain), a header
-    that arrives byte by byte, or an endless `100 Continue`; to cut the socket does not end what
-    reads files, or is in the resolver or in another library.  When a caller stops waiting the
-    socket of the request is cut, so that its thread ends.  At most ``most_threads`` exist at once,
-    abandoned ones included.  Once ``stop`` is set, no caller waits; without a ``stop`` all do.
+    No time-out of a socket covers the resolver, a header that arrives byte by byte, or an endless
+    `100 Continue`.  When a caller stops waiting the socket of its request is cut, which does not
+    end what reads files, or is in another library.  At most ``most_threads`` exist at once,
+    abandoned ones included.  Once ``stop`` is set, no caller waits.
     """
 
     def __init__(
@@ -240,9 +238,8 @@ def _carry_out(
 class RequestDeadline:
     """Carries requests out on the threads that ask, and cuts their sockets when the time is over.
 
-    It costs less than a `Deadline`, and is as certain for work that waits for nothing but
-    connections of `cuttable` pools: to make one takes another thread, which is left to end by
-    itself, of ``most_threads`` at once.
+    It costs less than a `Deadline`, for work that waits for nothing but connections of `cuttable`
+    pools; each is made by one of ``most_threads`` others, which may be left to end by itself.
     """
 
     def __init__(self, most_threads: int, *, name: str) -> None:

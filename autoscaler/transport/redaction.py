@@ -48,11 +48,7 @@ class Redaction:
     """
 
     def __init__(
-        self,
-        secrets: Iterable[str] = (),
-        *,
-        shortest: int = 1,
-        beside: "Redaction | None" = None,
+        self, secrets: Iterable[str] = (), *, shortest: int = 1, beside: "Redaction | None" = None
     ) -> None:
         """Hide secrets of ``shortest`` characters or more, and the pieces that ``beside`` knows."""
         chosen = {secret for secret in secrets if len(secret) >= shortest}
@@ -75,8 +71,7 @@ class Redaction:
     def pieces(self, text: str) -> str:
         """Return the beginning of a text without the pieces of secrets that are in it.
 
-        A piece is 12 or more characters of a secret in a row, with or without blanks and line
-        breaks between them.  At most 16,384 characters are looked through and returned.
+        A piece is 12 or more characters of a secret, with or without blanks between them.
         """
         text = text[:_MOST_LOOKED_THROUGH]
         left, places = _without_blanks(text)
@@ -107,11 +102,8 @@ class Redaction:
             new -= self._beside._secrets  # noqa: SLF001 - its own class
         # The name before a password is no secret.
         own = {secret for secret in new if not any(secret.endswith(f":{p}") for p in self._secrets)}
-        texts = (
-            _without_blanks(form)[0][:_LONGEST_IN_PIECES]
-            for secret in own
-            for form in _forms(secret)
-        )
+        forms = (_without_blanks(form)[0] for secret in own for form in _forms(secret))
+        texts = (form[:_LONGEST_IN_PIECES] for form in forms)
         return frozenset(
             text[at : at + _PIECE] for text in texts for at in range(len(text) - _PIECE + 1)
         )
@@ -181,15 +173,11 @@ class Redactor:
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL's scheme, host, port and path: no user, password, parameters or fragment.
-
-    A URL without a host may be a path.  Empty for what is no URL.
-    """
+    """Return a URL's scheme, host, port and path, or just a path; empty for what is no URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError:
-        # The text of the error quotes the URL.
+    except ValueError:  # it quotes the URL
         return ""
     shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     return shown.rstrip("/") if parts.netloc else shown

@@ -67,12 +67,11 @@ F = TypeVar("F", bound=RequestFailure)
 class Retrier(Generic[F]):
     """Repeats transient failures of the requests to one server, never past their deadlines.
 
-    At most ``most_tries`` in all; None sets no limit.  Retry-After is obeyed; where it reaches past
-    the deadline the call ends.  With ``holds_all`` a 429 holds back all requests, for 30 s at
-    most: the server is short of capacity, not that one object.  Once ``stop`` is set no try
-    begins; a call without any returns ``stopped``.  A server that has not been there for
-    ``absent_seconds``, over all calls, is tried once in each; None sets no limit.  ``on_retry`` is
-    called before each try but the first, with the message of the failure before it.
+    At most ``most_tries`` in all, if not None.  Retry-After is obeyed.  With ``holds_all`` a 429
+    holds back all requests, for 30 s at most.  Once ``stop`` is set no try begins; a call without
+    any returns ``stopped``.  A server that has not been there for ``absent_seconds``, over all
+    calls, is tried once in each, if not None.  ``on_retry`` is called before each try but the
+    first, with the message of the failure before it.
     """
 
     def __init__(

@@ -14,8 +14,7 @@ from benchmarks.landings import Change
 from benchmarks.ramp import HPA, OURS, Climb
 from benchmarks.series import SeriesPage
 from benchmarks.threes import Comparison, Options, Tally, Three
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 
 COUNTS = (5, 10, 20, 40, 80, 100)
 
@@ -132,13 +131,14 @@ def test_a_short_run_of_both() -> None:
     chance = random.Random(1)  # noqa: S311 - no secret
     pair, three = ramp.scaled(pairs=1, period=1), Three(0, threes.behavior(chance, 1))
     theirs, ours = [*pair[HPA], *three.theirs], [*pair[OURS], three.ours]
-    try:
-        with beside.servers(print) as bed, beside.at_work(bed, 1, theirs, ours) as watched:
-            climbs = ramp.climb(bed, watched, pair, 1)
-            options = Options(threes=1, plateaus=1, period=1, seconds=3)
-            ((compared,),) = threes.plateaus(bed, watched, [three], options, chance)
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
+    with (
+        if_available(),
+        beside.servers(print) as bed,
+        beside.at_work(bed, 1, theirs, ours) as watched,
+    ):
+        climbs = ramp.climb(bed, watched, pair, 1)
+        options = Options(threes=1, plateaus=1, period=1, seconds=3)
+        ((compared,),) = threes.plateaus(bed, watched, [three], options, chance)
     for side in (HPA, OURS):
         assert [change.replicas for change in climbs[side][0].changes] == list(COUNTS)
     assert (compared.three, compared.plateau, compared.before) == (three, 1, 1)

@@ -12,8 +12,7 @@ from benchmarks.figures import Figures, Steady
 from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.options import QUICK, parse
 from benchmarks.scale import Results
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 
 TARGETS = 20
 SMALL = dataclasses.replace(
@@ -32,10 +31,8 @@ pytestmark = pytest.mark.timeout(1200)
 @pytest.fixture(scope="module")
 def results() -> Results:
     """Give the figures of a run, beside the HPA unless its adapter would have to be built."""
-    try:
+    with if_available():
         return scale.run(SMALL, print)
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
 
 
 def reached(figures: Figures) -> list[int]:

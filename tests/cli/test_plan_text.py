@@ -16,6 +16,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from tests.rendering import test_extension_words as extended
 from tests.worlds.memory import T0, Memory, answer, external
+from tests.worlds.record import synced
 
 REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
 AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
@@ -165,14 +166,12 @@ def test_a_pipe_gets_each_sentence_as_one_line(capsys: pytest.CaptureFixture[str
 
 def test_a_metric_is_told_to_be_active_or_not() -> None:
     """Of a target that has `idle`."""
-    told = paragraphs(
-        [extended.result(extended.target(extended.IDLE, replicas=1).at("0s", queue=4))]
-    )
+    told = paragraphs([synced(extended.target(extended.IDLE, replicas=1).at("0s", queue=4))])
     assert told.splitlines()[2] == "  queue: 4/10 per replica asks for 1 replica, not active"
 
 
 def test_a_fallback_is_told_once() -> None:
     """In the verdict, or beside its metric where that names another failure."""
     timeline = extended.target(extended.lower(2), replicas=3).at("0s", queue=30)
-    told = paragraphs([extended.result(timeline.at("6m", queue=None))])
+    told = paragraphs([synced(timeline.at("6m", queue=None))])
     assert told.count("queue failed in 1 sync, and the fallback asks for 2") == 1

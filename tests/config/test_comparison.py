@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config.written import Comparison, FieldChange, compare, only_targets_differ
-from tests.config.documents import PROMETHEUS, QUERIES, loaded, metric, target, top
+from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, target, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -45,6 +45,7 @@ def test_targets_that_come_and_go_are_named_in_their_order(tmp_path: Path) -> No
     )
 
 
+BETA = REF.replace("/v1", "/v1beta2")
 EXTERNAL_METRIC = (
     "type: External\nexternal:\n"
     "  metric: {name: queue_length, selector: {matchLabels: {queue: a}}}\n"
@@ -52,17 +53,15 @@ EXTERNAL_METRIC = (
 )
 
 FIELDS = [
-    (target(""), target("minReplicas: 2\n"), ["minReplicas: 1 -> 2"]),
-    (target(""), target("syncPeriod: 1m\n"), ["syncPeriod: nothing -> 1m"]),
     (
         target(""),
-        target("").replace("maxReplicas: 10", "maxReplicas: 20"),
-        ["maxReplicas: 10 -> 20"],
-    ),
-    (
-        target(""),
-        target("").replace("apps/v1", "apps/v1beta2"),
-        ["scaleTargetRef.apiVersion: apps/v1 -> apps/v1beta2"],
+        target("minReplicas: 2\nsyncPeriod: 1m\n", "namespace: shop\nmaxReplicas: 20\n" + BETA),
+        [
+            "scaleTargetRef.apiVersion: apps/v1 -> apps/v1beta2",
+            "minReplicas: 1 -> 2",
+            "maxReplicas: 10 -> 20",
+            "syncPeriod: nothing -> 1m",
+        ],
     ),
     (
         metric(EXTERNAL_METRIC),
@@ -141,24 +140,28 @@ FIELDS = [
         ],
     ),
     (
-        target("fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\n"),
+        target(
+            "fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\nholdScaleDownQuery: a\n"
+        ),
         target(
             "fallback: {replicas: 5, behavior: currentReplicasIfLower}\npaused: scaleDown\n"
             "minReplicasQuery: {query: b, empty: zero, maxAge: 1m}\n"
+            "holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}\n"
+            "schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]\n"
         ),
         [
             "fallback.replicas: 6 -> 5",
             "fallback.behavior: static -> currentReplicasIfLower",
             "paused: true -> scaleDown",
+            "schedules[0].name: nothing -> it",
+            "schedules[0].start: nothing -> 0 8 * * *",
+            "schedules[0].end: nothing -> 0 9 * * *",
+            "schedules[0].timezone: nothing -> UTC",
+            "schedules[0].minReplicas: nothing -> 2",
+            "schedules[0].gradual: nothing -> false",
             "minReplicasQuery.query: a -> b",
             "minReplicasQuery.maxAge: 5m -> 1m",
             "minReplicasQuery.empty: fail -> zero",
-        ],
-    ),
-    (
-        target("holdScaleDownQuery: a\n"),
-        target("holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}\n"),
-        [
             "holdScaleDownQuery.query: a -> a > 1",
             "holdScaleDownQuery.selector.matchLabels.b: nothing -> c",
         ],
@@ -167,18 +170,6 @@ FIELDS = [
         target("fallback: {replicas: 4}\n"),
         target("fallback: {behavior: currentReplicas}\n"),
         ["fallback.replicas: 4 -> nothing", "fallback.behavior: static -> currentReplicas"],
-    ),
-    (
-        target(""),
-        target("schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]\n"),
-        [
-            "schedules[0].name: nothing -> it",
-            "schedules[0].start: nothing -> 0 8 * * *",
-            "schedules[0].end: nothing -> 0 9 * * *",
-            "schedules[0].timezone: nothing -> UTC",
-            "schedules[0].minReplicas: nothing -> 2",
-            "schedules[0].gradual: nothing -> false",
-        ],
     ),
 ]
 
@@ -193,61 +184,53 @@ def test_each_field_that_differs_is_named_with_both_values(
     assert [str(field) for field in change.fields] == fields
 
 
-SETTINGS = [
-    ("syncPeriod: 1m30s\n", ["syncPeriod: 15s -> 1m30s"]),
-    ("tolerance: 0.2\n", ["tolerance: 0.1 -> 0.2"]),
-    ("downscaleStabilization: 0\n", ["downscaleStabilization: 5m -> 0s"]),
-    ("events: false\n", ["events: true -> false"]),
-    ("perTargetMetrics: false\n", ["perTargetMetrics: true -> false"]),
-    (
-        "scaleDownBreaker: {share: 20%}\n",
-        [
-            "scaleDownBreaker.share: nothing -> 20%",
-            "scaleDownBreaker.minTargets: nothing -> 20",
-            "scaleDownBreaker.hold: nothing -> 10m",
-        ],
-    ),
-    ("kubernetes: {maxWritesPerSecond: 7}\n", ["kubernetes.maxWritesPerSecond: 100 -> 7"]),
-]
-LATE = [
-    ("kubernetes: {context: a}\n", ["kubernetes.context: nothing -> a"]),
-    ("listen: null\n", ["listen: 127.0.0.1:9191 -> nothing"]),
-    ("listen: '[::1]:80'\n", ["listen: 127.0.0.1:9191 -> [::1]:80"]),
-    ("stateDirectory: /x\n", ["stateDirectory: /var/lib/autoscaler -> /x"]),
-    (
-        "record: {maxSize: 2Gi, maxAge: 7d}\n",
-        ["record.maxSize: 1Gi -> 2Gi", "record.maxAge: 14d -> 7d"],
-    ),
-    (
-        "leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}\n",
-        [
-            "leaderElection.enabled: false -> true",
-            'leaderElection.namespace: "" -> a',
-            "leaderElection.retryPeriod: 2s -> 1s",
-        ],
-    ),
-]
+CHANGED = """
+syncPeriod: 15s -> 1m30s
+tolerance: 0.1 -> 0.2
+downscaleStabilization: 5m -> 0s
+events: true -> false
+perTargetMetrics: true -> false
+scaleDownBreaker.share: nothing -> 20%
+scaleDownBreaker.minTargets: nothing -> 20
+scaleDownBreaker.hold: nothing -> 10m
+kubernetes.maxWritesPerSecond: 100 -> 7
+"""
+LATE = """
+listen: 127.0.0.1:9191 -> [::1]:80
+stateDirectory: /var/lib/autoscaler -> /x
+record.maxSize: 1Gi -> 2Gi
+record.maxAge: 14d -> 7d
+leaderElection.enabled: false -> true
+leaderElection.namespace: "" -> a
+leaderElection.retryPeriod: 2s -> 1s
+kubernetes.context: nothing -> a
+"""
 
 
-@pytest.mark.parametrize(("snippet", "changes"), SETTINGS)
-def test_what_is_in_force_at_once_is_told_by_its_key(
-    tmp_path: Path, snippet: str, changes: list[str]
+def test_settings_are_told_by_their_keys_and_apart_if_they_wait_for_a_restart(
+    tmp_path: Path,
 ) -> None:
-    """What is in force at once is told by its key; no target is called changed for it."""
-    plain = top("").replace("targets: []\n", "targets:\n" + row("a"))
-    found = compared(tmp_path, plain, plain + snippet)
-    assert [str(change) for change in found.settings] == changes
-    assert (found.at_restart, found.changed) == ((), ())
-
-
-@pytest.mark.parametrize(("snippet", "changes"), LATE)
-def test_what_waits_for_a_restart_is_told_apart(
-    tmp_path: Path, snippet: str, changes: list[str]
-) -> None:
-    """What takes effect at a restart is told apart."""
-    found = compared(tmp_path, top(""), top(snippet))
-    assert [str(change) for change in found.at_restart] == changes
-    assert found.settings == ()
+    """No target is called changed for them."""
+    plain = rows("a")
+    settings = """\
+syncPeriod: 1m30s
+tolerance: 0.2
+downscaleStabilization: 0
+events: false
+perTargetMetrics: false
+scaleDownBreaker: {share: 20%}
+kubernetes: {maxWritesPerSecond: 7, context: a}
+listen: '[::1]:80'
+stateDirectory: /x
+record: {maxSize: 2Gi, maxAge: 7d}
+leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}
+"""
+    found = compared(tmp_path, plain, plain + settings)
+    assert sorted(map(str, found.settings)) == sorted(CHANGED.split("\n")[1:-1])
+    assert sorted(map(str, found.at_restart)) == sorted(LATE.split("\n")[1:-1])
+    assert found.changed == ()
+    (change,) = compared(tmp_path, plain, plain + "listen: null\n").at_restart
+    assert str(change) == "listen: 127.0.0.1:9191 -> nothing"
 
 
 def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every rule of the document around the targets, and of the file itself."""
+"""The rules of the document around the targets, which test_rules.py plays, and of the file."""
 
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from tests.config.documents import (
     PROMETHEUS,
     QUERIES,
     REF,
-    assert_refused,
     cases,
     prometheus,
     refused,
@@ -144,14 +143,6 @@ ROWS = [
         "scales Deployment web in shop",
     ),
 ]
-
-
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
 
 
 FILES = [

@@ -1,4 +1,4 @@
-"""What a target may have beyond the HPA's spec: every mistake is told, and every key reaches it."""
+"""What a target may have beyond the HPA: the rules, which test_rules.py plays, and their keys."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -185,14 +185,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_an_extension_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
-
-
 EVERY = """
 minReplicas: 3
 idle: {replicas: 1, after: 10m, initially: 1h}
@@ -224,12 +216,6 @@ FINE = [
     schedule(f"{NIGHT}, maxReplicas: 1, timezone: "),
     top("queries: {a: {query: up, empty: zero, nan: zero, partial: use, server: mimir}}\n"),
 ]
-
-
-@pytest.mark.parametrize("text", FINE)
-def test_what_is_right_of_an_extension_is_taken(tmp_path: Path, text: str) -> None:
-    """What is right is taken."""
-    loaded(tmp_path, with_servers(text))
 
 
 def test_every_key_reaches_the_core(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.checks import json_schema
 from autoscaler.documents import read
-from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES
+from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 
 MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
 
@@ -118,29 +118,59 @@ def test_what_editors_leave_beside_is_not_included(tmp_path: Path, name: str) ->
     assert names_of(load(main)) == ["b"]
 
 
-def test_a_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
-    """The lock of Emacs, a link to nothing, is passed over as well."""
-    main = write(tmp_path, {"targets.d/a.yaml": targets("a")})
-    (tmp_path / "targets.d" / ".#a.yaml").symlink_to("me@here.123:456")
-    assert names_of(load(main)) == ["a"]
+FOUND = [
+    pytest.param(
+        {"etc/targets.d/a.yaml": "a"},
+        {"etc/targets.d/.#a.yaml": "me@here.123:456"},
+        "targets.d/*.yaml",
+        id="the lock of Emacs, a link to nothing, is passed over",
+    ),
+    pytest.param(
+        {"etc/targets.d/..1/a.yaml": "a"},
+        {"etc/targets.d/..data": "..1", "etc/targets.d/a.yaml": "..data/a.yaml"},
+        "'*/*.yaml', targets.d/*.yaml",
+        id="of a mounted ConfigMap each key is read once",
+    ),
+    pytest.param(
+        {"etc/a.yaml": "a", "etc/b.yaml": "b", "etc/x/README": ""},
+        {"etc/c.yaml": "a.yaml"},
+        "'*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml",
+        id="a file that two patterns match is read once, and the main one never includes itself",
+    ),
+    pytest.param(
+        {"available/a.yaml": "a", "targets/b.yaml": "b", "etc/enabled/README": ""},
+        {"etc/enabled/a.yaml": "../../available/a.yaml", "etc/targets.d": "../targets"},
+        "enabled/a.yaml, targets.d/*.yaml",
+        id="a file that is named may lead anywhere, and so may the folder of a pattern",
+    ),
+    pytest.param(
+        {"etc/a[1].yaml": "a"}, {}, "'a[[]1].yaml'", id="a bracket in brackets stands for itself"
+    ),
+    pytest.param(
+        {"a/a.yaml": "a", "b/b.yaml": "b"},
+        {},
+        "'FOLDER/a/*.yaml', ~/b/*.yaml",
+        id="a pattern may be absolute, or begin at the home folder",
+    ),
+]
 
 
-def test_a_mounted_config_map(tmp_path: Path) -> None:
-    """Of a mounted ConfigMap each key is read once, not also in the folder of its version."""
-    main = write(tmp_path, {"targets.d/..1/a.yaml": targets("a")})
-    (tmp_path / "targets.d" / "..data").symlink_to("..1")
-    (tmp_path / "targets.d" / "a.yaml").symlink_to("..data/a.yaml")
-    main.write_text(main.read_text().replace("[targets", "['*/*.yaml', targets"))
-    assert names_of(load(main)) == ["a"]
-
-
-def test_each_file_is_read_once(tmp_path: Path) -> None:
-    """A file that two patterns match is read once, and the main one never includes itself."""
-    main = PROMETHEUS + "include: ['*.yaml', ./a.yaml, 'x/../[ab].yaml', b.yaml]\n"
-    (tmp_path / "x").mkdir()
-    files = {"a.yaml": targets("a"), "b.yaml": targets("b")}
-    (tmp_path / "c.yaml").symlink_to("a.yaml")
-    assert names_of(load(write(tmp_path, files, main))) == ["a", "b"]
+@pytest.mark.parametrize(("files", "links", "include"), FOUND)
+def test_what_stands_for_a_file_is_read_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    links: dict[str, str],
+    include: str,
+) -> None:
+    """Each of the files with a target, by whichever name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    main = PROMETHEUS + f"include: [{include}]\n".replace("FOLDER", str(tmp_path))
+    write(tmp_path, {name: targets(*target) for name, target in files.items()})
+    for name, there in links.items():
+        (tmp_path / name).symlink_to(there)
+    names = [target for target in files.values() if target]
+    assert names_of(load(write(tmp_path / "etc", {}, main))) == names
 
 
 @pytest.mark.parametrize("link", ["a-link.yaml", "team"])
@@ -164,22 +194,6 @@ def test_a_link_that_leads_out_of_the_folder(tmp_path: Path, link: str, *, there
     )
 
 
-def test_links_that_the_operator_means(tmp_path: Path) -> None:
-    """A file that is named may lead anywhere, and so may the folder of a pattern."""
-    write(tmp_path, {"available/a.yaml": targets("a"), "targets/b.yaml": targets("b")})
-    main = PROMETHEUS + "include: [enabled/a.yaml, targets.d/*.yaml]\n"
-    path = write(tmp_path / "etc", {"enabled/README": ""}, main)
-    (tmp_path / "etc" / "enabled" / "a.yaml").symlink_to(tmp_path / "available" / "a.yaml")
-    (tmp_path / "etc" / "targets.d").symlink_to(tmp_path / "targets")
-    assert names_of(load(path)) == ["a", "b"]
-
-
-def test_a_name_with_brackets(tmp_path: Path) -> None:
-    """A bracket in brackets stands for itself."""
-    main = PROMETHEUS + "include: ['a[[]1].yaml']\n"
-    assert names_of(load(write(tmp_path, {"a[1].yaml": targets("a")}, main))) == ["a"]
-
-
 def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Patterns begin at the main file's folder, and messages name files as it was named."""
     write(tmp_path / "etc", {"targets.d/a.yaml": targets("a", "a")})
@@ -192,16 +206,6 @@ def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.Monk
         tmp_path / "etc" / "autoscaler.yaml",
         tmp_path / "etc" / "targets.d" / "a.yaml",
     }
-
-
-def test_a_pattern_may_be_absolute_or_of_the_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pattern may be absolute, or begin at the home folder."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    write(tmp_path, {"a/a.yaml": targets("a"), "b/b.yaml": targets("b")})
-    main = PROMETHEUS + f"include: ['{tmp_path}/a/*.yaml', ~/b/*.yaml]\n"
-    assert names_of(load(write(tmp_path / "etc", {}, main))) == ["a", "b"]
 
 
 def test_every_problem_of_every_file(tmp_path: Path) -> None:
@@ -280,41 +284,23 @@ def test_a_link_to_nothing(tmp_path: Path) -> None:
     assert fault == ("targets.d/a.yaml", None, "", "there is no such file")
 
 
-def no_file(name: str) -> str:
-    """Return the end of the sentence about a name without a file."""
-    return f"such as *.yaml, and there is no file {{folder}}/{name}"
+MEANINGLESS = f"""
+[a.yaml] => [0]: such as *.yaml, and there is no file FOLDER/a.yaml
+[targets.d/*.yaml, x/a.yaml] => [1]: such as *.yaml, and there is no file FOLDER/x/a.yaml
+[no/*.yaml] => [0]: must begin with a folder, and there is no folder FOLDER/n
+[autoscaler.yaml/*] => [0]: there is no folder FOLDER/autoscaler.yaml
+[targets.d] => [0]: targets.d is a folder; those in it are FOLDER/targets.d/*.yaml
+[targets.d/] => [0]: targets.d is a folder; those in it are FOLDER/targets.d/*.yaml
+['**/*.yaml'] => [0]: ** is not known here: * matches within one name
+["a\\0"] => [0]: must be the name of a file, or a pattern
+[{"a" * 300}] => [0]: must be the name of a file, or a pattern
+[5] => [0]: must be a text
+[''] => [0]: must not be empty
+[] => : needs at least 1 entry
+"""
 
 
-@pytest.mark.parametrize(
-    ("include", "path", "fragment"),
-    [
-        ("[a.yaml]", "include[0]", no_file("a.yaml")),
-        ("[targets.d/*.yaml, x/a.yaml]", "include[1]", no_file("x/a.yaml")),
-        (
-            "[no/*.yaml]",
-            "include[0]",
-            "must begin with a folder, and there is no folder {folder}/n",
-        ),
-        ("[autoscaler.yaml/*]", "include[0]", "there is no folder {folder}/autoscaler.yaml"),
-        (
-            "[targets.d]",
-            "include[0]",
-            "targets.d is a folder; those in it are {folder}/targets.d/*.yaml",
-        ),
-        (
-            "[targets.d/]",
-            "include[0]",
-            "targets.d is a folder; those in it are {folder}/targets.d/*.yaml",
-        ),
-        ("['**/*.yaml']", "include[0]", "** is not known here: * matches within one name"),
-        ('["a\\0"]', "include[0]", "must be the name of a file, or a pattern"),
-        (f"[{'a' * 300}]", "include[0]", "must be the name of a file, or a pattern"),
-        ("[5]", "include[0]", "must be a text"),
-        ("['']", "include[0]", "must not be empty"),
-        ("targets.d/*.yaml", "include", "must be a list"),
-        ("[]", "include", "needs at least 1 entry"),
-    ],
-)
+@pytest.mark.parametrize(("include", "path", "fragment"), cases(str, "include", MEANINGLESS))
 def test_what_include_cannot_mean_is_refused_at_its_place(
     tmp_path: Path, include: str, path: str, fragment: str
 ) -> None:
@@ -323,7 +309,7 @@ def test_what_include_cannot_mean_is_refused_at_its_place(
     faults = faults_of(main)
     (fault,) = (fault for fault in faults if fault[2] == path)
     assert fault[:2] == ("autoscaler.yaml", 2)
-    assert fragment.format(folder=tmp_path) in fault[3]
+    assert fragment.replace("FOLDER", str(tmp_path)) in fault[3]
     assert "Traceback" not in str(faults)
 
 

@@ -6,26 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config import ConfigError, KubernetesSettings, load
+from autoscaler.config import Address, ConfigError, KubernetesSettings, LeaderElection, load
 from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.settings import PrometheusServers, Record
+from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query, SeriesLabels
 from autoscaler.settings.prometheus import Tls
 from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
 
 
-def test_an_address_alone_has_the_hpas_defaults(tmp_path: Path) -> None:
-    """A configuration of an address and no targets has the HPA's defaults."""
+def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
+    """The HPA's; histories are kept, loopback is listened on, and nobody is elected."""
     config = loaded(tmp_path, top(""))
     assert config.sync_period == 15.0
     assert config.flags == Flags(0.1, 300.0, 300.0, 30.0)
-    assert config.kubernetes == KubernetesSettings()
-    assert config.prometheus.url == "http://prometheus:9090"
+    assert config.kubernetes == KubernetesSettings(maxWritesPerSecond=100)
+    assert config.prometheus == PrometheusServers(url="http://prometheus:9090")
     assert config.prometheus.timeout == 10.0
-    assert config.prometheus.tls == Tls()
-    assert config.prometheus.bearer_token_file is None
-    assert config.targets == ()
+    assert (config.targets, config.breaker) == ((), None)
     assert config.path == tmp_path / "autoscaler.yaml"
+    assert config.state_directory == Path("/var/lib/autoscaler")
+    assert config.record == Record(maxSize="1Gi", maxAge="14d")
+    assert config.listen == Address("127.0.0.1", 9191)
+    assert (config.events, config.per_target_metrics) == (True, True)
+    assert config.leader_election == LeaderElection(
+        enabled=False,
+        name="autoscaler",
+        identity=None,
+        leaseDuration="15s",
+        renewDeadline="10s",
+        retryPeriod="2s",
+    )
 
 
 def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
@@ -46,12 +58,20 @@ def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
                 serverName: other
                 insecureSkipVerify: true
               queryParameters: {dedup: "true", match: [a, b]}
-            kubernetes: {kubeconfig: kubeconfig, context: staging}
+            kubernetes: {kubeconfig: kubeconfig, context: staging, maxWritesPerSecond: 7}
             syncPeriod: 1m30s
             tolerance: 0.05
             downscaleStabilization: 1h
             cpuInitializationPeriod: 2m
             initialReadinessDelay: 10s
+            scaleDownBreaker: {share: 5%, minTargets: 3, hold: 1h}
+            stateDirectory: state
+            record: {maxSize: 0.5Gi, maxAge: 3d}
+            events: false
+            perTargetMetrics: false
+            leaderElection:
+              {enabled: true, namespace: ops, name: one, identity: me,
+               leaseDuration: 1500ms, renewDeadline: 1s, retryPeriod: 200ms}
             targets: []
             """),
     )
@@ -69,12 +89,20 @@ def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
         insecureSkipVerify=True,
     )
     assert settings.query_parameters == {"dedup": ("true",), "match": ("a", "b")}
-    kubeconfig = str(tmp_path / "kubeconfig")
-    assert config.kubernetes == KubernetesSettings.model_validate(
-        {"kubeconfig": kubeconfig, "context": "staging"}
-    )
+    kubernetes = config.kubernetes
+    assert (kubernetes.kubeconfig, kubernetes.context) == (tmp_path / "kubeconfig", "staging")
+    assert kubernetes.max_writes_per_second == 7
     assert config.sync_period == 90.0
     assert config.flags == Flags(0.05, 3600.0, 120.0, 10.0)
+    assert config.breaker == Breaker(5, 3, 3600.0)
+    assert config.state_directory == tmp_path / "state"
+    assert config.record is not None
+    assert (config.record.max_size, config.record.max_age) == (2**29, 3 * 86400)
+    assert (config.events, config.per_target_metrics) == (False, False)
+    election = config.leader_election
+    assert (election.enabled, election.namespace, election.name) == (True, "ops", "one")
+    periods = (election.lease_duration, election.renew_deadline, election.retry_period)
+    assert (election.identity, *periods) == ("me", 1.5, 1.0, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +129,6 @@ def test_sync_period_of_a_target(tmp_path: Path) -> None:
         "syncPeriod: 20s\n"
     )
     assert [one.sync_period for one in loaded(tmp_path, text).targets] == [60.0, 20.0]
-
-
-def test_a_hundred_writes_a_second_unless_set(tmp_path: Path) -> None:
-    """The limit of writes is 100 a second unless set."""
-    assert loaded(tmp_path, top("")).kubernetes.max_writes_per_second == 100
-    text = top("kubernetes: {maxWritesPerSecond: 7}\n")
-    assert loaded(tmp_path, text).kubernetes.max_writes_per_second == 7
 
 
 def test_a_flag_of_zero_is_honoured(tmp_path: Path) -> None:

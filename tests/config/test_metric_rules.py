@@ -1,10 +1,8 @@
-"""Every rule of a metric: its source, its target, the selector and the query that it names."""
+"""The rules of a metric, which test_rules.py plays: source, target, selector and query."""
 
 from pathlib import Path
 
-import pytest
-
-from tests.config.documents import assert_refused, cases, external, loaded, metric, refused
+from tests.config.documents import cases, external, metric, refused
 
 M = "targets[0].metrics[0]."
 
@@ -137,14 +135,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_a_metric_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
-
-
 def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
     """A malformed name is not also an unknown one."""
     (problem,) = refused(tmp_path, _metric("name: x/y"))
@@ -173,12 +163,6 @@ FINE = [
     _container("name: hugepages-2Mi, query: up, container: app"),
     _container("name: example.com/gpu, query: up, container: app"),
 ]
-
-
-@pytest.mark.parametrize("text", FINE)
-def test_what_the_api_server_takes_of_a_metric_is_taken(tmp_path: Path, text: str) -> None:
-    """What the API server takes is taken, also where it looks odd."""
-    assert len(loaded(tmp_path, text).targets) == 1
 
 
 def test_a_misspelt_type_hides_no_other_mistake(tmp_path: Path) -> None:

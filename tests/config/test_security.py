@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.config import load
 from autoscaler.config.cautions import warnings_of, warnings_of_access
-from tests.config.documents import loaded, prometheus, top
+from tests.config.documents import cases, loaded, prometheus, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -20,41 +20,29 @@ def secret(folder: Path, name: str, mode: int) -> None:
     path.chmod(mode)
 
 
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("prometheus.bearerTokenFile", prometheus("bearerTokenFile: s\n")),
-        (
-            "prometheus.basicAuth.passwordFile",
-            prometheus("basicAuth: {username: a, passwordFile: s}\n"),
-        ),
-        (
-            "prometheus.oauth2.clientSecretFile",
-            prometheus("oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'https://h'}\n"),
-        ),
-        (
-            "prometheus.sigv4.secretKeyFile",
-            prometheus("sigv4: {accessKey: a, secretKeyFile: s}\n"),
-        ),
-        ("prometheus.googleIam.credentialsFile", prometheus("googleIam: {credentialsFile: s}\n")),
-        (
-            "prometheus.azuread.oauth.clientSecretFile",
-            prometheus("azuread: {oauth: {clientId: a, tenantId: b, clientSecretFile: s}}\n"),
-        ),
-        (
-            "prometheus.azuread.workloadIdentity.tokenFilePath",
-            prometheus("azuread: {workloadIdentity: {tokenFilePath: s}}\n"),
-        ),
-        ("prometheus.headersFiles.X-Key", prometheus("headersFiles: {X-Key: s}\n")),
-        ("prometheus.tls.keyFile", prometheus("tls: {certFile: s, keyFile: s}\n")),
-    ],
-)
-def test_every_secret_that_all_may_read_is_named(tmp_path: Path, key: str, text: str) -> None:
+SECRETS = """
+bearerTokenFile: s => bearerTokenFile: s
+basicAuth: {username: a, passwordFile: s} => basicAuth.passwordFile: s
+oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'https://h'} => oauth2.clientSecretFile: s
+sigv4: {accessKey: a, secretKeyFile: s} => sigv4.secretKeyFile: s
+googleIam: {credentialsFile: s} => googleIam.credentialsFile: s
+azuread: {oauth: {clientId: a, tenantId: b, clientSecretFile: s}}
+    => azuread.oauth.clientSecretFile: s
+azuread: {workloadIdentity: {tokenFilePath: s}} => azuread.workloadIdentity.tokenFilePath: s
+headersFiles: {X-Key: s} => headersFiles.X-Key: s
+tls: {certFile: s, keyFile: s} => tls.keyFile: s
+"""
+
+
+@pytest.mark.parametrize(("text", "key", "name"), cases(prometheus, "prometheus.", SECRETS))
+def test_every_secret_that_all_may_read_is_named(
+    tmp_path: Path, text: str, key: str, name: str
+) -> None:
     """A secret that every user may read is named by its key and its path."""
-    secret(tmp_path, "s", 0o644)
+    secret(tmp_path, name, 0o644)
     (warning,) = warnings_of(loaded(tmp_path, text))
     assert warning == (
-        f"{key}: {tmp_path}/s can be read by every user of this machine (its mode is 0644); "
+        f"{key}: {tmp_path}/{name} can be read by every user of this machine (its mode is 0644); "
         "chmod 600 ends that"
     )
 
@@ -139,25 +127,16 @@ def test_a_configuration_that_others_may_change(
 def test_a_folder_above_that_others_may_change(
     tmp_path: Path, mode: int, *, open_to_others: bool
 ) -> None:
-    """Whoever may write there can put another folder in the place of the configuration's."""
+    """Whoever may write there can replace the folder below; also above what a link leads to."""
     folder = tmp_path / "above" / "between" / "etc"
     folder.mkdir(parents=True)
-    (tmp_path / "above").chmod(mode)
-    warnings = warnings_of(loaded(folder, top("")))
-    assert len(warnings) == open_to_others
-    said = f"the configuration: {tmp_path / 'above'} can be written by others"
-    assert all(warning.startswith(said) for warning in warnings)
-
-
-def test_a_folder_above_what_a_link_leads_to(tmp_path: Path) -> None:
-    """The real folder's counts as well as the link's own."""
-    folder = tmp_path / "above" / "etc"
-    folder.mkdir(parents=True)
     (folder / "autoscaler.yaml").write_text(top(""))
-    (tmp_path / "link").symlink_to("above/etc")
-    (tmp_path / "above").chmod(0o777)
-    (warning,) = warnings_of(load(tmp_path / "link" / "autoscaler.yaml"))
-    assert warning.startswith(f"the configuration: {tmp_path / 'above'} can be written by others")
+    (tmp_path / "link").symlink_to("above/between/etc")
+    (tmp_path / "above").chmod(mode)
+    said = f"the configuration: {tmp_path / 'above'} can be written by others"
+    for path in (folder, tmp_path / "link"):
+        warnings = warnings_of(load(path / "autoscaler.yaml"))
+        assert [warning.startswith(said) for warning in warnings] == [True] * open_to_others
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

@@ -9,7 +9,7 @@ from autoscaler.config import Config
 from autoscaler.config.cautions import warnings_of
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.written import compare
-from tests.config.documents import REF, assert_refused, loaded, prometheus, refused, target
+from tests.config.documents import REF, assert_refused, cases, loaded, prometheus, refused, target
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 SERVERS = """\
@@ -125,77 +125,53 @@ def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
     assert servers["mimir"].url == servers["other"].url
 
 
-METRICS, MIMIR = "targets[0].metrics[0].", "prometheus.servers.mimir."
-
-
 def mimir(keys: str) -> str:
     """Return a document with a further server of these keys."""
     return prometheus(f"servers: {{mimir: {{{keys}}}}}\n")
 
 
+UNKNOWN = """
+server: mimr => server: is no key of `prometheus.servers`: did you mean `mimir`? known are default
+server: other; metrics: [GPU] => metrics[0].resource.name: is a resource without a query
+metrics: [ELSEWHERE]
+    => metrics[0].external.metric.query.server: known are default, mimir, other
+minReplicasQuery: {query: q, server: nope}
+    => minReplicasQuery.server: known are default, mimir, other
+""".replace("ELSEWHERE", json.dumps(ELSEWHERE)).replace("GPU", json.dumps(GPU))
+WITHOUT_SERVERS = """
+server: mimir
+    => server: is no key of `prometheus.servers`: there is none; default is the server at the top
+server: defalt => server: did you mean `default`? known are def
+"""
+OF_MIMIR = """
+timeout: 10s => url: is missing
+url: http://m, timout: 10s => timout: did you mean `timeout`?
+url: http://m, tls: {certFile: ca.pem} => tls.certFile: needs keyFile beside it
+url: http://m, servers: {} => servers: it belongs in `prometheus`
+"""
+REPLACED = [
+    ("queue_length, server: other", "queries.bound.server", "known are default, mimir, other"),
+    ("top_memory, server: other", "resourceQueries.memory.server", "known are default, mimir"),
+    ("    other:", "prometheus.servers.Xother", "must be a DNS label"),
+]
+AT_THE_TOP = "is the name of the server at the top"
+
+
 @pytest.mark.parametrize(
     ("text", "path", "fragment"),
     [
-        (
-            document("server: mimr\n"),
-            "targets[0].server",
-            "is no key of `prometheus.servers`: did you mean `mimir`? known are default, mimir,",
-        ),
-        (
-            target("server: mimir\n"),
-            "targets[0].server",
-            "is no key of `prometheus.servers`: there is none; default is the server at the top",
-        ),
-        (target("server: defalt\n"), "targets[0].server", "did you mean `default`? known are def"),
-        (
-            document(f"metrics: [{json.dumps(ELSEWHERE)}]\n"),
-            METRICS + "external.metric.query.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("").replace("server: other}\n  top", "server: nope}\n  top"),
-            "queries.bound.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("").replace("top_memory, server: other", "top_memory, server: nope"),
-            "resourceQueries.memory.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document("minReplicasQuery: {query: q, server: nope}\n"),
-            "targets[0].minReplicasQuery.server",
-            "known are default, mimir, other",
-        ),
-        (
-            document(f"server: other\nmetrics: [{json.dumps(GPU)}]\n"),
-            METRICS + "resource.name",
-            "is a resource without a query",
-        ),
+        *cases(document, "targets[0].", UNKNOWN),
+        *cases(target, "targets[0].", WITHOUT_SERVERS),
+        *cases(mimir, "prometheus.servers.mimir.", OF_MIMIR),
         (
             document("").replace("    other:", "    default:"),
             "prometheus.servers.default",
-            "is the name of the server at the top of `prometheus`",
+            AT_THE_TOP,
         ),
-        (
-            document("").replace("    other:", "    Other:"),
-            "prometheus.servers.Other",
-            "must be a DNS label",
+        *(
+            (document("").replace(part, part.replace("other", "Xother")), path, fragment)
+            for part, path, fragment in REPLACED
         ),
-        (mimir("timeout: 10s"), MIMIR + "url", "is missing"),
-        (mimir("url: http://m, timout: 10s"), MIMIR + "timout", "did you mean `timeout`?"),
-        (mimir("url: http://m, timeout: 10"), MIMIR + "timeout", "500ms) (got 10)"),
-        (
-            mimir("url: http://m, bearerTokenFile: no/token"),
-            MIMIR + "bearerTokenFile",
-            "must name a file, and there is no file",
-        ),
-        (
-            mimir("url: http://m, tls: {certFile: ca.pem}"),
-            MIMIR + "tls.certFile",
-            "needs keyFile beside it",
-        ),
-        (mimir("url: http://m, servers: {}"), MIMIR + "servers", "it belongs in `prometheus`"),
     ],
 )
 def test_a_server_that_is_not_there_or_wrong_is_refused(

@@ -1,13 +1,13 @@
-"""The keys of how the daemon runs: where it listens, what it keeps, which of several acts."""
+"""How the daemon runs: the rules, which test_rules.py plays, and what their keys mean."""
 
 from pathlib import Path
 
 import pytest
 
-from autoscaler.config import Address, ConfigError, LeaderElection, load
+from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.loading import pod_namespace
 from autoscaler.core.breaker import Breaker
-from tests.config.documents import assert_refused, cases, loaded, top
+from tests.config.documents import cases, loaded, top
 
 
 def election(snippet: str) -> str:
@@ -92,67 +92,6 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_the_service_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
-
-
-@pytest.mark.parametrize("text", FINE)
-def test_what_is_right_of_the_service_is_taken(tmp_path: Path, text: str) -> None:
-    """What is right is not refused."""
-    assert loaded(tmp_path, text).targets == ()
-
-
-def test_unless_told_otherwise_histories_are_kept_and_loopback_is_listened_on(
-    tmp_path: Path,
-) -> None:
-    """Unless told otherwise, histories are kept, loopback is listened on, and nobody is elected."""
-    config = loaded(tmp_path, top(""))
-    assert config.state_directory == Path("/var/lib/autoscaler")
-    assert config.record is not None
-    assert (config.record.max_size, config.record.max_age) == (2**30, 14 * 86400)
-    assert config.listen == Address("127.0.0.1", 9191)
-    assert config.events is True
-    assert config.per_target_metrics is True
-    assert config.leader_election == LeaderElection(
-        enabled=False,
-        name="autoscaler",
-        identity=None,
-        leaseDuration="15s",
-        renewDeadline="10s",
-        retryPeriod="2s",
-    )
-
-
-def test_every_setting_of_the_service_arrives(tmp_path: Path) -> None:
-    """Everything that is set arrives, in seconds, and the folder begins at the configuration."""
-    config = loaded(
-        tmp_path,
-        top(
-            "stateDirectory: state\nrecord: {maxSize: 0.5Gi, maxAge: 3d}\n"
-            "events: false\nperTargetMetrics: false\n"
-            "leaderElection: {enabled: true, namespace: ops, name: one, identity: me, "
-            "leaseDuration: 1500ms, renewDeadline: 1s, retryPeriod: 200ms}\n"
-        ),
-    )
-    assert config.state_directory == tmp_path / "state"
-    assert config.record is not None
-    assert (config.record.max_size, config.record.max_age) == (2**29, 3 * 86400)
-    assert (config.events, config.per_target_metrics) == (False, False)
-    assert config.leader_election == LeaderElection(
-        enabled=True,
-        namespace="ops",
-        name="one",
-        identity="me",
-        leaseDuration="1500ms",
-        renewDeadline="1s",
-        retryPeriod="200ms",
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -197,10 +136,7 @@ def test_namespace_file_without_a_namespace(tmp_path: Path, content: bytes) -> N
     assert pod_namespace(tmp_path / "namespace") is None
 
 
-def test_the_breaker_is_off_unless_it_is_written_and_has_defaults(tmp_path: Path) -> None:
-    """Without its key, or without a value, there is none."""
-    assert loaded(tmp_path, top("")).breaker is None
+def test_the_breaker_is_off_unless_it_has_a_value_and_has_defaults(tmp_path: Path) -> None:
+    """Those of the core."""
     assert loaded(tmp_path, top("scaleDownBreaker:\n")).breaker is None
     assert loaded(tmp_path, breaker("")).breaker == Breaker(30, 20, 600.0)
-    written = breaker("share: 5%, minTargets: 3, hold: 1h")
-    assert loaded(tmp_path, written).breaker == Breaker(5, 3, 3600.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config import ConfigError, load, sources
+from autoscaler.config import ConfigError, load, reading, sources
 from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
 from autoscaler.documents import (
     DEEPEST,
@@ -17,7 +17,7 @@ from autoscaler.documents import (
     Tally,
     read,
 )
-from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, REF, loaded, refused
+from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, refused
 from tests.config.test_refusal_cost import LARGE
 
 BASE = textwrap.dedent("""\
@@ -112,8 +112,8 @@ def test_ten_thousand_large_targets_have_room() -> None:
     """The figures of the messages: 25 lines of a target have 120 keys and values, and 1 kB."""
     assert MOST_VALUES >= 2 * 10_000 * 120
     assert MOST_ALIASED >= 10_000 * 120
-    assert sources.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
-    assert sources.MOST_OF_ALL >= 2 * 10_000 * 1000
+    assert reading.MOST_OF_A_FILE >= 1.5 * 10_000 * 1000
+    assert reading.MOST_OF_ALL >= 2 * 10_000 * 1000
     tally = Tally()
     read("".join(LARGE % one for one in range(1000)), lambda *_: None, tally)
     assert 10 * tally.memory <= 58 * 2**20 <= 0.85 * MOST_MEMORY
@@ -136,7 +136,7 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
 
 def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file that goes beyond is named."""
-    monkeypatch.setattr(sources, "MOST_OF_ALL", 2**20)
+    monkeypatch.setattr(reading, "MOST_OF_ALL", 2**20)
     for name in "ab":
         (tmp_path / f"{name}.yml").write_text("targets: []\n#" + "x" * 600_000)
     (problem,) = refused(tmp_path, PROMETHEUS + "include: ['*.yml']\n")
@@ -213,15 +213,6 @@ def test_a_mistake_of_a_long_name(tmp_path: Path) -> None:
     """A key of a megabyte makes no message of one."""
     for text in (f"{'k' * 10**6}: 1\n", f"queries: {{{'k' * 10**6}: 1}}\n"):
         assert len(str(ConfigError(refused(tmp_path, PROMETHEUS + text)))) < 5000
-
-
-def test_a_wrong_name_beside_many(tmp_path: Path) -> None:
-    """What may have been meant is looked for among the names that begin like it."""
-    names = ", ".join(f"query{one}: up" for one in range(5000))
-    metrics = textwrap.indent(EXTERNAL.replace("queue_length", "query4711x"), "  ")
-    text = f"{PROMETHEUS}queries: {{{names}}}\ntargets:\n{BASE % ''}"
-    (problem,) = refused(tmp_path, text.replace("  metrics: []\n", f"  metrics:\n{metrics}"))
-    assert "did you mean `query4711`?" in problem.message
 
 
 def test_merged_keys_cost_what_they_hold(tmp_path: Path) -> None:

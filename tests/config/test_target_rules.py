@@ -1,16 +1,12 @@
-"""Every rule of a target around its metrics: what the API server refuses is refused here."""
+"""The rules of a target around its metrics, which test_rules.py plays; they are the API's."""
 
 from pathlib import Path
-
-import pytest
 
 from tests.config.documents import (
     EXTERNAL,
     REF,
-    assert_refused,
     behavior,
     cases,
-    loaded,
     refused,
     target,
 )
@@ -97,21 +93,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path", "fragment"), ROWS)
-def test_a_fault_of_a_target_has_path_line_and_what_is_right(
-    tmp_path: Path, text: str, path: str, fragment: str
-) -> None:
-    """Each fault has the path of its field, a line, and a sentence that says what is right."""
-    assert_refused(tmp_path, text, path, fragment)
-
-
-def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
-    """A faulty entry is not also a missing one."""
-    policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
-    (problem,) = refused(tmp_path, policies)
-    assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"
-
-
 FINE = [
     target(""),
     target("metrics: []\nbehavior: {}\nminReplicas:\n"),
@@ -122,7 +103,8 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize("text", FINE)
-def test_what_the_api_server_takes_of_a_target_is_taken(tmp_path: Path, text: str) -> None:
-    """What the API server takes is taken, also where it looks odd."""
-    assert len(loaded(tmp_path, text).targets) == 1
+def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
+    """A faulty entry is not also a missing one."""
+    policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
+    (problem,) = refused(tmp_path, policies)
+    assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"

@@ -1,8 +1,8 @@
 """Short ways to ask for a limit at `BASE`."""
 
 from autoscaler.core.decision import Limit
-from autoscaler.core.history import ScaleEvent
-from autoscaler.core.normalize import Changes, Events, limit
+from autoscaler.core.history import History, ScaleEvent
+from autoscaler.core.normalize import Events, limit
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.spec import Behavior, ScalingPolicy, SelectPolicy
 from tests.core.builders import BASE, behavior, rules
@@ -25,7 +25,7 @@ def limited(
     downs: Events = (),
 ) -> Limit:
     """Limit at `BASE`."""
-    return limit(current, wanted, bounds, rules, Changes(ups, downs), BASE)
+    return limit(current, wanted, bounds, rules, History(scale_ups=ups, scale_downs=downs), BASE)
 
 
 def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:

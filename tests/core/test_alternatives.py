@@ -312,7 +312,6 @@ def test_what_other_instances_may_have_written_is_a_limit_of_the_step() -> None:
 def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> None:
     """Without a behavior an earlier recommendation lifts a count, which a step then limits."""
     timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=500).at("15s", queue=50)
-    assert timeline.decision is not None
     assert timeline.decision.desired == 32
     assert without(timeline) == {Without.RECOMMENDATION: 10}
 

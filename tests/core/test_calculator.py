@@ -2,18 +2,35 @@
 
 import pytest
 
-from autoscaler.core.decision import Formula, MetricFailure, MetricValueStatus
-from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX
-from autoscaler.core.observation import Pod, Values
-from autoscaler.core.spec import MetricSpec, MetricTarget, TargetType
+from autoscaler.core.calculator import propose
+from autoscaler.core.decision import Calculation, Formula, MetricFailure, MetricValueStatus
+from autoscaler.core.extensions import Extensions
+from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX, Tolerance
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Pod,
+    PodSamples,
+    Reading,
+    Sample,
+    Scale,
+    Values,
+)
+from autoscaler.core.per_pod import MetricContext
+from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType
 from tests.core.builders import (
+    BASE,
     FALSE,
     UNKNOWN,
     average,
+    cpu,
     external,
     of_object,
+    per_pod,
     pod,
     pods,
+    samples,
+    utilization,
     value,
     values,
 )
@@ -192,3 +209,188 @@ def test_an_object_target_goes_by_its_type(target: MetricTarget, current: object
 def test_an_external_target_goes_by_its_fields() -> None:
     """The controller looks at averageValue first, whatever the type says."""
     assert proposed(external(BOTH), values(4), context(2)).current.average_value == 2000
+
+
+# -- A rolling update with more pods than `spec.replicas` moves nothing ----------------------------
+
+
+TWENTY = 20
+SURGE = 25
+TENTH = Tolerance(0.1, 0.1)
+
+
+def proposal(
+    metric: MetricSpec,
+    reading: Reading,
+    of: tuple[Pod, ...],
+    replicas: int = TWENTY,
+    *,
+    ignore: bool,
+) -> Calculation:
+    """Return what a metric proposes, with so many pods."""
+    scale = Scale(replicas, len(of), "app=web")
+    context = MetricContext(scale, of, TENTH, Flags(), BASE, Extensions(ignore_surge=ignore))
+    outcome = propose(metric, reading, context)
+    assert isinstance(outcome, Calculation)
+    return outcome
+
+
+def each(milli: int, count: int) -> PodSamples:
+    """Return a reading in which each of so many pods has the same value."""
+    return PodSamples({f"p{index}": Sample(milli, BASE, 60.0) for index in range(count)})
+
+
+BY_POD = per_pod("100")
+CPU = cpu(utilization(50))
+SHARED = external(average("100"))
+RATIO = external(value("100"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "of_the_hpa", "without"),
+    [
+        # Constant load that more pods share: 5 % above the target without the surge.
+        (BY_POD, each(84_000, SURGE), 21, 20),
+        (CPU, each(420, SURGE), 21, 20),
+        (SHARED, Values((2_100_000,)), 21, 20),
+        # An eighth above it: not all of the pods agree, and the average is below the target.
+        (BY_POD, each(89_000, SURGE), 23, 20),
+        # Each pod brings its load.
+        (BY_POD, each(105_000, SURGE), 20, 20),
+        # 20 % above the target in each pod: the pods that come and go multiply it.
+        (BY_POD, each(120_000, SURGE), 30, 24),
+        (CPU, each(600, SURGE), 30, 24),
+        (RATIO, Values((120_000,)), 30, 24),
+        (RATIO, Values((80_000,)), 20, 16),
+        # A third less load, shared by more pods, is a third less.
+        (BY_POD, each(53_600, SURGE), 14, 14),
+        (SHARED, Values((1_340_000,)), 14, 14),
+    ],
+)
+def test_pods_above_the_replicas_do_not_count(
+    metric: MetricSpec, reading: Reading, of_the_hpa: int, without: int
+) -> None:
+    """Neither as a divisor of the tolerance nor as a multiplier of the ratio."""
+    of = pods(SURGE)
+    assert proposal(metric, reading, of, ignore=False).proposal == of_the_hpa
+    assert proposal(metric, reading, of, ignore=True).proposal == without
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading"),
+    [
+        (BY_POD, each(84_000, TWENTY)),
+        (BY_POD, each(130_000, TWENTY)),
+        (CPU, each(300, TWENTY)),
+        (SHARED, Values((2_500_000,))),
+        (RATIO, Values((70_000,))),
+    ],
+)
+def test_without_a_surge_the_flag_changes_nothing(metric: MetricSpec, reading: Reading) -> None:
+    """The same proposal by the same rule."""
+    of = pods(TWENTY)
+    ignored = proposal(metric, reading, of, ignore=True)
+    assert ignored == proposal(metric, reading, of, ignore=False)
+
+
+def test_a_scale_down_that_the_sum_does_not_confirm() -> None:
+    """It says so."""
+    found = proposal(BY_POD, each(84_000, SURGE), pods(SURGE), ignore=True)
+    assert (found.rule, found.multiplier) == (Formula.SURGE, SURGE)
+
+
+def test_repeated_rollouts_do_not_run_away() -> None:
+    """kubernetes/kubernetes#72775: each rollout multiplied the count by its surge."""
+    replicas, grown = 383, 383
+    for _ in range(3):
+        surge, surged = pods(grown * 5 // 4), pods(replicas * 5 // 4)
+        # Within tolerance nothing moves either way.
+        assert proposal(RATIO, Values((100_000,)), surge, grown, ignore=False).proposal == grown
+        grown = proposal(RATIO, Values((111_000,)), surge, grown, ignore=False).proposal
+        replicas = proposal(RATIO, Values((111_000,)), surged, replicas, ignore=True).proposal
+    assert grown > 383 * 2.5
+    assert replicas < 383 * 1.4
+
+
+# -- A reading that fails or may understate: never zero, never a scale-down ------------------------
+
+
+ONE = value("1")
+OF_OBJECT, OF_EXTERNAL = "FailedGetObjectMetric", "FailedGetExternalMetric"
+
+
+@pytest.mark.parametrize(
+    ("metric", "reading", "reason", "why"),
+    [
+        *(
+            (
+                of_object(target),
+                values(1),
+                OF_OBJECT,
+                f"target.type is {target.type}, and the target has no field of that type",
+            )
+            for target in (
+                MetricTarget(TargetType.UTILIZATION, value=1000),
+                MetricTarget(TargetType.VALUE, average_value=1000),
+            )
+        ),
+        (of_object(ONE), values(1, 2), OF_OBJECT, "exactly one value is needed, and there are 2"),
+        (
+            external(MetricTarget(TargetType.VALUE)),
+            values(1),
+            OF_EXTERNAL,
+            "the target has neither value nor averageValue",
+        ),
+        (external(ONE), Values(()), OF_EXTERNAL, "the metric has no values"),
+        (
+            external(ONE),
+            PodSamples(samples(1)),
+            OF_EXTERNAL,
+            "the reading has samples of pods where values are needed",
+        ),
+        (
+            per_pod("1"),
+            values(1),
+            "FailedGetPodsMetric",
+            "the reading has values where samples of pods are needed",
+        ),
+        *((external(ONE), Gap(kind, "not there"), OF_EXTERNAL, "not there") for kind in GapKind),
+    ],
+)
+def test_failures(metric: MetricSpec, reading: Reading, reason: str, why: str) -> None:
+    """What cannot be computed fails with the HPA's reason and a sentence; so does every gap."""
+    assert refused(metric, reading, context(2)) == MetricFailure(reason, why)
+
+
+PARTIAL = (Gap(GapKind.PARTIAL, "one store did not answer"),)
+
+
+@pytest.mark.parametrize(
+    ("metric", "down", "stay", "up"),
+    [
+        (external(average("1")), (2,), (3,), (5,)),
+        (external(value("1")), (0.5,), (1,), (2,)),
+        (of_object(average("1")), (2,), (3,), (5,)),
+        (of_object(value("1")), (-5,), (1,), (2,)),
+    ],
+)
+def test_an_incomplete_reading_never_scales_down(
+    metric: MetricSpec, down: tuple[float, ...], stay: tuple[float, ...], up: tuple[float, ...]
+) -> None:
+    """It may say stay or more; a proposal of fewer is a failure of the metric."""
+
+    def incomplete(units: tuple[float, ...]) -> Values:
+        return Values(values(*units).values, PARTIAL)
+
+    failed = refused(metric, incomplete(down), context(3))
+    assert failed.message.endswith("must not scale down: one store did not answer")
+    assert proposed(metric, incomplete(stay), context(3)).proposal == 3
+    assert proposed(metric, incomplete(up), context(3)).proposal > 3
+
+
+def test_incomplete_samples_of_pods_never_scale_down() -> None:
+    """The same for per-pod metrics."""
+    low = PodSamples(samples(1000, 1000), gaps=PARTIAL)
+    assert "must not scale down" in refused(per_pod("10"), low, context(2)).message
+    high = PodSamples(samples(30_000, 30_000), gaps=PARTIAL)
+    assert proposed(per_pod("10"), high, context(2)).proposal == 6

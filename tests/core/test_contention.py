@@ -1,11 +1,31 @@
 """Others who set the replicas, and other autoscalers (semantics 7.4, 7.5, 7.6)."""
 
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.decide import decide
 from autoscaler.core.decision import ForeignChange, Zone
-from autoscaler.core.history import ScaleEvent
-from autoscaler.core.observation import Unchecked
-from autoscaler.core.spec import Flags
-from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from autoscaler.core.history import History, ScaleEvent
+from autoscaler.core.normalize import limit
+from autoscaler.core.observation import Observation, Scale, Unchecked
+from autoscaler.core.spec import Behavior, Flags, SelectPolicy
+from autoscaler.core.writes import settle
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    external,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+    values,
+)
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))
@@ -41,7 +61,6 @@ def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
         assert len(line.history.contention.reversals) == number
     line.by_hand(2, "kubectl").at("45s", queue=40).want(2, outcome="blocked")
     line.conditions(AbleToScale="ReplicasContested").events("ReplicasContested")
-    assert line.decision is not None
     assert line.decision.held_until == BASE + 45 + 600
     line.at("5m", queue=40).want(2, outcome="blocked")
     line.at("10m44s", queue=40).want(2, outcome="blocked")
@@ -112,7 +131,6 @@ def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:
     line = Timeline(spec(QUEUE, maximum=3), replicas=5).controlled_by('HorizontalPodAutoscaler "a"')
     line.at("0s", queue=90).want(5, outcome="blocked").events("ControlledByOther")
     line.conditions(AbleToScale="ControlledByOther")
-    assert line.decision is not None
     assert line.decision.zone is Zone.CONTROLLED
     assert 'HorizontalPodAutoscaler "a" controls' in line.decision.events[0].message
     line.controlled_by(None).at("15s", queue=90).want(3, outcome="ok")
@@ -128,7 +146,6 @@ def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
     for seconds in (15, 30):
         line.controlled_by(Unchecked(REFUSED)).at(f"{seconds}s", queue=90)
         line.want(5, outcome="blocked").conditions(AbleToScale="ControlledByOther")
-    assert line.decision is not None
     assert line.decision.events[0].message == (
         'HorizontalPodAutoscaler "a" controlled this target too when that was last known, and it '
         f"cannot be checked now ({REFUSED}); nothing is done until it is known to be gone"
@@ -159,3 +176,283 @@ def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
     line.controlled_by(None)
     line.at("10m", queue=10).want(12, stabilized="ScaleDownStabilized")
     line.at("15m15s", queue=10).want(1)
+
+
+# -- rate limits across a change of leader: what it did not see frees nothing ----------------------
+
+
+PERIOD = 5.0
+FREE = (0, 1000)
+SLOW = behavior(up=rules(pods_policy(1, 30), window=0), down=rules(pods_policy(1, 30), window=0))
+"""One pod in thirty seconds, both ways."""
+
+
+@dataclass
+class Instance:
+    """A process of ours."""
+
+    history: History = field(default_factory=History)
+    looked: float | None = None
+    runs: bool = True
+
+
+class Ports:
+    """One workload, all that set its count, and the judge of our writes."""
+
+    def __init__(self, rules: Behavior, replicas: int = 6) -> None:
+        self.spec = spec(external(average("1")), maximum=1000, behavior=rules)
+        self.rules = rules
+        self.instances = [Instance(), Instance()]
+        self.leader = 0
+        self.leads_since = -1.0
+        self.now = BASE
+        self.load = self.replicas = replicas
+        self.set_by = "kubectl"
+        self.generation = 1
+        self.ups: tuple[ScaleEvent, ...] = ()
+        self.downs: tuple[ScaleEvent, ...] = ()
+
+    def hand(self, replicas: int, manager: str = "kubectl") -> None:
+        """Set the count by hand."""
+        if replicas != self.replicas:
+            self.replicas, self.set_by = replicas, manager
+            self.generation += 1
+
+    def takes_over(self, number: int, *, remembers: bool = True) -> None:
+        """Let another instance lead; the one before is dead, or was cut off."""
+        self.instances[number].runs = True
+        if not remembers:
+            self.instances[number] = Instance()
+        self.leader, self.leads_since = number, self.now
+
+    def pass_time(self, seconds: float) -> None:
+        """Sync all that run, period for period."""
+        for _ in range(round(seconds / PERIOD)):
+            for number, instance in enumerate(self.instances):
+                if instance.runs:
+                    self._sync(instance, leads=number == self.leader)
+            self.now += PERIOD
+
+    def allowed(self, wanted: int) -> int:
+        """Say how far one may go who knows all that ours wrote."""
+        known = History(scale_ups=self.ups, scale_downs=self.downs)
+        return limit(self.replicas, wanted, FREE, self.rules, known, self.now).after
+
+    def _sync(self, instance: Instance, *, leads: bool) -> None:
+        looked = instance.looked
+        alone = leads and looked is not None and self.leads_since <= looked
+        scale = Scale(
+            self.replicas,
+            self.replicas,
+            "app=web",
+            replicas_by=self.set_by,
+            generation=self.generation,
+        )
+        seen = Observation(scale, (), (values(self.load),), sole_writer=alone, last_read=looked)
+        flags = Flags(downscale_stabilization=0, hold_after_reversals=0)
+        decision, history = decide(self.spec, flags, seen, instance.history, self.now)
+        if leads and decision.rescale:
+            assert self.allowed(decision.desired) == decision.desired, decision.limit
+            event = ScaleEvent(abs(decision.desired - self.replicas), self.now)
+            if decision.desired > self.replicas:
+                self.ups += (event,)
+            else:
+                self.downs += (event,)
+            _, history = settle(self.spec, decision, history)
+            self.hand(decision.desired, FIELD_MANAGER)
+        instance.history, instance.looked = history, self.now
+
+
+def fast(pods: int) -> Behavior:
+    """Return rules by which the leader may make any change at once, and then no other for 30 s."""
+    return behavior(
+        up=rules(pods_policy(pods, 30), window=0), down=rules(pods_policy(pods, 30), window=0)
+    )
+
+
+def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
+    """The leader goes 6 -> 20 while the standby is stopped; as leader it goes down pod by pod."""
+    world = Ports(SLOW)
+    world.pass_time(30)
+    world.instances[1].runs = False
+    world.load = 21
+    world.pass_time(15 * 30)
+    assert world.replicas == 20
+    world.instances[1].runs = True
+    world.pass_time(10)
+    world.instances[0].runs = False
+    world.takes_over(1)
+    world.load = 1
+    world.pass_time(60)
+    assert 17 <= world.replicas < 20
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "by_leader", "then"), [(23, 20, 1), (1, 4, 40), (20, 6, 40), (2, 6, 1)]
+)
+def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int, then: int) -> None:
+    """The standby sees the sum of a change by hand and of one by the leader, and then leads."""
+    world = Ports(fast(abs(by_leader - by_hand)))
+    world.pass_time(60)
+    world.instances[1].runs = False
+    world.hand(by_hand)
+    world.load = by_leader
+    world.pass_time(PERIOD)
+    assert world.replicas == by_leader
+    world.instances[1].runs = True
+    world.pass_time(PERIOD)
+    world.instances[0].runs = False
+    world.takes_over(1)
+    world.load = then
+    world.pass_time(15)
+    assert world.replicas == by_leader, "the allowance of these 30 seconds is used"
+    world.pass_time(30)
+    assert world.replicas != by_leader, "and that of the next ones is free"
+
+
+def test_what_was_seen_is_known() -> None:
+    """A standby that saw the only change knows it, and what else is permitted is done."""
+    world = Ports(fast(10))
+    world.pass_time(60)
+    world.load = 10
+    world.pass_time(2 * PERIOD)
+    world.takes_over(1)
+    world.instances[0].runs = False
+    world.load = 30
+    world.pass_time(PERIOD)
+    assert world.replicas == 16, "four of ten pods were the leader's before"
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT001
+    """A leader that remembers goes on at once, one without memory after one period of a policy."""
+    world = Ports(fast(10))
+    world.pass_time(60)
+    world.instances[1].runs = False
+    world.pass_time(600)
+    world.takes_over(1, remembers=remembers)
+    world.instances[0].runs = False
+    world.load = 12
+    world.pass_time(PERIOD)
+    assert world.replicas == (12 if remembers else 6)
+    world.pass_time(30)
+    assert world.replicas == 12
+
+
+STEPS = ("leader", "hand", "stop", "go on", "take over", "forget", "wait")
+
+
+def act(world: Ports, step: str, number: int) -> None:
+    """Let one thing happen; ``number`` makes it differ."""
+    other = 1 - world.leader
+    if step == "leader":
+        world.load = 1 + number % 40
+    elif step == "hand":
+        world.hand(1 + number % 40)
+    elif step == "stop":
+        world.instances[other].runs = False
+    elif step == "go on":
+        world.instances[other].runs = True
+    elif step in {"take over", "forget"}:
+        world.instances[world.leader].runs = False
+        world.takes_over(other, remembers=step == "take over")
+
+
+def end(world: Ports) -> None:
+    """Let everything settle: what a leader did not see holds it no longer than a period."""
+    longest = max(
+        policy.period_seconds
+        for one in (world.rules.scale_up, world.rules.scale_down)
+        for policy in one.policies
+    )
+    world.load = world.replicas
+    world.pass_time(longest + PERIOD)
+    for load in (900, 1):
+        before = world.replicas
+        allowed = world.allowed(load)
+        world.load = load
+        world.pass_time(PERIOD)
+        assert world.replicas == allowed != before
+        world.load = world.replicas
+        world.pass_time(longest + PERIOD)
+
+
+@pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
+def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> None:
+    """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
+    world = Ports(SLOW)
+    world.pass_time(2 * PERIOD)
+    for step, number in zip(steps, (17, 2, 30), strict=True):
+        act(world, step, number)
+        world.pass_time(2 * PERIOD)
+    act(world, "take over", 0)
+    world.load = 1 if world.replicas > 6 else 40
+    world.pass_time(40)
+    end(world)
+
+
+@given(st.data())
+def test_no_course_of_events_breaks_a_rate(data: st.DataObject) -> None:
+    """Any policies, order and times between: full knowledge would permit every write."""
+    policy = st.one_of(
+        st.builds(pods_policy, st.integers(1, 20), st.sampled_from([5, 15, 30, 60])),
+        st.builds(percent_policy, st.integers(10, 100), st.sampled_from([5, 15, 30, 60])),
+    )
+
+    def drawn() -> Behavior:
+        up, down = (
+            rules(
+                *data.draw(st.lists(policy, min_size=1, max_size=2)),
+                window=0,
+                select=data.draw(st.sampled_from([SelectPolicy.MAX, SelectPolicy.MIN])),
+            )
+            for _ in range(2)
+        )
+        return Behavior(up, down)
+
+    world = Ports(drawn())
+    steps = st.tuples(st.sampled_from(STEPS), st.integers(0, 60), st.sampled_from([0, 5, 10, 40]))
+    for step, number, wait in data.draw(st.lists(steps, max_size=14)):
+        act(world, step, number)
+        world.pass_time(wait)
+    act(world, "take over", 0)
+    for load in (60, 1):
+        world.load = load
+        world.pass_time(20)
+
+
+def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
+    """Its generations begin again: what happened between is not known."""
+    world = Ports(SLOW)
+    world.pass_time(10)
+    world.leader = -1
+    instance = world.instances[1]
+    known = instance.history
+    world.generation = 1
+    instance.history = replace(known, contention=replace(known.contention, generation=9))
+    world.pass_time(PERIOD)
+    assert instance.history.unseen == world.now - PERIOD
+
+
+def test_what_the_leader_went_up_to_holds_a_window_after_a_takeover() -> None:
+    """The standby never read the leader's burst: it goes down no earlier than the leader would."""
+    window = rules(pods_policy(10, 15), window=60)
+    line = Timeline(spec(external(average("1")), behavior=behavior(down=window)), replicas=8)
+    line.led(by_us=False).at("0s", queue=8).at("15s", queue=8)
+    line.by_hand(10, FIELD_MANAGER).at("30s", queue=8).led(by_us=True)
+    line.at("45s", queue=8).want(10, stabilized="ScaleDownStabilized")
+    line.at("1m15s", queue=8).want(10)
+    line.at("1m30s", queue=8).want(8)
+
+
+@pytest.mark.parametrize(
+    ("manager", "held"), [("kubectl", False), ("", True), (FIELD_MANAGER, True)]
+)
+def test_only_what_may_be_ours_is_kept_as_found(manager: str, *, held: bool) -> None:
+    """What a person set counts no more than in the HPA; nor does it keep anything from going up."""
+    up = behavior(up=rules(pods_policy(10, 15), window=60))
+    line = Timeline(spec(external(average("1")), behavior=up), replicas=8)
+    line.led(by_us=False).at("0s", queue=20).by_hand(10, manager).at("15s", queue=20)
+    assert line.history.recommendations is not None
+    found = [one for one in line.history.recommendations if one.only_down]
+    assert [one.replicas for one in found] == ([10] if held else [])

@@ -1,7 +1,12 @@
 """What happens to a history when the clock is set."""
 
+import json
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+
+from autoscaler.codec import UnreadableError, dumps, loads, reader_of
 from autoscaler.core.history import (
     Condition,
     Contention,
@@ -12,7 +17,9 @@ from autoscaler.core.history import (
     ScaleEvent,
     shifted,
 )
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.observation import ConditionStatus, Gap, GapKind, Observation, Scale, Values
+from tests.adapters.store.histories import FULL, histories
+from tests.adapters.store.opening import same
 
 
 def at(time: float) -> History:
@@ -47,3 +54,109 @@ def test_what_never_happened_does_not_move() -> None:
     """Nor does what is empty."""
     assert shifted(History(), 60.0) == History()
     assert shifted(replace(at(1.0), recommendations=None), 2.0).recommendations is None
+
+
+# -- data as JSON by field names: what is written is read, and nothing that cannot be --------------
+
+
+EVER = (-1e300, 1e300)
+read = reader_of(History, EVER)
+
+
+@given(histories)
+def test_every_history_is_read_as_it_was(history: History) -> None:
+    """All fields of it, in ASCII."""
+    text = dumps(history)
+    assert text.isascii()
+    assert same(loads(History, text), history)
+
+
+def test_only_what_is_not_default_is_written() -> None:
+    """By the name of its field, at every depth."""
+    assert dumps(History()) == "{}"
+    condition = Condition("A", ConditionStatus.TRUE, "", "", 0.0)
+    history = History((), conditions=(condition,), gaps=(ReadingGap("m", since=1.5),))
+    assert dumps(history) == (
+        '{"recommendations":[],"conditions":[{"type":"A","status":"True","reason":"","message":"",'
+        '"last_transition":0.0}],"gaps":[{"metric":"m","since":1.5}]}'
+    )
+
+
+def test_a_class_that_is_one_of_several_is_named_by_a_word_of_its_own() -> None:
+    """Not by the name of the class, which may change."""
+    seen = Observation(Scale(3, 3, "a"), None, (Values((1,)), Gap(GapKind.EMPTY, "nothing")))
+    text = dumps(seen)
+    assert text == (
+        '{"scale":{"type":"scale","spec_replicas":3,"status_replicas":3,"selector":"a"},'
+        '"pods":null,"readings":[{"type":"values","values":[1]},'
+        '{"type":"gap","kind":"empty","detail":"nothing"}]}'
+    )
+    assert loads(Observation, text) == seen
+    with pytest.raises(UnreadableError, match=r"^scale: 'sacle' is not one of scale, "):
+        loads(Observation, text.replace('"type":"scale"', '"type":"sacle"'))
+
+
+def test_another_version_may_lack_fields_and_a_field_of_a_newer_one_is_refused() -> None:
+    """One that is missing has its default; one that is not known says so, at every depth."""
+    assert read({"contention": {"known": 1}, "gaps": [{"metric": "m"}]}) == History(
+        contention=Contention(1), gaps=(ReadingGap("m"),)
+    )
+    with pytest.raises(UnreadableError, match=r"^contention: mood is not known to this version$"):
+        read({"contention": {"known": 1, "mood": "good"}})
+
+
+COUNT = "is not an integer from 0 to 2147483647$"
+STATUS = "is not one of True, False, Unknown$"
+CONDITION = {"type": "", "status": "True", "reason": "", "message": "", "last_transition": 0}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("desired_replicas", "3", f"desired_replicas: '3' {COUNT}"),
+        ("desired_replicas", 3.0, f"desired_replicas: 3.0 {COUNT}"),
+        ("desired_replicas", True, f"desired_replicas: True {COUNT}"),
+        ("desired_replicas", None, f"desired_replicas: None {COUNT}"),
+        ("desired_replicas", -1, f"desired_replicas: -1 {COUNT}"),
+        ("desired_replicas", 2**31, f"desired_replicas: 2147483648 {COUNT}"),
+        ("zeroed_by_us", 1, "zeroed_by_us: 1 is not true or false$"),
+        ("unseen", float("nan"), "unseen: nan is not a number from -1e"),
+        ("unseen", float("inf"), "unseen: inf is not a number from -1e"),
+        ("unseen", 10**400, "unseen: 1000"),
+        ("unseen", "today", "unseen: 'today' is not a number from -1e"),
+        ("controller", 7, "controller: 7 is not a text$"),
+        ("scale_ups", {}, "scale_ups: {} is not a list$"),
+        ("scale_ups", [{"change": 1}], "scale_ups: time: it is missing"),
+        ("scale_ups", [[1]], r"scale_ups: \[1\] is not an object$"),
+        ("conditions", [CONDITION | {"status": "Maybe"}], f"conditions: status: 'Maybe' {STATUS}"),
+        ("conditions", [CONDITION | {"status": []}], f"conditions: status: .* {STATUS}"),
+        ("contention", None, "contention: None is not an object$"),
+        ("contention", [], r"contention: \[\] is not an object$"),
+        ("contention", {"generation": -1}, "contention: generation: -1 is not an integer"),
+        ("contention", {"our_step": 2**31}, "contention: our_step: 2147483648 is not an"),
+        ("gaps", [{"metric": "m", "losses": [[1.0]]}], r"gaps: losses: \[1.0\] is not a list of 2"),
+        ("gaps", [{"metric": "m", "until": float("inf")}], "gaps: until: inf is not a number"),
+    ],
+)
+def test_what_no_history_holds_is_refused(field: str, value: object, said: str) -> None:
+    """With the path of the field."""
+    with pytest.raises(ValueError, match=f"^{said}"):
+        read({field: value})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "3", "{", "[" * 100_000])
+def test_what_is_no_object_is_refused(text: str) -> None:
+    """Whatever it is instead."""
+    with pytest.raises(UnreadableError, match=r"is not an object$|it is no JSON"):
+        loads(History, text)
+
+
+def test_nothing_has_happened_outside_the_instants_that_are_given() -> None:
+    """What may lie ahead is not bound by them."""
+    latest = max(one.last_transition for one in FULL.conditions)
+    written = json.loads(dumps(FULL))
+    assert reader_of(History, (0.0, 1_800_000_000.0))(written) == FULL
+    with pytest.raises(UnreadableError, match=r"^scale_ups: time: 1799999959.5 is not a number"):
+        reader_of(History, (0.0, latest))(written)
+    with pytest.raises(UnreadableError, match=r"^conditions: last_transition: 0.0 is not a number"):
+        reader_of(History, (1.0, 1_800_000_000.0))(written)

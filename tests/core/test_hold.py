@@ -103,7 +103,6 @@ def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) 
     """
     line = down().held(reading).at("15s", queue=30)
     line.want(10).conditions(ScalingLimited="ScaleDownHeld")
-    assert line.decision is not None
     assert line.decision.hold == QueryHold(reading, 3)
     assert line.decision.limit is not None
     assert line.decision.limit.after == 3
@@ -162,7 +161,6 @@ def test_after_it_a_range_is_filled_again_first(reading: HoldReading) -> None:
     """What it told of may have cost samples, as an exporter's that was away: as after a gap."""
     line = down().over(120.0).at("15s", queue=100).held(reading).at("30s", queue=100)
     line.held(FREE).at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
-    assert line.decision is not None
     assert line.decision.hold == QueryHold(FREE)
     assert line.decision.refill is not None
     assert line.decision.refill.after_hold
@@ -214,7 +212,6 @@ def test_zero_is_down() -> None:
     extensions = Extensions(idle=Idle(0, after=60.0))
     line = Timeline(AT_ONCE, replicas=3, extensions=extensions).at("0s", queue=30).held(AWAY)
     line.at("2m", queue=0).want(3).conditions(ScalingLimited="ScaleDownHeld")
-    assert line.decision is not None
     assert (line.decision.zone, line.decision.hold) == (Zone.IDLE, QueryHold(AWAY, 0))
     line.held(FREE).at("2m15s", queue=0).want(3).at("2m20s", queue=0).want(0).held(SILENT).at(
         "2m30s", queue=0
@@ -236,7 +233,6 @@ def test_a_lower_maximum_waits(reading: HoldReading) -> None:
     """Nothing goes down, for whatever reason: so it is for the breaker, too."""
     line = down().change(replace(AT_ONCE, max_replicas=5)).held(reading)
     line.at("15s", queue=100).want(10).conditions(ScalingLimited="ScaleDownHeld")
-    assert line.decision is not None
     assert (line.decision.zone, line.decision.hold) == (Zone.ABOVE_MAX, QueryHold(reading, 5))
     line.held(FREE).at("30s", queue=100).want(10).at("45s", queue=100).want(5)
 
@@ -253,14 +249,12 @@ def test_a_pause_wins() -> None:
     line = down().held(AWAY).annotated(paused_replicas="2").at("15s", queue=30).want(2)
     line.annotated(paused="scale-up").at("30s", queue=30).want(2)
     line = down().held(AWAY).annotated(paused="scale-up").at("15s", queue=30).want(10)
-    assert line.decision is not None
     assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY, 3), None)
     line.annotated(paused="scale-down").at("30s", queue=30).want(10)
     assert (line.decision.hold, line.decision.paused_from) == (QueryHold(AWAY), 3)
     paused = Extensions(pause=Pause(PauseMode.ALL))
     line = Timeline(AT_ONCE, replicas=10, extensions=paused).held(SILENT).at("0s", queue=30)
-    assert line.want(10).decision is not None
-    assert line.decision is not None
+    line.want(10)
     assert line.decision.zone is Zone.PAUSED
 
 
@@ -284,8 +278,6 @@ def test_without_the_query_nothing_is_kept_of_it() -> None:
 
 def entry_of(line: Timeline) -> SyncResult:
     """Return the entry of the last sync."""
-    assert line.inputs is not None
-    assert line.decision is not None
     hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
     target = Target("shop", line.spec, (Query("q"),), extensions=line.extensions, hold=hold)
     return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)

@@ -3,7 +3,10 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from autoscaler.core import quantity
 from autoscaler.core.numbers import (
     INT32_MAX,
     INT32_MIN,
@@ -182,3 +185,169 @@ def test_tolerance_borders(down: str, up: str, ratio: float, covered: bool) -> N
 def test_odd_ratios_are_never_tolerated(ratio: float) -> None:
     """NaN and the infinities are outside any tolerance."""
     assert not Tolerance(1e9, 1e9).covers(ratio)
+
+
+# -- quantities are read, rounded and written exactly as Kubernetes does ---------------------------
+
+
+MILLI = [
+    ("15", 15_000),
+    ("0", 0),
+    ("+3", 3000),
+    ("-2", -2000),
+    ("500m", 500),
+    ("1.5", 1500),
+    (".5", 500),
+    ("5.", 5000),
+    ("1k", 10**6),
+    ("1M", 10**9),
+    ("1Ki", 1_024_000),
+    ("0.5Gi", 536_870_912_000),
+    ("1Mi", 1_048_576_000),
+    ("2e3", 2_000_000),
+    ("2E3", 2_000_000),
+    ("1e-3", 1),
+    ("489151208n", 490),
+    ("1n", 1),
+    ("1500u", 2),
+    ("-1500u", -2),
+    ("0.0005", 1),
+    ("-1n", -1),
+]
+
+
+@pytest.mark.parametrize(("text", "milli"), MILLI)
+def test_milli(text: str, milli: int) -> None:
+    """A quantity becomes milli-units, rounded away from zero."""
+    assert quantity.parse_milli(text) == milli
+
+
+def test_milli_is_rounded_per_container() -> None:
+    """Two containers' cpu are each rounded before they are summed: 490 + 1, not 490."""
+    assert sum(quantity.parse_milli(text) for text in ("489151208n", "1n")) == 491
+
+
+@pytest.mark.parametrize("text", ["1E", "10P", "1Ei", "10000000000000000", "9e4000", "9" * 40])
+def test_milli_saturates(text: str) -> None:
+    """What int64 cannot hold in milli-units is the largest number, never 0 and never negative."""
+    assert quantity.parse_milli(text) == INT64_MAX
+    assert quantity.parse_milli(f"-{text}") < -INT64_MAX + 1
+
+
+def test_finer_than_nano_is_rounded_away_from_zero() -> None:
+    """A tenth of a nano-unit counts as one, in either direction."""
+    assert quantity.parse("0.0000000001") == 1
+    assert quantity.parse("-0.1n") == -1
+    assert quantity.parse("1e-300") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " 1",
+        "1 ",
+        "1\n",
+        "1.5Gb",
+        "1kb",
+        "1K",
+        "1ki",
+        "1 Gi",
+        "one",
+        "0x10",
+        "1_000",
+        "1,5",
+        "--1",
+        "+-1",
+        ".",
+        "1e",
+        "1e1.5",
+        "1mm",
+        "NaN",
+        "inf",
+        "1Gi2",
+        "²",
+        "٣",
+    ],
+)
+def test_not_a_quantity(text: str) -> None:
+    """What Kubernetes refuses is refused, with the forms that would be right."""
+    with pytest.raises(ValueError, match="is not a Kubernetes quantity; right are"):
+        quantity.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "double"),
+    [
+        ("0.1", 0.1),
+        ("100m", 0.1),
+        ("13m", 0.013000000000000001),
+        ("0.013", 0.013000000000000001),
+        ("2", 2.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        ("500u", 500 * 1e-6),
+        ("0.0005", 500 * 1e-6),
+        ("7n", 7 * 1e-9),
+    ],
+)
+def test_tolerance_goes_through_the_canonical_mantissa(text: str, double: float) -> None:
+    """A tolerance is mantissa times a power of 1000, which is not always the literal's double."""
+    assert quantity.tolerance_value(quantity.parse(text)) == double
+
+
+def test_tolerances_that_differ_from_their_literals() -> None:
+    """Of 0.001 to 0.999, the controller sees another double than the literal's for 144."""
+    literals = [f"0.{number:03}" for number in range(1, 1000)]
+    values = [quantity.tolerance_value(quantity.parse(literal)) for literal in literals]
+    assert sum(value != float(text) for value, text in zip(values, literals, strict=True)) == 144
+
+
+@pytest.mark.parametrize(
+    ("milli", "binary", "text"),
+    [
+        (1_024_000, True, "1Ki"),
+        (1_000_000, True, "1k"),
+        (1_536_000, True, "1536"),
+        (1_048_576_001, True, "1048576001m"),
+        (1_048_576_000, True, "1Mi"),
+        (123_456_789_000, True, "123456789"),
+        (1500, True, "1500m"),
+        (1000, False, "1"),
+        (1500, False, "1500m"),
+        (12_000_000, False, "12k"),
+        (0, False, "0"),
+        (0, True, "0"),
+        (-2000, False, "-2"),
+    ],
+)
+def test_status_format(milli: int, binary: bool, text: str) -> None:  # noqa: FBT001 - a table
+    """Reported values have Kubernetes' canonical form; memory counts in powers of 1024."""
+    assert quantity.format_milli(milli, binary=binary) == text
+
+
+@given(st.integers(-(2**62), 2**62), st.booleans())
+def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
+    """A formatted value reads back as itself."""
+    assert quantity.parse_milli(quantity.format_milli(milli, binary=binary)) == milli
+
+
+@pytest.mark.parametrize(
+    ("text", "milli", "units", "shown"),
+    [
+        ("5", 5000, 5.0, "5"),
+        ("0", 0, 0.0, "0"),
+        ("0.0005", 0.5, 0.0005, "500u"),
+        ("0.1234567", 123.4567, 0.1234567, "123456700n"),
+        ("1n", 1e-06, 1e-09, "1n"),
+        ("-0.07", -70, -0.07, "-70m"),
+        ("9223372036854775807m", 9223372036854775807, 9.223372036854776e15, "9223372036854775807m"),
+    ],
+)
+def test_fine_quantities_come_back_as_they_were_written(
+    text: str, milli: float, units: float, shown: str
+) -> None:
+    """In units the double is the one that the text stands for."""
+    assert quantity.parse_fine(text) == milli
+    assert quantity.in_units(milli) == units
+    assert quantity.format_fine(milli) == shown

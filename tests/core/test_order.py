@@ -1,14 +1,19 @@
 """Idle, fallback, paused and bounds together, in any combination (semantics 8)."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from autoscaler import core
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Activity, Decision, Outcome, Zone
 from autoscaler.core.extensions import (
+    NO_EXTENSIONS,
     Extensions,
     Fallback,
     FallbackBehavior,
@@ -17,11 +22,36 @@ from autoscaler.core.extensions import (
     PauseMode,
     Schedule,
 )
-from autoscaler.core.history import ExtensionHistory, FailureStreak, History
-from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale
-from autoscaler.core.spec import ExternalMetric, HorizontalPodAutoscalerSpec, ObjectMetric
+from autoscaler.core.history import (
+    Contention,
+    ExtensionHistory,
+    FailureStreak,
+    History,
+    Recommendation,
+)
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    HoldReading,
+    Observation,
+    OpenWindow,
+    Reading,
+    Scale,
+)
+from autoscaler.core.spec import ExternalMetric, Flags, HorizontalPodAutoscalerSpec, ObjectMetric
 from tests.core import strategies
-from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    external,
+    pods,
+    pods_policy,
+    rules,
+    spec,
+    values,
+)
+from tests.core.deciding import ERROR
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))
@@ -201,6 +231,104 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
     target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(pause=pause))
     for minute in range(4):
         target.at(f"{minute}m", queue=90).by_hand(4)
-    assert target.decision is not None
     assert (target.decision.outcome is Outcome.BLOCKED) == (mode is not PauseMode.SCALE_UP)
     assert isinstance(target.decision.scale, Scale)
+
+
+# -- A target passes only through the files of what it has, and of what has happened to it ---------
+
+
+CORE = Path(core.__file__).parent
+GUARDS = frozenset({"guards", "pauses", "bounds", "idling", "fallbacks", "holds"})
+SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention"})
+OF_QUEUE = spec(external(average("10")), minimum=2, maximum=20, behavior=behavior())
+SCHEDULE = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=3)
+
+
+def observed(*readings: Reading, replicas: int = 5) -> Observation:
+    """Observe what a daemon does: with ranges, keys and the last sync."""
+    return Observation(
+        Scale(replicas, replicas, "app=web", generation=7),
+        pods(replicas),
+        readings,
+        last_read=BASE - 15.0,
+        last_sync=BASE - 15.0,
+        ranges=(120.0,) * len(readings),
+        metric_keys=tuple(f"key-{index}" for index in range(len(readings))),
+    )
+
+
+def files_of(observation: Observation, extensions: Extensions = NO_EXTENSIONS) -> frozenset[str]:
+    """Decide some time after the first sync, and return which of those files had code that ran."""
+    history = History(
+        (Recommendation(5, BASE - 15.0),),
+        contention=Contention(5, generation=7),
+        metric_keys=observation.metric_keys,
+    )
+    files: set[str] = set()
+
+    def profile(frame: FrameType, _event: str, _argument: object) -> None:
+        files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        decide(OF_QUEUE, Flags(), observation, history, BASE, extensions=extensions)
+    finally:
+        sys.setprofile(before)
+    of_core = {path.stem for path in map(Path, files) if path.parent == CORE}
+    assert "reconcile" in of_core
+    return frozenset(of_core & (GUARDS | SINCE_THE_LAST_SYNC))
+
+
+@pytest.mark.parametrize("load", [0.0, 40.0, 50.0, 500.0])
+def test_a_target_without_extensions_runs_no_line_of_the_guards(load: float) -> None:
+    """Nor of what is about gaps and about others, while neither is there."""
+    assert files_of(observed(values(load))) == frozenset()
+
+
+def test_a_target_without_extensions_runs_none_in_any_zone() -> None:
+    """Above its maximum, below its minimum, and switched off."""
+    for replicas in (30, 1, 0):
+        assert not files_of(observed(values(50.0), replicas=replicas)) & GUARDS
+
+
+def test_a_failed_metric_is_a_matter_of_gaps_alone() -> None:
+    """So that its return is noticed."""
+    assert files_of(observed(ERROR)) == {"gaps"}
+
+
+def test_a_count_that_others_set_is_a_matter_of_contention_alone() -> None:
+    """The last sync left five replicas."""
+    assert files_of(observed(values(50.0), replicas=6)) == {"contention"}
+
+
+WHOLE = observed(values(50.0))
+ANNOTATED = replace(
+    WHOLE, scale=Scale(5, 5, "app=web", generation=7, annotations=(("autoscaler/paused", "true"),))
+)
+
+
+@pytest.mark.parametrize(
+    ("observation", "extensions", "files"),
+    [
+        (WHOLE, Extensions(pause=Pause(PauseMode.SCALE_UP)), {"pauses"}),
+        (ANNOTATED, NO_EXTENSIONS, {"pauses"}),
+        (WHOLE, Extensions(schedules=(SCHEDULE,)), {"bounds"}),
+        (
+            replace(WHOLE, windows=(OpenWindow(SCHEDULE, BASE + 60.0, "18:00"),)),
+            Extensions(schedules=(SCHEDULE,)),
+            {"bounds"},
+        ),
+        (replace(WHOLE, max_replicas_reading=values(4.0)), NO_EXTENSIONS, {"bounds"}),
+        (WHOLE, Extensions(idle=Idle()), {"idling"}),
+        (WHOLE, Extensions(fallback=Fallback(6)), {"fallbacks"}),
+        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds"}),
+        (WHOLE, Extensions(ignore_surge=True), set()),
+    ],
+)
+def test_each_guard_runs_for_a_target_that_has_it(
+    observation: Observation, extensions: Extensions, files: set[str]
+) -> None:
+    """A guard of another target costs it nothing, and cannot change what is decided for it."""
+    assert files_of(observation, extensions) == files | {"guards"}

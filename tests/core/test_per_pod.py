@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from autoscaler.core.decision import Formula, MetricValueStatus
+from autoscaler.core.decision import Formula, MetricValueStatus, PodGroups, Unready, UnreadyRule
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, Tolerance
 from autoscaler.core.observation import Pod, PodRequests, Sample
-from autoscaler.core.per_pod import PerPodMetric
-from autoscaler.core.spec import ResourceMetric
+from autoscaler.core.per_pod import PerPodMetric, group_pods, request_of
+from autoscaler.core.quantity import parse
+from autoscaler.core.spec import Flags, ResourceMetric
 from tests.core.builders import (
+    BASE,
     FALSE,
     TENTH,
+    TRUE,
+    UNKNOWN,
+    average,
     container,
     container_cpu,
     cpu,
@@ -98,13 +103,6 @@ def test_utilization(
     )
 
 
-def test_utilization_is_that_of_the_sums() -> None:
-    """One cpu used of 1 + 3 requested is 25%, not the mean of 100% and 0%."""
-    of = (pod("p0"), pod("p1", requests=PodRequests((container(cpu="3"),))))
-    result = proposed(cpu(utilization(25)), samples(1000, 0), of, 2)
-    assert (result.current.average_utilization, result.ratio) == (25, 1.0)
-
-
 @pytest.mark.parametrize(
     ("usage", "pod_count", "target", "replicas", "rule", "proposal"),
     [
@@ -137,37 +135,6 @@ def test_missing_pods_count_against_the_direction(
     assert (result.rule, result.proposal) == (rule, proposal)
 
 
-def test_unready_pods_are_left_out_on_the_way_down() -> None:
-    """Their low usage neither counts nor is charged: one pod at 50% of target gives one."""
-    of = (pod("p0"), starting("p1"))
-    result = proposed(cpu(utilization(100)), samples(500, 1), of, 2)
-    assert (result.proposal, result.rule, result.multiplier) == (1, Formula.READY_PODS, 1)
-    assert result.current.average_value == 500
-
-
-def test_unready_pods_are_left_out_on_target() -> None:
-    """Only above the target are they counted as idle."""
-    of = (pod("p0"), starting("p1"))
-    result = proposed(cpu(utilization(100)), samples(1000, 1), of, 2)
-    assert (result.proposal, result.rule, result.ratio) == (2, Formula.WITHIN_TOLERANCE, 1.0)
-
-
-def test_missing_and_unready_pods_together() -> None:
-    """Going up both are idle; going down only the missing one is charged."""
-    of = (pod("p0"), starting("p1"), pod("p2"))
-    up = proposed(cpu(utilization(100)), samples(6000, 10), of, 3)
-    assert (up.proposal, up.multiplier, up.rebalanced_ratio) == (6, 3, 2.0)
-    down = proposed(cpu(utilization(100)), samples(200, 10), of, 3)
-    assert (down.proposal, down.multiplier, down.rebalanced_ratio) == (2, 2, 0.6)
-
-
-def test_ignored_pods_are_never_filled_in() -> None:
-    """A deleting and a failed pod count nowhere, with or without a sample."""
-    of = (pod("p0"), pod("p1", deleted=True), pod("p2", phase="Failed"))
-    result = proposed(cpu(utilization(100)), samples(500, 9000), of, 3)
-    assert (result.proposal, result.current.average_utilization) == (1, 50)
-
-
 def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
     """Without a request they enter neither sum; yet they multiply after rebalancing."""
     plain = proposed(cpu(utilization(100)), samples(2000, 9000), pods(1), 1)
@@ -177,54 +144,26 @@ def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
     assert (rebalanced.proposal, rebalanced.multiplier, rebalanced.rebalanced_ratio) == (6, 3, 2.0)
 
 
+HALF, NONE = utilization(50), PodRequests((container(),))
+CPU = cpu(HALF)
+NO_PODS, NO_SAMPLE = "no pods match the scale's selector", "no pod that counts has a sample"
+NO_REQUEST = "pod gone: container app has no request for cpu"
+LACKS = "the target has neither averageValue"
+
+
 @pytest.mark.parametrize(
     ("metric", "readings", "of", "why"),
     [
-        (cpu(utilization(50)), samples(1), (), "no pods match the scale's selector"),
-        (per_pod("1"), samples(1), (), "no pods match the scale's selector"),
-        (cpu(utilization(50)), {}, pods(2), "no pod that counts has a sample"),
-        (
-            cpu(utilization(50)),
-            samples(1, 1),
-            (pod("p0", phase="Pending"), pod("p1", deleted=True)),
-            "no pod that counts has a sample",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            (pod("p0"), pod("gone", phase="Failed", requests=PodRequests((container(),)))),
-            "pod gone: container app has no request for cpu",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            (pod("p0"), pod("done", deleted=True, requests=PodRequests((container(),)))),
-            "pod done: container app has no request for cpu",
-        ),
-        (
-            container_cpu(utilization(50), "web"),
-            samples(1),
-            pods(1),
-            "pod p0: there is no container web",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1, first=7),
-            pods(1),
-            "the pods with samples request no cpu in sum",
-        ),
-        (
-            cpu(utilization(50)),
-            samples(1),
-            pods(1, "0"),
-            "the pods with samples request no cpu in sum",
-        ),
-        (
-            cpu(value("1")),
-            samples(1),
-            pods(1),
-            "the target has neither averageValue nor averageUtilization",
-        ),
+        (CPU, samples(1), (), NO_PODS),
+        (per_pod("1"), samples(1), (), NO_PODS),
+        (CPU, {}, pods(2), NO_SAMPLE),
+        (CPU, samples(1, 1), (pod("p0", phase="Pending"), pod("p1", deleted=True)), NO_SAMPLE),
+        (CPU, samples(1), (pod("p0"), pod("gone", phase="Failed", requests=NONE)), NO_REQUEST),
+        (CPU, samples(1), (pod("p0"), pod("gone", deleted=True, requests=NONE)), NO_REQUEST),
+        (container_cpu(HALF, "web"), samples(1), pods(1), "pod p0: there is no container web"),
+        (CPU, samples(1, first=7), pods(1), "the pods with samples request no cpu in sum"),
+        (CPU, samples(1), pods(1, "0"), "the pods with samples request no cpu in sum"),
+        (cpu(value("1")), samples(1), pods(1), f"{LACKS} nor averageUtilization"),
     ],
 )
 def test_what_cannot_be_computed_says_why(
@@ -253,8 +192,270 @@ def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
     assert result.current.average_utilization == INT64_MAX // usage
 
 
-def test_directions_have_their_own_tolerance() -> None:
-    """The side of the ratio chooses, not the side of the resulting count."""
-    wide_down = Tolerance(down=0.5, up=0.0)
-    assert proposed(cpu(utilization(100)), samples(500), pods(1), 4, wide_down).proposal == 4
-    assert proposed(cpu(utilization(100)), samples(1010), pods(1), 4, wide_down).proposal == 2
+# -- averages of pods: AverageValue of Resource, ContainerResource and Pods ------------------------
+
+
+def test_an_average_needs_no_requests() -> None:
+    """AverageValue targets of cpu never look at requests."""
+    of = (pod("p0", requests=PodRequests((container(),))),)
+    assert proposed(cpu(average("100m")), samples(300), of, 1).proposal == 3
+
+
+@pytest.mark.parametrize(
+    ("usage", "pod_count", "replicas", "proposal", "reported"),
+    [
+        ((10_000, 20_000), 2, 2, 3, 15_000),
+        ((11_000, 11_000), 2, 2, 2, 11_000),
+        ((11_001, 11_001), 2, 2, 3, 11_001),
+        ((9_000,), 1, 1, 1, 9_000),
+        ((2_000, 2_000, 2_000), 3, 3, 1, 2_000),
+        # Truncated toward zero, negative as well.
+        ((10, 11), 2, 2, 1, 10),
+        ((-2, -3), 2, 2, 0, -2),
+        # Missing pods: the target itself going down, nothing going up.
+        ((5_000, 5_000), 3, 3, 2, 5_000),
+        ((30_000,), 2, 2, 3, 30_000),
+        # Samples of unlisted pods count in sum and number, and the ready pods multiply.
+        ((10_000, 50_000), 1, 1, 3, 30_000),
+    ],
+)
+def test_average_per_pod(
+    usage: tuple[int, ...], pod_count: int, replicas: int, proposal: int, reported: int
+) -> None:
+    """A Pods metric with averageValue 10: the truncated mean of all samples over the target."""
+    result = proposed(per_pod("10"), samples(*usage), pods(pod_count), replicas)
+    assert result.proposal == proposal
+    assert result.current == MetricValueStatus(average_value=reported)
+
+
+def test_an_average_value_goes_before_a_utilization() -> None:
+    """Where a target has both fields the controller uses averageValue, whatever the type."""
+    both = utilization(50)
+    metric = ResourceMetric("cpu", type(both)(both.type, average_value=100, average_utilization=50))
+    result = proposed(metric, samples(200), pods(1), 1)
+    assert result.current == MetricValueStatus(average_value=200)
+
+
+# -- pods in groups: every rule, and both sides of every border ------------------------------------
+
+
+READY = PodGroups(1, (), (), ())
+UNREADY = PodGroups(0, ("p0",), (), ())
+MISSING = PodGroups(0, (), ("p0",), ())
+IGNORED = PodGroups(0, (), (), ("p0",))
+FLAGS = Flags(cpu_initialization_period=300.0, initial_readiness_delay=30.0)
+
+
+def grouped(one: Pod, resource: str = "cpu", at: float | None = 0.0) -> PodGroups:
+    """Group one pod with a sample at ``at`` with a window of 60 s, or without a sample."""
+    samples = {} if at is None else {"p0": Sample(500, BASE + at, 60.0)}
+    return group_pods([one], samples, resource, FLAGS, BASE)
+
+
+INITIALIZING = -299.0
+BORDER = -300.0
+"""Start + 300 s == now: the initialization period is over."""
+
+
+@pytest.mark.parametrize(
+    ("one", "at", "groups"),
+    [
+        (pod(ready=None), 0.0, UNREADY),
+        (pod(start=None), 0.0, UNREADY),
+        (pod(ready=None, start=None), 0.0, UNREADY),
+        # Within the initialization period.
+        (pod(start=INITIALIZING, ready=FALSE), 0.0, UNREADY),
+        (pod(start=INITIALIZING, transition=-100.0), 0.0, READY),
+        # A sample counts once a whole window lies after the transition: -60 + 60 is not > 0.
+        (pod(start=INITIALIZING, transition=-60.0), 0.0, READY),
+        (pod(start=INITIALIZING, transition=-59.75), 0.0, UNREADY),
+        (pod(start=INITIALIZING, transition=-100.0), -40.0, READY),
+        (pod(start=INITIALIZING, transition=-100.0), -40.25, UNREADY),
+        (pod(start=INITIALIZING, transition=None), 0.0, READY),
+        (pod(start=INITIALIZING, ready=UNKNOWN, transition=-100.0), 0.0, READY),
+        (pod(start=INITIALIZING, ready=UNKNOWN, transition=-10.0), 0.0, UNREADY),
+        # On the border of the period the sample's window no longer matters.
+        (pod(start=BORDER, transition=-10.0), 0.0, READY),
+        (pod(start=BORDER + 0.25, transition=-10.0), 0.0, UNREADY),
+        # After it: unready only if it never became ready, i.e. went unready near its start.
+        (pod(start=-1000.0, ready=FALSE, transition=-971.0), 0.0, UNREADY),
+        (pod(start=-1000.0, ready=FALSE, transition=-970.25), 0.0, UNREADY),
+        (pod(start=-1000.0, ready=FALSE, transition=-970.0), 0.0, READY),
+        (pod(start=-1000.0, ready=FALSE, transition=-10.0), 0.0, READY),
+        (pod(start=-1000.0, ready=FALSE, transition=None), 0.0, UNREADY),
+        (pod(start=-1000.0, ready=TRUE, transition=-999.0), 0.0, READY),
+        (pod(start=-1000.0, ready=UNKNOWN, transition=-999.0), 0.0, READY),
+    ],
+)
+def test_rules_for_cpu(one: Pod, at: float, groups: PodGroups) -> None:
+    """CPU of a pod that is starting says nothing of its load; all comparisons are strict."""
+    assert grouped(one, "cpu", at) == groups
+
+
+def test_groups_keep_the_order_of_pods() -> None:
+    """Names come in the order of the list; the ready are only counted."""
+    pods = [
+        pod("z", phase="Pending"),
+        pod("a"),
+        pod("b", phase="Pending"),
+        pod("m"),
+        pod("c", deleted=True),
+        pod("d"),
+    ]
+    samples = {name: Sample(1, BASE, 60.0) for name in ("a", "d", "stranger")}
+    assert group_pods(pods, samples, "cpu", FLAGS, BASE) == PodGroups(2, ("z", "b"), ("m",), ("c",))
+
+
+def test_the_flags_are_obeyed() -> None:
+    """Period and delay come from the flags; zero switches either off."""
+    starting = pod(start=-10.0, transition=-5.0)
+    samples = {"p0": Sample(500, BASE, 60.0)}
+    assert group_pods([starting], samples, "cpu", Flags(), BASE) == UNREADY
+    off = Flags(cpu_initialization_period=0.0, initial_readiness_delay=0.0)
+    assert group_pods([starting], samples, "cpu", off, BASE) == READY
+    never = pod(start=-400.0, ready=FALSE, transition=-400.0)
+    assert group_pods([never], samples, "cpu", Flags(), BASE) == UNREADY
+    assert group_pods([never], samples, "cpu", off, BASE) == READY
+
+
+@pytest.mark.parametrize(
+    ("one", "rule", "until"),
+    [
+        (pod(phase="Pending"), UnreadyRule.PENDING, None),
+        (pod(ready=None), UnreadyRule.NO_STATUS, None),
+        (pod(start=None), UnreadyRule.NO_STATUS, None),
+        (pod(start=-100.0, ready=FALSE, transition=-90.0), UnreadyRule.NOT_READY, 200.0),
+        (pod(start=-100.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 40.0),
+        (pod(start=-290.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 10.0),
+        (pod(start=-400.0, ready=FALSE, transition=-400.0), UnreadyRule.NEVER_READY, None),
+    ],
+)
+def test_an_unready_pod_says_by_which_rule_and_until_when(
+    one: Pod, rule: UnreadyRule, until: float | None
+) -> None:
+    """A full sample window ends its rule, the initialization period both; the rest has no end."""
+    (unready,) = grouped(one).unready_by
+    assert unready == Unready("p0", rule, None if until is None else BASE + until)
+
+
+# -- what a pod requests ---------------------------------------------------------------------------
+
+
+SIDECAR = container("proxy", restartable=True, cpu="100m")
+INIT = container("migrate", cpu="3")
+
+
+def pod_level(**requests: str) -> dict[str, int]:
+    """Return pod-level requests in nano-units."""
+    return {name.replace("_", "-"): parse(quantity) for name, quantity in requests.items()}
+
+
+@pytest.mark.parametrize(
+    ("requests", "milli"),
+    [
+        (PodRequests((container(cpu="250m"),)), 250),
+        (PodRequests((container(cpu="250m"), container("b", cpu="1"))), 1250),
+        # Each container is rounded up to a milli-unit before the sum.
+        (PodRequests((container(cpu="489151208n"), container("b", cpu="1n"))), 491),
+        # Sidecars run beside the containers; other init containers are over by then.
+        (PodRequests((container(cpu="250m"),), (SIDECAR,)), 350),
+        (PodRequests((container(cpu="250m"),), (INIT,)), 250),
+        (PodRequests((container(cpu="250m"),), (INIT, SIDECAR)), 350),
+        (PodRequests((container(cpu="0"),)), 0),
+        (PodRequests(()), 0),
+    ],
+)
+def test_containers_and_sidecars_are_summed(requests: PodRequests, milli: int) -> None:
+    """Without pod-level requests: containers and restartable init containers."""
+    assert request_of(requests, "cpu", None) == milli
+
+
+@pytest.mark.parametrize(
+    ("requests", "named"),
+    [
+        (PodRequests((container("a", cpu="1"), container("b", memory="1Gi"))), "b"),
+        (
+            PodRequests(
+                (container("a", cpu="1"),), (container("proxy", restartable=True, memory="1"),)
+            ),
+            "proxy",
+        ),
+    ],
+)
+def test_every_container_must_have_a_request(requests: PodRequests, named: str) -> None:
+    """One container without is an error that names it; zero would hide it."""
+    assert request_of(requests, "cpu", None) == f"container {named} has no request for cpu"
+
+
+def test_a_container_filter_looks_at_that_container_only() -> None:
+    """The others may be without a request; a sidecar can be the one; it must exist."""
+    requests = PodRequests((container("app", cpu="2"), container("bare")), (SIDECAR, INIT))
+    assert request_of(requests, "cpu", "app") == 2000
+    assert request_of(requests, "cpu", "proxy") == 100
+    assert request_of(requests, "cpu", "bare") == "container bare has no request for cpu"
+    assert request_of(requests, "cpu", "migrate") == "there is no container migrate"
+    assert request_of(requests, "cpu", "web") == "there is no container web"
+
+
+def test_a_pod_level_request_stands_for_the_pod() -> None:
+    """It counts instead of the containers' sum."""
+    requests = PodRequests((container(cpu="250m"),), (SIDECAR,), pod_level(cpu="4"))
+    assert request_of(requests, "cpu", None) == 4000
+
+
+@pytest.mark.parametrize("other", [{"memory": "1Gi"}, {"hugepages_2Mi": "4Mi"}])
+@pytest.mark.parametrize(
+    ("containers", "init", "milli"),
+    [
+        ((container("a", cpu="250m"), container("b")), (), 250),
+        ((container("a", cpu="250m"),), (SIDECAR,), 350),
+        # The largest init step: a sidecar before it is running, one after it is not yet.
+        ((container("a", cpu="250m"),), (SIDECAR, INIT), 3100),
+        ((container("a", cpu="250m"),), (INIT, SIDECAR), 3000),
+        ((container("a", cpu="5"),), (INIT, SIDECAR), 5100),
+        ((container("a"),), (container("only", cpu="2"),), 2000),
+        # Two sidecars in a row, both running when the last init step runs.
+        (
+            (container("a", cpu="1"),),
+            (SIDECAR, container("log", restartable=True, cpu="200m"), INIT),
+            3300,
+        ),
+        # One rounding, of the total.
+        ((container("a", cpu="489151208n"), container("b", cpu="1n")), (), 490),
+    ],
+)
+def test_another_pod_level_request_switches_to_the_aggregate(
+    other: dict[str, str], containers: tuple[object, ...], init: tuple[object, ...], milli: int
+) -> None:
+    """With a pod-level request of another supported resource the scheduler's aggregate counts."""
+    requests = PodRequests(containers, init, pod_level(**other))  # type: ignore[arg-type]  # columns of a table
+    assert request_of(requests, "cpu", None) == milli
+
+
+def test_the_aggregate_needs_some_request() -> None:
+    """Where no container requests the resource there is nothing to compare with."""
+    requests = PodRequests((container("a"),), (), pod_level(memory="1Gi"))
+    assert request_of(requests, "cpu", None) == "no container has a request for cpu"
+
+
+def test_an_unsupported_pod_level_resource_changes_nothing() -> None:
+    """Only cpu, memory and hugepages-* can be requested for the pod as a whole."""
+    requests = PodRequests(
+        (container("a", cpu="1"), container("b")), (), pod_level(ephemeral_storage="1Gi")
+    )
+    assert request_of(requests, "cpu", None) == "container b has no request for cpu"
+
+
+def test_a_container_filter_ignores_pod_level_requests() -> None:
+    """ContainerResource metrics compare with the container's own request."""
+    requests = PodRequests((container("app", cpu="2"),), (), pod_level(cpu="8"))
+    assert request_of(requests, "cpu", "app") == 2000
+
+
+def test_pod_overhead_is_not_part_of_the_request() -> None:
+    """Kubernetes 1.36 adds `spec.overhead` to pod-level requests; later versions and we do not.
+
+    There is no place for an overhead in `PodRequests`, so the pod-level figure stands alone.
+    """
+    assert set(PodRequests.__slots__) == {"containers", "init_containers", "pod_level"}
+    assert request_of(PodRequests((), (), pod_level(cpu="1")), "cpu", None) == 1000

@@ -11,7 +11,6 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
 from autoscaler.core.history import History
 from autoscaler.core.normalize import (
-    Changes,
     Events,
     Recommendations,
     down_window,
@@ -233,7 +232,7 @@ def test_a_rate_limit_permits_more_exactly_from_until_on(
     current: int, wanted: int, rules: Behavior, ups: Events, downs: Events, part: float
 ) -> None:
     """Not sooner: on the way there a limit may only become tighter."""
-    changes = Changes(ups, downs)
+    changes = History(scale_ups=ups, scale_downs=downs)
 
     def gone(at: float) -> int:
         return abs(limit(current, wanted, (0, INT32_MAX), rules, changes, at).after - current)

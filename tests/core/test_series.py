@@ -5,7 +5,15 @@ import math
 import pytest
 
 from autoscaler.core.numbers import INT64_MAX, INT64_MIN
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
+from autoscaler.core.selectors import (
+    LONGEST,
+    LabelSelector,
+    Operator,
+    Requirement,
+    go_string,
+    parse,
+    selector_problem,
+)
 from autoscaler.core.series import QueryResult, milli_of
 from tests.core.builders import series
 
@@ -80,3 +88,161 @@ def test_the_index_is_no_part_of_the_value() -> None:
     left.with_label("pod", "a")
     assert left == right
     assert repr(left) == repr(right)
+
+
+# -- label selectors: the string form of a scale, the four operators, Go's printed form ------------
+
+
+WEB = {"app": "web", "tier": "front"}
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "expressions"),
+    [
+        ("", (), ()),
+        ("app=web", (("app", "web"),), ()),
+        ("app==web", (("app", "web"),), ()),
+        (" app = web , tier=front ", (("app", "web"), ("tier", "front")), ()),
+        ("app=", (("app", ""),), ()),
+        ("app!=web", (), (Requirement("app", Operator.NOT_IN, ("web",)),)),
+        ("app", (), (Requirement("app", Operator.EXISTS),)),
+        ("!app", (), (Requirement("app", Operator.DOES_NOT_EXIST),)),
+        ("! app", (), (Requirement("app", Operator.DOES_NOT_EXIST),)),
+        ("tier in (a, b)", (), (Requirement("tier", Operator.IN, ("a", "b")),)),
+        ("tier in(a)", (), (Requirement("tier", Operator.IN, ("a",)),)),
+        ("tier notin (a,b)", (), (Requirement("tier", Operator.NOT_IN, ("a", "b")),)),
+        (
+            "app.kubernetes.io/name=web,tier in (a,b),!canary",
+            (("app.kubernetes.io/name", "web"),),
+            (
+                Requirement("tier", Operator.IN, ("a", "b")),
+                Requirement("canary", Operator.DOES_NOT_EXIST),
+            ),
+        ),
+    ],
+)
+def test_parse(
+    text: str, labels: tuple[tuple[str, str], ...], expressions: tuple[Requirement, ...]
+) -> None:
+    """Equality terms become labels, all others requirements, in the order written."""
+    assert parse(text) == LabelSelector(labels, expressions)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "app=web,",
+        "=web",
+        "app web",
+        "app=web tier=x",
+        "tier in a",
+        "tier in (a",
+        "a,,b",
+        "!",
+        "a>5",
+        "tier in (a b)",
+    ],
+)
+def test_what_is_not_a_selector_is_refused(text: str) -> None:
+    """The error names the text."""
+    with pytest.raises(ValueError, match="is not a label selector") as refused:
+        parse(text)
+    assert repr(text) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "present", "other", "absent"),
+    [
+        (Requirement("app", Operator.IN, ("web", "api")), True, False, False),
+        (Requirement("app", Operator.NOT_IN, ("web", "api")), False, True, True),
+        (Requirement("app", Operator.EXISTS), True, True, False),
+        (Requirement("app", Operator.DOES_NOT_EXIST), False, False, True),
+    ],
+)
+def test_operators(
+    requirement: Requirement,
+    present: bool,  # noqa: FBT001 - columns of a table
+    other: bool,  # noqa: FBT001
+    absent: bool,  # noqa: FBT001
+) -> None:
+    """Each operator on a listed value, on another value, and on an absent label."""
+    assert requirement.matches(WEB) is present
+    assert requirement.matches({"app": "db"}) is other
+    assert requirement.matches({"tier": "front"}) is absent
+
+
+def test_all_terms_must_match() -> None:
+    """Labels and requirements are joined by and."""
+    selector = parse("app=web,tier in (front)")
+    assert selector.matches(WEB)
+    assert not selector.matches({"app": "web", "tier": "back"})
+    assert not selector.matches({"app": "db", "tier": "front"})
+
+
+def test_the_empty_selector_matches_everything() -> None:
+    """Without any term nothing is filtered; a term of either kind makes it not empty."""
+    assert LabelSelector().empty
+    assert LabelSelector().matches({})
+    assert not parse("app=web").empty
+    assert not parse("app").empty
+
+
+def test_an_empty_value_is_not_an_absent_label() -> None:
+    """`app=` asks for the label with an empty value."""
+    assert parse("app=").matches({"app": ""})
+    assert not parse("app=").matches({})
+
+
+@pytest.mark.parametrize(
+    ("selector", "printed"),
+    [
+        (None, "nil"),
+        (
+            LabelSelector(),
+            (
+                "&LabelSelector{MatchLabels:map[string]string{},"
+                "MatchExpressions:[]LabelSelectorRequirement{},}"
+            ),
+        ),
+        (
+            LabelSelector((("queue", "orders"), ("env", "prod"))),
+            (
+                "&LabelSelector{MatchLabels:map[string]string{env: prod,queue: orders,},"
+                "MatchExpressions:[]LabelSelectorRequirement{},}"
+            ),
+        ),
+        (
+            LabelSelector(
+                (),
+                (
+                    Requirement("queue", Operator.NOT_IN, ("a", "b")),
+                    Requirement("old", Operator.DOES_NOT_EXIST),
+                ),
+            ),
+            (
+                "&LabelSelector{MatchLabels:map[string]string{},"
+                "MatchExpressions:[]LabelSelectorRequirement{"
+                "LabelSelectorRequirement{Key:queue,Operator:NotIn,Values:[a b],},"
+                "LabelSelectorRequirement{Key:old,Operator:DoesNotExist,Values:[],},},}"
+            ),
+        ),
+    ],
+)
+def test_dump(selector: LabelSelector | None, printed: str) -> None:
+    """The form that Go's String method gives, labels sorted."""
+    assert go_string(selector) == printed
+
+
+def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
+    """An API server does not check the selectors of custom resources, and any size fits in etcd."""
+    assert parse("a," * (LONGEST // 2 - 1) + "a").match_expressions
+    with pytest.raises(ValueError, match="a label selector of 65,537 characters is not read"):
+        parse("a" * (LONGEST + 1))
+
+
+def test_a_selector_that_cannot_be_used_costs_a_target_its_metrics_and_nobody_else_time() -> None:
+    """It is told as one that is invalid, in a short sentence."""
+    problem = selector_problem("a in (" + " " * 900_000, ())
+    assert problem is not None
+    assert problem[:2] == ("InvalidSelector", "InvalidSelector")
+    assert len(problem[2]) < 200

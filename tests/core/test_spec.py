@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.numbers import Tolerance
-from autoscaler.core.spec import Flags, MetricSpec, ScaleTargetRef, needs_pods, tolerance_of
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    Flags,
+    MetricSpec,
+    ScaleTargetRef,
+    needs_pods,
+    tolerance_of,
+)
+from autoscaler.core.status import current_metrics
 from autoscaler.core.target import Query, Target
 from tests.core.builders import (
     average,
@@ -20,7 +28,9 @@ from tests.core.builders import (
     spec,
     utilization,
     value,
+    values,
 )
+from tests.core.deciding import decided, observe
 
 QUEUE = external(average("10"))
 FLAGS = Flags(tolerance=0.2)
@@ -82,3 +92,32 @@ def test_group_and_key(api_version: str, group: str, key: str) -> None:
     ref = ScaleTargetRef(api_version, "Thing", "one")
     assert ref.group == group
     assert Target("shop", replace(spec(QUEUE), scale_target_ref=ref), (Query("q"),)).key == key
+
+
+# -- the metrics of a decision as `currentMetrics`, and the names in reasons -----------------------
+
+
+def test_the_selector_of_a_reported_metric() -> None:
+    """As autoscaling/v2 has it; the recorded ticks of the HPA hold all other fields and names."""
+    both = LabelSelector(
+        (("queue", "orders"),),
+        (Requirement("env", Operator.IN, ("a", "b")), Requirement("old", Operator.DOES_NOT_EXIST)),
+    )
+    for selector, shown in (
+        (LabelSelector(), {}),
+        (
+            both,
+            {
+                "matchLabels": {"queue": "orders"},
+                "matchExpressions": [
+                    {"key": "env", "operator": "In", "values": ["a", "b"]},
+                    {"key": "old", "operator": "DoesNotExist"},
+                ],
+            },
+        ),
+    ):
+        metric = external(average("10"), selector=selector)
+        (status,) = current_metrics(decided(spec(metric), observe(2, values(30)))[0])
+        identifier = {"name": "queue", "selector": shown}
+        body = {"metric": identifier, "current": {"averageValue": "15"}}
+        assert status == {"type": "External", "external": body}

@@ -35,7 +35,7 @@ from autoscaler.core.spec import (
     ObjectMetric,
     ResourceMetric,
 )
-from autoscaler.core.step import step_of
+from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
@@ -84,10 +84,9 @@ class Timeline:
         self.others_lead = False
         self.is_unreadable = False
         self.history = History()
-        self.decision: Decision | None = None
-        self.inputs: Inputs | None = None
-        self._observation: Observation | None = None
-        self._remembered = History()
+        self._step: Step | None = None
+        self.decision: Decision
+        """That of the last sync, after its write."""
 
     def change(self, spec: HorizontalPodAutoscalerSpec) -> Self:
         """Edit the spec, as an operator does."""
@@ -169,7 +168,7 @@ class Timeline:
         ranges = None
         if self.range_seconds is not None:
             ranges = (self.range_seconds,) * len(observed)
-        self._observation = Observation(
+        observation = Observation(
             Unavailable("no answer") if self.is_unreadable else scale,
             of,
             observed,
@@ -183,9 +182,7 @@ class Timeline:
             hold=self.hold,
         )
         self.looked = now
-        self.inputs = Inputs(self._observation, self.history, now, now)
-        step = step_of(self._rules(), self.inputs)
-        self._remembered = step.history
+        step = self._step = step_of(self._rules(), Inputs(observation, self.history, now, now))
         if step.decision.rescale and write_fails is None:
             step = step.settled(Written(scale))
             self.replicas, self.set_by = step.decision.desired, FIELD_MANAGER
@@ -205,18 +202,17 @@ class Timeline:
         outcome: str | None = None,
     ) -> Self:
         """Check the count after the last sync, and what else is given."""
-        decision = self._last()
+        decision = self.decision
         assert self.replicas == replicas, decision.stages
-        if reason is not None:
-            assert decision.reason == reason
-        if stabilized is not None:
-            assert decision.stabilization is not None
-            assert decision.stabilization.reason == stabilized
-        if limited is not None:
-            assert decision.limit is not None
-            assert decision.limit.reason == limited
-        if outcome is not None:
-            assert decision.outcome == outcome
+        held, limit = decision.stabilization, decision.limit
+        found = (
+            decision.reason,
+            None if held is None else held.reason,
+            None if limit is None else limit.reason,
+            decision.outcome,
+        )
+        for one, wanted in zip(found, (reason, stabilized, limited, outcome), strict=True):
+            assert wanted is None or one == wanted
         return self
 
     def conditions(self, **reasons: str | None) -> Self:
@@ -227,7 +223,7 @@ class Timeline:
 
     def events(self, *reasons: str) -> Self:
         """Check the reasons of the last sync's events, in order."""
-        assert tuple(one.reason for one in self._last().events) == reasons
+        assert tuple(one.reason for one in self.decision.events) == reasons
         return self
 
     def releases(self, time: str) -> Self:
@@ -235,7 +231,7 @@ class Timeline:
 
         The same observation is decided again just before and at that instant.
         """
-        decision = self._last()
+        decision = self.decision
         assert decision.releases_at is not None
         assert abs(decision.releases_at - BASE - seconds(time)) < 1e-6
         assert self._again(math.nextafter(decision.releases_at, 0)) == decision.desired
@@ -244,21 +240,23 @@ class Timeline:
 
     def never_releases(self) -> Self:
         """Check that no instant is named."""
-        assert self._last().releases_at is None
+        assert self.decision.releases_at is None
         return self
 
     def foreign(self, change: ForeignChange | None) -> Self:
         """Check what the last sync noticed of others."""
-        assert self._last().foreign == change
+        assert self.decision.foreign == change
         return self
 
-    def _last(self) -> Decision:
-        assert self.decision is not None
-        return self.decision
+    @property
+    def inputs(self) -> Inputs:
+        """What the last sync decided from."""
+        assert self._step is not None
+        return self._step.inputs
 
     def _again(self, now: float) -> int:
-        assert self._observation is not None
-        inputs = Inputs(self._observation, self._remembered, now, now)
+        assert self._step is not None
+        inputs = Inputs(self._step.inputs.observation, self._step.history, now, now)
         return step_of(self._rules(), inputs).decision.desired
 
     def _rules(self) -> Rules:

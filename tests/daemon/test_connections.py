@@ -1,7 +1,7 @@
 """Connections over a reload: those that did not change are used on, the others are closed."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -10,10 +10,9 @@ import pytest
 
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.config import Config
 from autoscaler.core.election import ALWAYS_OPEN
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.wiring import Connections, ReplaceableConnections
+from autoscaler.daemon.wiring import ReplaceableConnections
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
 
@@ -27,28 +26,22 @@ def document(*servers: str, events: bool = True) -> str:
     return f"{top}events: {str(events).lower()}\ntargets: []\n"
 
 
-def connect(config: Config, before: Connections | None) -> Connections:
-    """Open connections; no request is sent."""
-    no_api = cast(Api, None)  # no Event is written
-    return Connections(config, no_api, threading.Event(), ALWAYS_OPEN, UNOBSERVED, before)
+def noting(close: Callable[[object], None], noted: list[object]) -> Callable[[object], None]:
+    """Return what notes who is closed, and closes it."""
+
+    def noted_close(closed: object) -> None:
+        noted.append(closed)
+        close(closed)
+
+    return noted_close
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Note what is closed."""
     noted: list[object] = []
-    close_reader, close_events = PrometheusReader.close, EventReporter.close
-
-    def reader(self: PrometheusReader) -> None:
-        noted.append(self)
-        close_reader(self)
-
-    def events(self: EventReporter) -> None:
-        noted.append(self)
-        close_events(self)
-
-    monkeypatch.setattr(PrometheusReader, "close", reader)
-    monkeypatch.setattr(EventReporter, "close", events)
+    for kind in (PrometheusReader, EventReporter):
+        monkeypatch.setattr(kind, "close", noting(vars(kind)["close"], noted))
     return noted
 
 
@@ -56,7 +49,9 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnections]:
     """Give the connections to three servers, and close them in the end."""
     config = loaded(tmp_path, document(MIMIR, BANK))
-    with closing(ReplaceableConnections(config, connect)) as connections:
+    no_api = cast(Api, None)  # no Event is written
+    others = no_api, threading.Event(), ALWAYS_OPEN, UNOBSERVED
+    with closing(ReplaceableConnections(config, *others)) as connections:
         assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
         assert closed == []
         yield connections

@@ -63,11 +63,6 @@ def replaced(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def test_files_that_stay_are_no_news(main: Path) -> None:
-    """Files that stay as they were loaded are no news, at the first look or later."""
-    assert told(FileWatch(sources_of(main)), 5) == 0
-
-
 CHANGES: dict[str, Callable[[Path], object]] = {
     "main, in place": lambda main: main.write_text(MAIN + "syncPeriod: 1m\n"),
     "main, replaced": lambda main: replaced(main, MAIN + "syncPeriod: 1m\n"),
@@ -135,21 +130,6 @@ def test_a_file_that_grows_is_told_when_it_stands_still(main: Path) -> None:
         assert not watch.changed()
     main.write_text(text)
     assert [watch.changed() for _ in range(3)] == [False, True, False]
-
-
-def test_a_change_that_is_taken_back_is_none(main: Path) -> None:
-    """A change that is taken back before it was told is none; after that it is another."""
-    watch = armed(main)
-    main.write_text("half")
-    assert not watch.changed()
-    main.write_text(MAIN)
-    assert told(watch) == 0
-    main.write_text("broken: [")
-    assert told(watch) == 1
-    watch.rearm(sources_of(main))
-    assert told(watch) == 0
-    main.write_text(MAIN)
-    assert told(watch) == 1
 
 
 def test_a_mounted_config_map(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The daemon's addresses: metrics and pages at one or at two, who is let in, and what is told."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -160,11 +159,3 @@ def test_an_address_that_is_taken_is_named_with_its_key(tmp_path: Path) -> None:
         text = f"listen: 127.0.0.1:0\nweb: {{listen: '127.0.0.1:{port}'}}"
         with pytest.raises(ListenError, match=r"\(web\.listen\)"), listening(tmp_path, text):
             """It does not come so far."""
-
-
-def test_a_refusal_below_the_api_is_a_problem(tmp_path: Path) -> None:
-    """As every error of the API."""
-    with listening(tmp_path, "listen: 127.0.0.1:0") as daemon:
-        answer = daemon.get(HISTORIES, daemon.urls()[0], Host="evil.example")
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert json.loads(answer.data)["title"] == "Forbidden"

@@ -11,21 +11,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.config import Config, load
+from autoscaler.config import Config
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
-from autoscaler.daemon.service import MainLoop
-from autoscaler.daemon.service_manager import Signals
 from autoscaler.telemetry.health import Component
 from tests.adapters.record.recording import decided, running
 from tests.config.documents import loaded, top
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
-from tests.daemon.test_service import TARGET, document
+from tests.daemon.test_service import TARGET, Daemon
 from tests.telemetry.results import result_of, series_of, target_of
 from tests.worlds.announced import Announced
-from tests.worlds.cluster.scripted import Answer, ScriptedServer
-from tests.worlds.daemon import write_config
 from tests.worlds.record import synced
 from tests.worlds.waiting import wait_until
 
@@ -189,16 +185,15 @@ def test_null_records_nothing(tmp_path: Path) -> None:
 
 def test_the_daemon_records_what_it_decides(tmp_path: Path) -> None:
     """A target whose scale cannot be read is in the record a moment after its sync."""
-    signals, record = Signals(), DirectoryRecord(tmp_path / "state")
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
-        kept = document(server, tmp_path, targets=[TARGET], **more)
-        loop = MainLoop(load(write_config(tmp_path / "c.yaml", kept)), signals, stack)
+    record = DirectoryRecord(tmp_path / "state")
+    more = {"stateDirectory": str(tmp_path / "state"), "syncPeriod": "1s"}
+    with Daemon(tmp_path, targets=[TARGET], **more) as daemon:
+        loop = daemon.loop()
         synced = loop.telemetry.health.sync_completed
 
         def stop(name: str) -> None:
             synced(name)
-            signals.stop.set()
+            daemon.signals.stop.set()
 
         loop.telemetry.health.sync_completed = stop  # type: ignore[method-assign]
         loop.run()

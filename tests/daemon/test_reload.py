@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from autoscaler import file_contents
-from autoscaler.config import Config, ConfigError, load, sources
+from autoscaler.config import Config, ConfigError, load, reading
 from autoscaler.config.problems import Problem
 from autoscaler.daemon.reload import (
     RETRY_SECONDS,
@@ -165,7 +165,7 @@ def test_files_that_are_written_while_they_are_read_are_read_again(
         return content
 
     deploy("30s")
-    monkeypatch.setattr(sources, "read_bytes", read)
+    monkeypatch.setattr(reading, "read_bytes", read)
     one.pass_(1, asked=True)
     assert one.tries == [120.0]
     one.pass_(5)

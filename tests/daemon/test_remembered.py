@@ -1,7 +1,6 @@
 """What a plan goes on with, and what it says of that in its first line."""
 
 import json
-import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -204,13 +203,10 @@ def test_a_daemon_of_other_targets_is_not_ours(config: Config) -> None:
 
 
 def test_a_page_has_bounds_in_time_and_in_size() -> None:
-    """A server that drips or never ends is given up."""
-    quick = PageLimits(seconds=0.5)
-    with (
-        answering(faults.drip("body", 0.05)) as url,
-        pytest.raises(PageError, match="did not answer in time"),
-    ):
-        read_page(Daemon(url), HISTORIES, list, quick)
+    """A server that says nothing, drips or never ends is given up."""
+    for slow in (faults.hang, faults.drip("body", 0.05)):
+        with answering(slow) as url, pytest.raises(PageError, match="did not answer in time"):
+            read_page(Daemon(url), HISTORIES, list, PageLimits(seconds=0.5))
     for limits in (PageLimits(most_bytes=1000), PageLimits(most_bytes_of_a_line=1000)):
         with (
             answering(faults.answer("x" * 2000)) as url,
@@ -263,11 +259,3 @@ def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
         with pytest.raises(PageError, match="broke off in the middle of its answer"):
             remembered(config, Daemon(url))
     assert [type(error) for error in seen] == [OverflowError]
-
-
-def test_a_port_that_says_nothing_is_given_up() -> None:
-    """It accepts connections and sends nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(PageError, match="did not answer in time"):
-            read_page(Daemon(url), HISTORIES, list, PageLimits(seconds=0.3))

@@ -3,11 +3,11 @@
 import gc
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pytest
 from structlog.testing import capture_logs
@@ -41,6 +41,7 @@ def _garbage_collection() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
+T = TypeVar("T")
 TARGET: dict[str, Any] = {
     "namespace": "shop",
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
@@ -48,38 +49,58 @@ TARGET: dict[str, Any] = {
 }
 
 
-def document(server: ScriptedServer, folder: Path, **more: object) -> dict[str, Any]:
-    """Return a configuration without targets, unless there are more keys, on a server."""
-    kubeconfig = str(server.write_kubeconfig(folder / "kubeconfig"))
-    return {
-        "prometheus": {"url": server.url},
-        "kubernetes": {"kubeconfig": kubeconfig},
-        "targets": [],
-        **more,
-    }
+class Daemon:
+    """A daemon in this process, on a server that has nothing; without targets, unless told so."""
+
+    def __init__(self, folder: Path, **more: object) -> None:
+        self.signals, self.stack = Signals(), ExitStack()
+        server = self.stack.enter_context(ScriptedServer(Answer(404)))
+        kubeconfig = str(server.write_kubeconfig(folder / "kubeconfig"))
+        servers = {"prometheus": {"url": server.url}, "kubernetes": {"kubeconfig": kubeconfig}}
+        self.document: dict[str, Any] = {**servers, "targets": [], **more}
+        self.file = folder / "autoscaler.yaml"
+        self.write()
+
+    def write(self, **changed: object) -> None:
+        """Write its configuration, or another."""
+        write_config(self.file, self.document | changed)
+
+    def loop(self) -> MainLoop:
+        """Build it from its file."""
+        return MainLoop(load(self.file), self.signals, self.stack)
+
+    def beside(self, operator: Callable[[], T]) -> Future[T]:
+        """Do something on another thread, and then stop the daemon."""
+
+        def operate() -> T:
+            try:
+                return operator()
+            finally:
+                self.signals.stop.set()
+
+        return self.stack.enter_context(ThreadPoolExecutor(1)).submit(operate)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.close()
 
 
 def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
     """Connections that refer to themselves are, though all was left out of collections."""
-    signals = Signals()
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        before = document(server, tmp_path)
-        file = write_config(tmp_path / "autoscaler.yaml", before)
-        loop = MainLoop(load(file), signals, stack)
+    with Daemon(tmp_path) as daemon:
+        loop = daemon.loop()
         connections = loop.connections.current
         vars(connections)["themselves"] = connections
         replaced = weakref.ref(connections)
         del connections
 
         def reload() -> None:
-            write_config(file, before | {"prometheus": {"url": f"{server.url}/other"}})
-            try:
-                wait_until("it is freed", lambda: replaced() is None)
-            finally:
-                signals.stop.set()
+            daemon.write(prometheus={"url": f"{daemon.document['prometheus']['url']}/other"})
+            wait_until("it is freed", lambda: replaced() is None)
 
-        operator = stack.enter_context(ThreadPoolExecutor(1))
-        reloaded = operator.submit(reload)
+        reloaded = daemon.beside(reload)
         loop.run()
         reloaded.result()
         assert loop.reload.config.prometheus.url.endswith("/other")
@@ -87,17 +108,15 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
 
 def test_the_first_sync_is_by_what_the_file_says_by_then(tmp_path: Path) -> None:
     """A daemon that waited for its turn does not begin with the configuration of before."""
-    signals = Signals()
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        before = document(server, tmp_path, targets=[TARGET | {"minReplicas": 2}])
-        config = load(write_config(tmp_path / "autoscaler.yaml", before))
-        write_config(config.path, before | {"targets": [TARGET | {"minReplicas": 10}]})
-        loop = MainLoop(config, signals, stack)
-        least: list[int | None] = []
+    least: list[int | None] = []
+    with Daemon(tmp_path, targets=[TARGET | {"minReplicas": 2}]) as daemon:
+        config = load(daemon.file)
+        daemon.write(targets=[TARGET | {"minReplicas": 10}])
+        loop = MainLoop(config, daemon.signals, daemon.stack)
 
         def sync(targets: Sequence[Target], *_: float, **_due: float) -> None:
             least.extend(target.spec.min_replicas for target in targets)
-            signals.stop.set()
+            daemon.signals.stop.set()
 
         loop.syncer.sync = sync  # type: ignore[method-assign,assignment]
         loop.run()
@@ -106,23 +125,16 @@ def test_the_first_sync_is_by_what_the_file_says_by_then(tmp_path: Path) -> None
 
 def test_a_reload_that_waits_is_not_taken_for_a_stop(tmp_path: Path) -> None:
     """The process goes on to note that it runs while its main thread is held up."""
-    signals = Signals()
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        file = write_config(tmp_path / "c.yaml", document(server, tmp_path))
-        loop = MainLoop(load(file), signals, stack)
-        attended = threading.Semaphore(0)
+    attended, noted = threading.Semaphore(0), list[bool]()
+    with Daemon(tmp_path) as daemon:
+        loop = daemon.loop()
         loop.cluster.attend = attended.release  # type: ignore[method-assign]
 
-        def twice() -> bool:
+        def swap(*_: object, **__: object) -> None:
             while attended.acquire(blocking=False):
                 pass
-            return attended.acquire(timeout=5) and attended.acquire(timeout=5)
-
-        noted: list[bool] = []
-
-        def swap(*_: object, **__: object) -> None:
-            noted.append(twice())
-            signals.stop.set()
+            noted.append(attended.acquire(timeout=5) and attended.acquire(timeout=5))
+            daemon.signals.stop.set()
 
         loop.schedule.swap = swap  # type: ignore[method-assign]
         loop.run()
@@ -158,17 +170,14 @@ def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By its state directory, within seconds; afterwards nothing is held."""
-    signals, state = Signals(), tmp_path / "state"
+    state, told = tmp_path / "state", list[BreakerChange]()
     state.mkdir()
     now = clock.wall()
     with running(state, Sayings(), Time(now, clock.steady(), this_boot())) as (store, _):
         store.keep_breakers({"": BreakerState(Trip(now, now + 600, 380, 500, "up"))})
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        more = {"stateDirectory": str(state), "scaleDownBreaker": {"minTargets": 1}}
-        whole = document(server, tmp_path, targets=[TARGET], **more)
-        file = write_config(tmp_path / "autoscaler.yaml", whole)
-        loop = MainLoop(load(file), signals, stack)
-        told: list[BreakerChange] = []
+    more = {"stateDirectory": str(state), "scaleDownBreaker": {"minTargets": 1}}
+    with Daemon(tmp_path, targets=[TARGET], **more) as daemon:
+        loop = daemon.loop()
         changed = loop.telemetry.announcements.breaker_changed
 
         def listen(news: BreakerNews) -> None:
@@ -178,15 +187,11 @@ def test_a_release_reaches_a_daemon_that_holds_since_before_its_restart(
         loop.telemetry.announcements.breaker_changed = listen  # type: ignore[method-assign]
 
         def released() -> int:
-            try:
-                first = release("default", file)
-                wait_until("it is kept", lambda: not holds(state))
-                return first + release(None, file)
-            finally:
-                signals.stop.set()
+            first = release("default", daemon.file)
+            wait_until("it is kept", lambda: not holds(state))
+            return first + release(None, daemon.file)
 
-        operator = stack.enter_context(ThreadPoolExecutor(1))
-        code = operator.submit(released)
+        code = daemon.beside(released)
         loop.run()
         assert code.result() == 0
         assert told == [BreakerChange.RESUMED, BreakerChange.RELEASED]
@@ -202,26 +207,24 @@ def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look for a release request waits for the disk; nothing else does, nor the end."""
-    signals, hangs, answers = Signals(), threading.Event(), threading.Event()
+    hangs, answers, fed = threading.Event(), threading.Event(), threading.Semaphore(0)
 
     def hang(_: Path) -> None:
         hangs.set()
         answers.wait(30)
 
     monkeypatch.setattr(releases, "take", hang)
-    with ScriptedServer(Answer(404)) as server, ExitStack() as stack:
-        kept = document(server, tmp_path, stateDirectory=str(tmp_path / "state"))
-        loop = MainLoop(load(write_config(tmp_path / "c.yaml", kept)), signals, stack)
-        fed = threading.Semaphore(0)
+    with Daemon(tmp_path, stateDirectory=str(tmp_path / "state")) as daemon:
+        loop = daemon.loop()
         monkeypatch.setattr(loop.telemetry.notifier, "watchdog", fed.release)
-        runner = stack.enter_context(ThreadPoolExecutor(1))
-        stack.callback(signals.stop.set)
-        stack.callback(answers.set)
+        runner = daemon.stack.enter_context(ThreadPoolExecutor(1))
+        daemon.stack.callback(daemon.signals.stop.set)
+        daemon.stack.callback(answers.set)
         running_loop = runner.submit(loop.run)
         assert hangs.wait(10)
         while fed.acquire(blocking=False):
             pass
         assert fed.acquire(timeout=5), "the watchdog is not fed"
-        signals.stop.set()
+        daemon.signals.stop.set()
         running_loop.result(timeout=5)
         assert not answers.is_set()

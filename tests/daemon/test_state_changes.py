@@ -31,6 +31,7 @@ from autoscaler.sync.ports import SyncSummary
 from tests.rendering import test_extension_words as extended
 from tests.worlds.log import log_lines
 from tests.worlds.memory import T0, Memory, answer, external
+from tests.worlds.record import synced
 
 REFUSED = "Prometheus http://prometheus:9090 refused the connection"
 TARGETS = 200
@@ -228,11 +229,11 @@ def told_of(*results: SyncResult) -> list[str]:
 def test_a_pause_is_told_when_it_begins_and_when_it_ends() -> None:
     """Not at each sync of it, though what it prevents changes."""
     timeline = extended.target(replicas=3)
-    results = [extended.result(timeline.at("0s", queue=30))]
+    results = [synced(timeline.at("0s", queue=30))]
     timeline.annotated(paused="true")
-    results += [extended.result(timeline.at(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
+    results += [synced(timeline.at(f"{n}m", queue=35 + 5 * n)) for n in range(1, 6)]
     timeline.annotated()
-    results += [extended.result(timeline.at(f"{n}m", queue=60)) for n in range(6, 8)]
+    results += [synced(timeline.at(f"{n}m", queue=60)) for n in range(6, 8)]
     assert told_of(*results) == [
         (
             "info paused: stays at 3 replicas: paused by the annotation autoscaler/paused; 4 "
@@ -249,7 +250,7 @@ def test_idling_is_told_when_it_begins_and_when_it_ends() -> None:
     """Each is a change of scale as well."""
     timeline = extended.target(extended.IDLE, replicas=1)
     queue = [9, 4, 4, 4, 4, 35, 35]
-    results = [extended.result(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
     assert told_of(*results) == [
         "info idle: scaled 1 -> 0 replicas: idle, every metric has been inactive since 00:00:00Z",
         (
@@ -263,7 +264,7 @@ def test_a_fallback_is_told_when_it_begins_and_when_it_ends() -> None:
     """The failure before it is a line of its own."""
     timeline = extended.target(extended.FALLBACK, replicas=3)
     queue = [30, None, None, None, None, 60]
-    results = [extended.result(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
+    results = [synced(timeline.at(f"{n}m", queue=one)) for n, one in enumerate(queue)]
     failed = "no answer for queue"
     assert told_of(*results) == [
         f"warning failing: stays at 3 replicas: nothing can be decided: queue: {failed}",

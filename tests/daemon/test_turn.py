@@ -65,15 +65,6 @@ def test_the_second_waits_until_the_first_has_gone(tmp_path: Path) -> None:
     third.stack.close()
 
 
-def test_who_waits_can_be_stopped(tmp_path: Path) -> None:
-    """It does not have its turn then."""
-    with at_work(tmp_path):
-        second = Waiting(tmp_path)
-        assert second.waits.wait(LONG)
-        second.stop.set()
-        assert second.result() is False
-
-
 def test_the_turn_outlives_the_errors_of_a_disk(tmp_path: Path) -> None:
     """The state's own lock is given up after an error; this one is not, and a reader needs none."""
     with ExitStack() as stack:

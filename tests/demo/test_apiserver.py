@@ -1,9 +1,9 @@
 """The stand-in's own promises; test_contract has those that Kubernetes shares."""
 
-import json
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import requests
 import yaml
 
 from autoscaler.demo.apiserver import StandInCluster, deployment
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS, ServedResource
+from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.waiting import wait_until
 
 DEPLOYMENTS_PATH = "/apis/apps/v1/namespaces/default/deployments"
@@ -27,93 +28,68 @@ def cluster() -> Iterator[StandInCluster]:
 
 
 @pytest.fixture
-def session(cluster: StandInCluster) -> Iterator[requests.Session]:
-    """Open an administrator's session."""
-    with requests.Session() as session:
-        session.trust_env = False
-        session.headers["Authorization"] = f"Bearer {cluster.token}"
-        yield session
-
-
-def create_at_rest(cluster: StandInCluster, name: str) -> None:
-    """Create a Deployment without pods, and wait for the controllers' own write, of its status."""
-    cluster.store.create(DEPLOYMENTS, "default", deployment(name, 0))
-    wait_until(
-        "the status is written",
-        lambda: "status" in cluster.store.get(DEPLOYMENTS, "default", name),
-    )
+def asked(cluster: StandInCluster) -> Iterator[ClusterUnderTest]:
+    """Give what an administrator asks it with."""
+    with ClusterUnderTest(cluster.url, cluster.token) as asked:
+        yield asked
 
 
 def test_nothing_is_left_after_the_end() -> None:
     """Threads end with the `with` statement, also those of open watches, and the port is free."""
     before = set(threading.enumerate())
-    with requests.Session() as session, StandInCluster() as cluster:
-        session.trust_env = False
-        session.headers["Authorization"] = f"Bearer {cluster.token}"
-        url = cluster.url
-        stream = session.get(
-            url + DEPLOYMENTS_PATH,
-            params={"watch": "1", "timeoutSeconds": "600"},
-            stream=True,
-            timeout=10,
-        )
-    # Threads that earlier tests left to end by themselves may have ended meanwhile.
-    assert set(threading.enumerate()) <= before
-    # A server that goes may cut an open watch as well as end it.
-    with suppress(requests.exceptions.ChunkedEncodingError):
-        assert list(stream.iter_lines()) == []
-    with pytest.raises(requests.ConnectionError):
-        session.get(f"{url}{DEPLOYMENTS_PATH}", timeout=5)
+    with ExitStack() as stack:
+        with StandInCluster() as cluster:
+            asked = stack.enter_context(ClusterUnderTest(cluster.url, cluster.token))
+            watch = asked.watch(DEPLOYMENTS_PATH, timeoutSeconds="600")
+            events = stack.enter_context(watch)
+        # Threads that earlier tests left to end by themselves may have ended meanwhile.
+        assert set(threading.enumerate()) <= before
+        # A server that goes may cut an open watch as well as end it.
+        with suppress(requests.exceptions.ChunkedEncodingError):
+            assert list(events) == []
+        with pytest.raises(requests.ConnectionError):
+            asked.get(DEPLOYMENTS_PATH)
 
 
-def test_an_old_watch_expires(cluster: StandInCluster, session: requests.Session) -> None:
+def test_an_old_watch_expires(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
     """Beyond the changes that are kept, a watch gets one ERROR event: 410, reason Expired."""
     for number in range(30):
         cluster.store.create(DEPLOYMENTS, "default", deployment(f"web-{number}", 0))
-    query = {"watch": "1", "resourceVersion": "2"}
-    answer = session.get(cluster.url + DEPLOYMENTS_PATH, params=query, timeout=10)
-    event = json.loads(answer.text)
+    with asked.watch(DEPLOYMENTS_PATH, resourceVersion="2") as events:
+        (event,) = events
     assert event["type"] == "ERROR"
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
-def test_many_writers_one_wins_each_round(
-    cluster: StandInCluster, session: requests.Session
-) -> None:
+def test_many_writers_one_wins_each_round(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
     """Of eight writes of the same scale as it was read exactly one is carried out."""
-    create_at_rest(cluster, "web")
-    url = f"{cluster.url}{DEPLOYMENTS_PATH}/web/scale"
-    scale = session.get(url, timeout=5).json()
-    codes: list[int] = []
+    cluster.store.create(DEPLOYMENTS, "default", deployment("web", 0))
+    wait_until(
+        "the controllers have written its status",
+        lambda: "status" in cluster.store.get(DEPLOYMENTS, "default", "web"),
+    )
+    path = f"{DEPLOYMENTS_PATH}/web/scale"
+    scale, together = asked.get(path).body, threading.Barrier(8)
 
-    def write(replicas: int) -> None:
-        with requests.Session() as own:
-            own.trust_env = False
-            body = {**scale, "spec": {"replicas": replicas}}
-            codes.append(own.put(url, json=body, headers=session.headers, timeout=5).status_code)
+    def write(replicas: int) -> int:
+        with ClusterUnderTest(cluster.url, cluster.token) as own:
+            together.wait(20)
+            return own.request("PUT", path, {**scale, "spec": {"replicas": replicas}}).status
 
-    writers = [threading.Thread(target=write, args=(n,)) for n in range(1, 9)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert sorted(codes) == [200] + [409] * 7
+    with ThreadPoolExecutor(8) as writers:
+        assert sorted(writers.map(write, range(1, 9))) == [200] + [409] * 7
 
 
 def test_a_namespace_goes_with_all_that_is_in_it(
-    cluster: StandInCluster, session: requests.Session
+    cluster: StandInCluster, asked: ClusterUnderTest
 ) -> None:
     """Its Deployments, and their pods."""
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 3))
     wait_until("the pods are there", lambda: len(cluster.store.list_all(PODS)[0]) == 3)
-    assert session.delete(f"{cluster.url}/api/v1/namespaces/default", timeout=5).ok
+    assert asked.request("DELETE", "/api/v1/namespaces/default").status == 200
     for resource in (NAMESPACES, DEPLOYMENTS, PODS):
-        wait_until("they are gone", partial(is_empty, cluster, resource))
-
-
-def is_empty(cluster: StandInCluster, resource: ServedResource) -> bool:
-    """Return whether there are no objects of a resource."""
-    return not cluster.store.list_all(resource)[0]
+        left = partial(cluster.store.list_all, resource)
+        eventually(left, lambda found: found[0] == [])
 
 
 def test_the_kubeconfig_is_private(cluster: StandInCluster, tmp_path: Path) -> None:
@@ -143,7 +119,7 @@ def test_the_kubeconfig_is_private(cluster: StandInCluster, tmp_path: Path) -> N
 )
 def test_no_request_breaks_the_server(
     cluster: StandInCluster,
-    session: requests.Session,
+    asked: ClusterUnderTest,
     method: str,
     path: str,
     content_type: str,
@@ -152,8 +128,8 @@ def test_no_request_breaks_the_server(
 ) -> None:
     """What is not served is refused, and the server goes on."""
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 1))
-    url = cluster.url + DEPLOYMENTS_PATH
-    headers = {"Content-Type": content_type}
-    answer = session.request(method, url + path, data=body, headers=headers, timeout=5)
+    headers = {"Content-Type": content_type, "Authorization": f"Bearer {cluster.token}"}
+    url = f"{cluster.url}{DEPLOYMENTS_PATH}{path}"
+    answer = requests.request(method, url, data=body, headers=headers, timeout=5)
     assert answer.status_code == code
-    assert session.get(f"{url}/web/scale", timeout=5).json()["spec"] == {"replicas": 1}
+    assert asked.get(f"{DEPLOYMENTS_PATH}/web/scale").body["spec"] == {"replicas": 1}

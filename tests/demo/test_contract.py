@@ -1,6 +1,6 @@
 """What the demo's stand-in for a cluster answers as a real API server does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from autoscaler.core.election import LeaseRecord
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
+from autoscaler.demo.apiserver.objects import is_ready
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually
 
@@ -25,11 +26,17 @@ def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
         yield api
 
 
+def deploy(cluster: ClusterUnderTest, namespace: str, replicas: int) -> str:
+    """Create the Deployment web, and return its path."""
+    path = manifests.deployments(namespace)
+    cluster.create(path, manifests.deployment("web", replicas))
+    return f"{path}/web"
+
+
 @pytest.fixture
 def web(cluster: ClusterUnderTest, namespace: str) -> str:
     """Create the Deployment web with two replicas, and give its path."""
-    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
-    return f"{manifests.deployments(namespace)}/web"
+    return deploy(cluster, namespace, 2)
 
 
 def soon() -> float:
@@ -42,11 +49,6 @@ def scale_of(scales: Scales, namespace: str) -> Scale:
     scale = scales.read(namespace, WEB, soon())
     assert isinstance(scale, Scale), scale
     return scale
-
-
-def eventually_written(write: Callable[[], Reply]) -> Reply:
-    """Write over the latest version; the controllers write the same object now and then."""
-    return eventually(write, lambda reply: reply.status != 409)
 
 
 @pytest.mark.parametrize("count", [3, 0])
@@ -64,10 +66,9 @@ def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: 
 
 def test_a_count_of_zero_is_left_out(cluster: ClusterUnderTest, namespace: str) -> None:
     """The scale of a workload at zero has no spec.replicas."""
-    cluster.create(manifests.deployments(namespace), manifests.deployment("idle", 0))
-    read = cluster.get(f"{manifests.deployments(namespace)}/idle/scale").body
+    read = cluster.get(f"{deploy(cluster, namespace, 0)}/scale").body
     assert (read["apiVersion"], read["kind"], read["spec"]) == ("autoscaling/v1", "Scale", {})
-    assert read["status"] == {"replicas": 0, "selector": "app=idle"}
+    assert read["status"] == {"replicas": 0, "selector": "app=web"}
 
 
 def test_a_count_of_somebody_else_stands(
@@ -81,7 +82,8 @@ def test_a_count_of_somebody_else_stands(
         body = cluster.get(f"{web}/scale").body | {"spec": {"replicas": 7}}
         return cluster.request("PUT", f"{web}/scale", body)
 
-    assert eventually_written(put).status == 200
+    # The controllers write the same object now and then.
+    assert eventually(put, lambda reply: reply.status != 409).status == 200
     assert isinstance(scales.write(namespace, WEB, scale, 4, soon()), Superseded)
     assert scale_of(scales, namespace).spec_replicas == 7
 
@@ -167,7 +169,7 @@ def test_a_watch_tells_what_happens(cluster: ClusterUnderTest, namespace: str) -
     """ADDED, MODIFIED and DELETED follow the list that the watch began at, in order."""
     path = manifests.deployments(namespace)
     version = cluster.get(path).version
-    cluster.create(path, manifests.deployment("web", 0))
+    deploy(cluster, namespace, 0)
     with cluster.watch(path, resourceVersion=version) as events:
         first = next(events)
         assert (first["type"], first["object"]["spec"]["replicas"]) == ("ADDED", 0)
@@ -194,7 +196,7 @@ def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace:
     """A bookmark is an object of the kind that holds nothing but a version."""
     path = manifests.deployments(namespace)
     version = cluster.get(path).version
-    cluster.create(path, manifests.deployment("web", 0))
+    deploy(cluster, namespace, 0)
     query = {"resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "4"}
 
     def sent() -> list[Json]:
@@ -207,58 +209,44 @@ def test_bookmarks_tell_how_far_a_watch_is(cluster: ClusterUnderTest, namespace:
     assert int(bookmarks[-1]["metadata"]["resourceVersion"]) > int(version)
 
 
-def _pods(cluster: ClusterUnderTest, namespace: str, name: str) -> list[Json]:
-    reply = cluster.get(manifests.pods(namespace), labelSelector=f"app={name}")
+def _pods(cluster: ClusterUnderTest, namespace: str) -> list[Json]:
+    reply = cluster.get(manifests.pods(namespace), labelSelector="app=web")
     assert reply.status == 200
     items: list[Json] = reply.body["items"]
     return items
 
 
-def _ready(pod: Json) -> Json | None:
-    conditions = pod["status"].get("conditions") or []
-    found = [condition for condition in conditions if condition["type"] == "Ready"]
-    return found[0] if found and found[0]["status"] == "True" else None
-
-
 def test_pods_follow_the_count_up_and_down(cluster: ClusterUnderTest, namespace: str) -> None:
     """Scaling up makes pods that become ready; scaling down removes pods; status follows."""
-    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 1))
-    path = f"{manifests.deployments(namespace)}/web"
-
+    path = deploy(cluster, namespace, 1)
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 3}})
     pods = eventually(
-        lambda: _pods(cluster, namespace, "web"),
-        lambda pods: len(pods) == 3 and all(map(_ready, pods)),
+        lambda: _pods(cluster, namespace),
+        lambda pods: len(pods) == 3 and all(map(is_ready, pods)),
     )
     for pod in pods:
-        ready = _ready(pod)
-        assert ready is not None
+        (ready,) = (one for one in pod["status"]["conditions"] if one["type"] == "Ready")
         assert pod["status"]["phase"] == "Running"
         began, became = pod["metadata"]["creationTimestamp"], ready["lastTransitionTime"]
         assert began <= pod["status"]["startTime"] <= became
         container = pod["spec"]["containers"][0]
         assert container["resources"]["requests"] == {"cpu": "250m", "memory": "64Mi"}
-    eventually(
-        lambda: cluster.get(path).body["status"],
-        lambda status: status.get("readyReplicas") == 3,
-    )
+    eventually(lambda: cluster.get(path).body["status"].get("readyReplicas"), lambda n: n == 3)
     assert cluster.get(f"{path}/scale").body["status"]["replicas"] == 3
 
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 1}})
-    eventually(lambda: len(_pods(cluster, namespace, "web")), lambda count: count == 1)
-    eventually(
-        lambda: cluster.get(f"{path}/scale").body["status"]["replicas"], lambda count: count == 1
-    )
+    eventually(lambda: len(_pods(cluster, namespace)), lambda count: count == 1)
+    eventually(lambda: cluster.get(f"{path}/scale").body["status"]["replicas"], lambda n: n == 1)
 
 
 def test_a_deleted_pod_is_replaced(cluster: ClusterUnderTest, namespace: str) -> None:
     """The count is kept: another pod takes the place of one that was deleted."""
-    cluster.create(manifests.deployments(namespace), manifests.deployment("web", 1))
-    [first] = eventually(lambda: _pods(cluster, namespace, "web"), lambda pods: len(pods) == 1)
+    deploy(cluster, namespace, 1)
+    [first] = eventually(lambda: _pods(cluster, namespace), lambda pods: len(pods) == 1)
     name = first["metadata"]["name"]
     reply = cluster.request("DELETE", f"{manifests.pods(namespace)}/{name}")
     assert reply.status == 200
     eventually(
-        lambda: [pod["metadata"]["name"] for pod in _pods(cluster, namespace, "web")],
+        lambda: [pod["metadata"]["name"] for pod in _pods(cluster, namespace)],
         lambda names: len(names) == 1 and names != [name],
     )

@@ -105,10 +105,7 @@ def test_another_prometheus_is_asked_without_a_restart(world: World, document: D
 def test_a_reload_never_leads_to_another_cluster(
     world: World, document: Document, where: str
 ) -> None:
-    """It takes a restart: the Lease and the histories are of the cluster that the daemon found.
-
-    All else of the same reload is in force, and of the other cluster nothing is asked.
-    """
+    """All else of the reload is in force; the Lease and the histories are of the first cluster."""
     kubeconfig = Path(world.environment["KUBECONFIG"])
     with ScriptedServer(Answer(404)) as other:
         elsewhere = other.write_kubeconfig(world.folder / "elsewhere")

@@ -72,3 +72,19 @@ def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(
     asked = after.queries - before.queries
     assert after.least - before.most - 1 <= asked <= after.most - before.least + 1
     assert after.scales == before.scales
+
+
+def test_each_renewal_of_the_lease_is_counted(world: World) -> None:
+    """One POST makes the Lease, three ask for the rights to use it, and each PUT renews it."""
+    election = {"enabled": True, "namespace": world.namespace, "retryPeriod": "200ms"}
+    away = {"url": "http://127.0.0.1:9"}
+    with world.running(world.document(prometheus=away, leaderElection=election)) as daemon:
+
+        def counted(verb: str, code: str) -> float:
+            name = "autoscaler_kubernetes_request_duration_seconds_count"
+            return daemon.metric(name, verb=verb, code=code)
+
+        daemon.wait("it leads", lambda: daemon.metric("autoscaler_leader") == 1)
+        daemon.wait("it has renewed", lambda: counted("PUT", "200") >= 2)
+        daemon.wait("the rights are asked for", lambda: counted("POST", "201") >= 4)
+        assert counted("POST", "201") == 4

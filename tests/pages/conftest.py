@@ -51,12 +51,18 @@ hostile = _fleet(fleets.hostile)
 
 @pytest.fixture
 def open_tab(browser: Browser) -> Iterator[Open]:
-    """Return what opens a tab for a served fleet, with the options of a browser's context."""
+    """Return what opens a tab for a served fleet, with the options of a browser's context.
+
+    At the end each has to be clean.
+    """
     with ExitStack() as stack:
+        tabs: list[Tab] = []
 
         def opened(served: Served, **options: Any) -> Tab:
-            found = stack.enter_context(tab(browser, served.url, **options))
-            found.page.clock.set_fixed_time(NOW)
-            return found
+            tabs.append(stack.enter_context(tab(browser, served.url, **options)))
+            tabs[-1].page.clock.set_fixed_time(NOW)
+            return tabs[-1]
 
         yield opened
+        for one in tabs:
+            one.assert_clean()

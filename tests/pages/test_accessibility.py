@@ -26,8 +26,7 @@ def test_axe_finds_nothing(
     """Light, dark and on a phone, where nothing is beside the screen."""
     served = request.getfixturevalue(fleet)
     # axe is a script of ours within the page, which the policy would refuse.
-    tab = open_tab(served, color_scheme="light", bypass_csp=True)
-    page = tab.open(path)
+    page = open_tab(served, color_scheme="light", bypass_csp=True).open(path)
     assert findings(page) == []
     page.emulate_media(color_scheme="dark")
     assert findings(page) == []

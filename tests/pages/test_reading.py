@@ -30,13 +30,11 @@ def test_the_theme_is_the_systems_until_another_is_chosen(story: Served, open_ta
     expect(page.get_by_role("button", name="Theme")).to_have_text("Theme: dark")
     page.reload()
     assert brightness(page) < 60
-    tab.assert_clean()
 
 
 def test_the_first_tab_skips_to_the_content(story: Served, open_tab: Open) -> None:
     """Then come the links of the page in the order in which they stand."""
-    tab = open_tab(story, viewport=DESKTOP)
-    page = tab.open("/")
+    page = open_tab(story, viewport=DESKTOP).open("/")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     order = []

@@ -29,6 +29,7 @@ def test_a_page_does_nothing_that_its_policy_forbids(
     )
     assert tab.page.evaluate("window.pwned") is None
     assert any("Content Security Policy" in one for one in tab.complaints)
+    tab.complaints.clear()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
@@ -43,7 +44,6 @@ def test_texts_from_outside_do_nothing(hostile: Served, open_tab: Open, *, scrip
     for address in addresses:
         tab.open(address)
         assert_harmless(tab)
-    tab.assert_clean()
 
 
 def assert_harmless(tab: Tab) -> None:

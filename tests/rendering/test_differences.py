@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -59,6 +58,11 @@ WRITES: tuple[WriteOutcome | None, ...] = (
 modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
+def key_of(entry: SyncResult) -> object:
+    """Return what makes an entry a change."""
+    return change_key(entry)
+
+
 @modest
 @given(pairs, st.sampled_from(WRITES), st.sampled_from(WRITES))
 def test_whatever_is_a_change_has_a_sentence(
@@ -74,7 +78,7 @@ def test_whatever_is_a_change_has_a_sentence(
         changed.append(replace(one, decision=replace(one.decision, **mixed)))
     assert differences(one, one) == ()
     for two in changed:
-        if change_key(one) != change_key(two):
+        if key_of(one) != key_of(two):
             assert differences(one, two)
             assert differences(two, one)
 
@@ -94,99 +98,138 @@ FOUR_A_MINUTE = Limit(9, 7, "ScaleUpLimit", 7, POLICY, BASE + 60)
 OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
 
 
-class Turn(NamedTuple):
-    """Two decisions as `HELD` with other fields, and what is told there and back."""
-
-    other: Mapping[str, Any]
-    there: str
-    back: str
-    one: Mapping[str, Any] = MappingProxyType({})
-
-
-TURNS = (
-    Turn(
+BEGINNINGS: list[tuple[dict[str, Any], str, str]] = [
+    (
         {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
         "it has 5 replicas, before 3",
         "it has 3 replicas, before 5",
     ),
-    Turn(
+    (
         {"desired": 5, "reason": f"{FIRST.name} above target"},
         "it is to go to 5: queue above target",
         "it is to stay there; before, it was to go from 3 to 5",
     ),
-    Turn(
+    (
         {"scale": Unavailable("forbidden")},
         "the scale is not read: forbidden",
         "the scale is read again",
     ),
-    Turn(
+    (
         {"foreign": ForeignChange(2, 3, "kubectl-edit")},
         '"kubectl-edit" set the replicas from 2 to 3',
         "nobody else has set the replicas since",
     ),
-    Turn(
+    (
         {"zone": Zone.PAUSED},
         "it is paused, before: the metrics decide",
         "the metrics decide, before: it is paused",
     ),
-    Turn({"outcome": Outcome.BLOCKED}, "nothing could be decided", "everything is known again"),
-    Turn(
-        {"stabilization": None, "reason": "another"},
-        "the reason is now: another",
-        "the reason is now: All metrics below target",
-        {"stabilization": None},
+    (
+        {"outcome": Outcome.BLOCKED},
+        "nothing could be decided",
+        "everything is known again",
     ),
-    Turn(
+    (
         {"pause": replace(DOWN, by="kubectl", until=BASE + 60)},
         "scale-down is paused by kubectl until 00:01:00Z",
         "it is paused no longer",
     ),
-    Turn(
-        {"pause": DOWN, "paused_from": 2},
-        "without the pause it would have 2 replicas",
-        "the pause prevents nothing now",
-        {"pause": DOWN},
-    ),
-    Turn(
+    (
         {"min_replicas": 2, "bounds": OPEN},
         "minReplicas is 2 by schedule day until 18:00 UTC, before 1",
         "minReplicas is 1, before 2 by schedule day until 18:00 UTC",
     ),
-    Turn(
-        {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
-        "a bound is missing: minReplicasQuery has no value: refused",
-        "no bound is missing any more",
-        {"bounds": OPEN},
-    ),
-    Turn(
+    (
         {"hold": QueryHold(HoldReading(2, '{job="a"}'))},
         'nothing goes down while holdScaleDownQuery returns {job="a"} and 1 more',
         "holdScaleDownQuery holds nothing any more",
     ),
-    Turn(
-        {"hold": QueryHold(HoldReading(1, "{}"), 2)},
-        "without holdScaleDownQuery it would go to 2",
-        "holdScaleDownQuery prevents nothing now",
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-    ),
-    Turn(
-        {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
-        "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out",
-        "nothing goes down while holdScaleDownQuery returns a value without labels",
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-    ),
-    Turn(
-        {"hold": QueryHold(HoldReading())},
-        "nothing goes down in the first sync after holdScaleDownQuery held",
-        "nothing goes down while holdScaleDownQuery returns a value without labels",
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-    ),
-    Turn(
+    (
         {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
         "queue fails: no answer",
         "queue is read again: 6.667/10 per replica, and asks for 2",
     ),
-    Turn(
+    (
+        {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
+        (
+            "queue: the reading returned 15 s ago and may be too low; nothing goes down before "
+            "2026-01-01T00:01:00Z"
+        ),
+        "queue counts in full again after its gap",
+    ),
+    (
+        {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
+        "stabilization holds it no longer",
+        "held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z",
+    ),
+    (
+        {"limit": FOUR_A_MINUTE},
+        (
+            "limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, more from "
+            "00:01:00Z on"
+        ),
+        "neither a bound nor a policy limits it any more",
+    ),
+    (
+        {"breaker": BreakerHold("", BASE + 600, 2)},
+        "the scale-down breaker holds it until 00:10:00Z; it would go to 2",
+        "the scale-down breaker holds it no longer",
+    ),
+    (
+        {"held_until": BASE + 600},
+        "others undo our changes: nothing is written until 00:10:00Z",
+        "the hold after the changes of others has ended",
+    ),
+    (
+        {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
+        "3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas",
+        "no replicas are missing any more",
+    ),
+    (
+        {"conditions": HELD.decision.conditions[1:]},
+        "there is no condition AbleToScale any more",
+        "condition AbleToScale: True (ScaleDownStabilized)",
+    ),
+]
+CHANGES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    (
+        {"stabilization": None},
+        {"stabilization": None, "reason": "another"},
+        "the reason is now: another",
+        "the reason is now: All metrics below target",
+    ),
+    (
+        {"pause": DOWN},
+        {"pause": DOWN, "paused_from": 2},
+        "without the pause it would have 2 replicas",
+        "the pause prevents nothing now",
+    ),
+    (
+        {"bounds": OPEN},
+        {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
+        "a bound is missing: minReplicasQuery has no value: refused",
+        "no bound is missing any more",
+    ),
+    (
+        {"hold": QueryHold(HoldReading(1, "{}"))},
+        {"hold": QueryHold(HoldReading(1, "{}"), 2)},
+        "without holdScaleDownQuery it would go to 2",
+        "holdScaleDownQuery prevents nothing now",
+    ),
+    (
+        {"hold": QueryHold(HoldReading(1, "{}"))},
+        {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
+        "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out",
+        "nothing goes down while holdScaleDownQuery returns a value without labels",
+    ),
+    (
+        {"hold": QueryHold(HoldReading(1, "{}"))},
+        {"hold": QueryHold(HoldReading())},
+        "nothing goes down in the first sync after holdScaleDownQuery held",
+        "nothing goes down while holdScaleDownQuery returns a value without labels",
+    ),
+    (
+        {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
         {
             "metrics": (
                 replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3, 6)),
@@ -195,62 +238,26 @@ TURNS = (
         },
         "queue failed in 3 syncs in a row, and the fallback asks for 6",
         "the fallback stands for queue no longer",
-        {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
     ),
-    Turn(
-        {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
-        "queue: the reading returned 15 s ago and may be too low; "
-        "nothing goes down before 2026-01-01T00:01:00Z",
-        "queue counts in full again after its gap",
-    ),
-    Turn(
-        {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
-        "stabilization holds it no longer",
-        "held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z",
-    ),
-    Turn(
-        {"limit": FOUR_A_MINUTE},
-        "limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, "
-        "more from 00:01:00Z on",
-        "neither a bound nor a policy limits it any more",
-    ),
-    Turn(
-        {"breaker": BreakerHold("", BASE + 600, 2)},
-        "the scale-down breaker holds it until 00:10:00Z; it would go to 2",
-        "the scale-down breaker holds it no longer",
-    ),
-    Turn(
-        {"held_until": BASE + 600},
-        "others undo our changes: nothing is written until 00:10:00Z",
-        "the hold after the changes of others has ended",
-    ),
-    Turn(
-        {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
-        "3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas",
-        "no replicas are missing any more",
-    ),
-    Turn(
+    (
+        {"idle": ASLEEP},
         {"idle": replace(ASLEEP, asleep=False)},
         "it is awake",
         "idle, every metric has been inactive since 00:00:00Z",
-        {"idle": ASLEEP},
     ),
-    Turn(
-        {"conditions": HELD.decision.conditions[1:]},
-        "there is no condition AbleToScale any more",
-        "condition AbleToScale: True (ScaleDownStabilized)",
-    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "there", "back"), [*(({}, *row) for row in BEGINNINGS), *CHANGES]
 )
-
-
-@pytest.mark.parametrize(("other", "there", "back", "one"), TURNS)
 def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
-    other: Mapping[str, Any], there: str, back: str, one: Mapping[str, Any]
+    one: Mapping[str, Any], other: Mapping[str, Any], there: str, back: str
 ) -> None:
     """As an operator reads it."""
     before = replace(HELD, decision=replace(HELD.decision, **one))
     after = replace(HELD, decision=replace(HELD.decision, **other))
-    assert change_key(before) != change_key(after)
+    assert key_of(before) != key_of(after)
     assert there in differences(before, after)
     assert back in differences(after, before)
 

@@ -31,12 +31,12 @@ from tests.rendering.test_extension_words import (
     OFFICE_HOURS,
     lower,
     opened,
-    result,
     target,
 )
 from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 from tests.telemetry.results import NOW, metrics_of
+from tests.worlds.record import synced as result
 
 Json = dict[str, Any]
 

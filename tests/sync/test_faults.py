@@ -10,11 +10,10 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.decision import Outcome
 from autoscaler.core.observation import Scale
-from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.writes import WriteFailed
 from autoscaler.sync import calls
 from autoscaler.sync.driver import Coroutine, Driver
-from tests.worlds.memory import T0, Memory, answer, external
+from tests.worlds.memory import T0, Memory, answer, external, queue, sync_once
 
 BUDGET = 10.0
 TOO_OLD = r"was sampled at [-0-9]+T[:0-9]+Z, and is older than 300 s \(maxAge\)"
@@ -26,29 +25,10 @@ def raise_defect(*_: object) -> None:
     raise OverflowError("a defect")
 
 
-def test_a_query_that_raises_is_a_failed_query_and_a_fault() -> None:
-    """Its target is blocked and says that the autoscaler is at fault; the other is scaled."""
-    world = Memory(
-        answers={"bad": answer(1.0), "queue": answer(90.0)},
-        scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
-        on_query={"bad": raise_defect},
-    )
-    with world.syncer() as syncer:
-        syncer.sync([external("shop", "a", promql="bad"), external("shop", "b")], T0, BUDGET)
-    assert world.written == [("shop/b", 3)]
-    blocked = world.result("shop/a").decision
-    assert blocked.outcome is Outcome.BLOCKED
-    assert "a fault of the autoscaler, OverflowError" in blocked.events[0].message
-    assert [type(error) for error in world.faults] == [OverflowError]
-
-
 def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
     """The target says so, and nothing is counted as written."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(2, 2, "app=a")},
-        on_write=raise_defect,
-    )
+    world = queue(90.0, a=2)
+    world.on_write = raise_defect
     with world.syncer() as syncer:
         syncer.sync([external("shop", "a")], T0, BUDGET)
         assert syncer.histories.get("shop/Deployment/a", 0.0).last_scale_time is None
@@ -58,10 +38,7 @@ def test_a_write_that_raises_is_a_failed_write_and_a_fault() -> None:
 
 def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
     """Not even those of its namespace, which wait for its selector."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(2, 2, "app=a"), "shop/b": Scale(2, 2, "app=b")},
-    )
+    world = queue(90.0, a=2, b=2)
     with world.syncer() as syncer:
         register = syncer._state.overlaps.register
 
@@ -128,13 +105,10 @@ def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPa
         release.set()
 
     names = [f"t{number}" for number in range(40)]
-    answers: dict[str, QueryResult | QueryFailure] = {promql: answer(30.0) for promql in slow}
-    world = Memory(
-        answers=answers | {"queue": answer(30.0)},
-        scales={f"shop/{name}": Scale(1, 1, f"app={name}") for name in [*names, "quick"]},
-        on_query=dict.fromkeys(slow, dawdle),
-        on_write=note_write,
-    )
+    world = queue(30.0, **dict.fromkeys([*names, "quick"], 1))
+    world.answers |= {promql: answer(30.0) for promql in slow}
+    world.on_query = dict.fromkeys(slow, dawdle)
+    world.on_write = note_write
     pairs = zip(names, slow, strict=True)
     targets = [external("shop", name, promql=promql) for name, promql in pairs]
     targets.append(external("shop", "quick"))
@@ -148,7 +122,7 @@ def test_queries_that_were_slow_keep_nobody_waiting(monkeypatch: pytest.MonkeyPa
 
 def test_a_clock_that_is_set_frees_no_limit_early() -> None:
     """The clock jumps an hour ahead: the recommendation of 20 still holds its five minutes."""
-    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    world = queue(600.0, a=20)
     targets = [external("shop", "a")]
     with world.syncer() as syncer:
         syncer.sync(targets, T0, BUDGET, steady=100.0)
@@ -184,7 +158,7 @@ def test_while_the_clock_is_ahead_of_prometheus_nothing_moves() -> None:
 
 def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
     """An hour back; a sync that began before it still counts by its own time."""
-    world = Memory(answers={"queue": answer(600.0)}, scales={"shop/a": Scale(20, 20, "app=a")})
+    world = queue(600.0, a=20)
     target = external("shop", "a")
     with world.syncer() as syncer:
         syncer.sync([target], T0, BUDGET, steady=100.0)
@@ -199,10 +173,7 @@ def test_a_clock_that_is_set_back_moves_the_histories_with_it() -> None:
 def test_a_backlog_of_writes_ends_with_the_sync() -> None:
     """At 1 a second 30 changes are a burst of 10 and a few more; the rest fails at the deadline."""
     names = [f"t{number}" for number in range(30)]
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
-    )
+    world = queue(90.0, **dict.fromkeys(names, 2))
     stop, begun = threading.Event(), clock.monotonic()
     with world.syncer(stop, writes_per_second=1.0) as syncer:
         syncer.sync([external("shop", name) for name in names], T0, 4.0)
@@ -247,15 +218,8 @@ def test_a_slow_namespace_leaves_room_for_the_others() -> None:
             other.set()
 
     names = [f"t{number}" for number in range(40)]
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={
-            "good/x": Scale(2, 2, "app=x"),
-            **{f"bad/{name}": Scale(1, 1, f"app={name}") for name in names},
-        },
-        on_write=hang,
-    )
-    targets = [external("bad", name) for name in names] + [external("good", "x")]
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+    world = Memory(answers={"queue": answer(90.0)}, on_write=hang)
+    world.scales = {f"bad/{name}": Scale(1, 1, f"app={name}") for name in names}
+    world.scales["good/x"] = Scale(2, 2, "app=x")
+    sync_once(world, *(external("bad", name) for name in names), external("good", "x"))
     assert len(world.written) == 41

@@ -1,7 +1,9 @@
 """Writes in order of urgency, at a limiter, and none after a stop."""
 
 import threading
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -25,30 +27,39 @@ def test_scale_ups_come_first_and_larger_relative_changes_before_smaller() -> No
     ]
 
 
+@contextmanager
+def calling(
+    at_once: int, stop: threading.Event | None = None, per_second: float | None = None
+) -> Iterator[Callable[[int, Callable[[], object]], Future[object]]]:
+    """Give what submits a call of an urgency to a pool, all in one group."""
+    pool = PriorityPool("call", at_once, stop or threading.Event(), per_second)
+    yield lambda urgency, call: pool.submit((urgency, 0.0), "shop", call)
+    pool.shutdown()
+    assert pool._held == {}
+
+
+def nothing() -> None:
+    """Be a call."""
+
+
 def test_waiting_calls_run_in_order_of_urgency() -> None:
     """While one call holds the only thread, later and more urgent ones overtake."""
     held = threading.Event()
     order: list[int] = []
-    writes = PriorityPool("call", at_once=1, stop=threading.Event())
-    first = writes.submit((9, 0.0), "shop", lambda: held.wait(10))
-    futures = [
-        writes.submit((number, 0.0), "shop", partial(order.append, number)) for number in (3, 1, 2)
-    ]
-    held.set()
-    assert first.result(10)
-    for future in futures:
-        future.result(10)
-    writes.shutdown()
+    with calling(1) as submit:
+        first = submit(9, lambda: held.wait(10))
+        futures = [submit(number, partial(order.append, number)) for number in (3, 1, 2)]
+        held.set()
+        assert first.result(10)
+        wait(futures, timeout=10)
     assert order == [1, 2, 3]
 
 
 def test_calls_beyond_the_burst_wait_for_the_pace() -> None:
     """At 20 a second, 210 calls are a burst of 200 and half a second for the other 10."""
-    writes = PriorityPool("call", at_once=8, stop=threading.Event(), per_second=20.0)
     begun = clock.monotonic()
-    for future in [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(210)]:
-        future.result(10)
-    writes.shutdown()
+    with calling(8, per_second=20.0) as submit:
+        assert not wait([submit(0, nothing) for _ in range(210)], timeout=10).not_done
     assert clock.monotonic() - begun >= 0.4
 
 
@@ -61,53 +72,46 @@ def test_after_a_stop_no_call_begins() -> None:
         held.wait(10)
         return "finished"
 
-    writes = PriorityPool("call", at_once=1, stop=stop)
-    in_hand = writes.submit((0, 0.0), "shop", hold)
-    assert begun.wait(10)
-    waiting = writes.submit((0, 0.0), "shop", lambda: "never")
-    stop.set()
-    held.set()
-    assert in_hand.result(10) == "finished"
-    with pytest.raises(CancelledError):
-        waiting.result(10)
-    writes.shutdown()
+    with calling(1, stop) as submit:
+        in_hand = submit(0, hold)
+        assert begun.wait(10)
+        waiting = submit(0, nothing)
+        stop.set()
+        held.set()
+        assert in_hand.result(10) == "finished"
+        with pytest.raises(CancelledError):
+            waiting.result(10)
 
 
 def test_an_error_of_a_call_belongs_to_its_future() -> None:
     """The thread survives it, and the next call runs."""
-    writes = PriorityPool("call", at_once=1, stop=threading.Event())
-    broken = writes.submit((0, 0.0), "shop", lambda: 1 // 0)
-    fine = writes.submit((0, 0.0), "shop", lambda: "fine")
-    with pytest.raises(ZeroDivisionError):
-        broken.result(10)
-    assert fine.result(10) == "fine"
-    writes.shutdown()
+    with calling(1) as submit:
+        broken, fine = submit(0, lambda: 1 // 0), submit(0, lambda: "fine")
+        with pytest.raises(ZeroDivisionError):
+            broken.result(10)
+        assert fine.result(10) == "fine"
 
 
 def test_more_urgent_calls_overtake_while_the_pace_holds_all_back() -> None:
     """The burst is spent; of what waits for a turn the most urgent goes first."""
     order: list[int] = []
-    writes = PriorityPool("call", at_once=2, stop=threading.Event(), per_second=1.0)
-    futures = [writes.submit((0, 0.0), "shop", lambda: None) for _ in range(10)]
-    futures += [writes.submit((5, 0.0), "shop", partial(order.append, 5))]
-    futures += [writes.submit((1, 0.0), "shop", partial(order.append, 1))]
-    for future in futures:
-        future.result(30)
-    writes.shutdown()
+    with calling(2, per_second=1.0) as submit:
+        futures = [submit(0, nothing) for _ in range(10)]
+        futures += [submit(urgency, partial(order.append, urgency)) for urgency in (5, 1)]
+        wait(futures, timeout=30)
     assert order == [1, 5]
 
 
 def test_a_stop_while_the_pace_holds_back_ends_at_once() -> None:
     """A call that waits for a turn minutes away is cancelled."""
     stop = threading.Event()
-    writes = PriorityPool("call", at_once=2, stop=stop, per_second=0.01)
-    writes.submit((0, 0.0), "shop", lambda: None).result(10)
-    waiting = writes.submit((0, 0.0), "shop", lambda: None)
-    begun = clock.monotonic()
-    stop.set()
-    with pytest.raises(CancelledError):
-        waiting.result(10)
-    writes.shutdown()
+    with calling(2, stop, per_second=0.01) as submit:
+        submit(0, nothing).result(10)
+        waiting = submit(0, nothing)
+        begun = clock.monotonic()
+        stop.set()
+        with pytest.raises(CancelledError):
+            waiting.result(10)
     assert clock.monotonic() - begun < 5.0
 
 
@@ -115,20 +119,12 @@ def test_calls_that_were_dropped_while_they_were_held_cost_nobody_a_turn() -> No
     """A namespace that was full at one sync's end writes at full width in the next one."""
     ran: list[int] = []
     release = threading.Event()
-    calls = PriorityPool("call", 3, threading.Event())
-    try:
-        first = [calls.submit((0, 0.0), "shop", lambda: release.wait(20)) for _ in range(50)]
+    with calling(3) as submit:
+        first = [submit(0, lambda: release.wait(20)) for _ in range(50)]
         wait_until("two calls to run", lambda: sum(one.running() for one in first) == 2)
         for held in first:
             held.cancel()
-        second = [
-            calls.submit((0, 0.0), "shop", partial(ran.append, number)) for number in range(30)
-        ]
+        second = [submit(0, partial(ran.append, number)) for number in range(30)]
         release.set()
-        for future in second:
-            future.result(20)
-        assert sorted(ran) == list(range(30))
-        assert calls._held == {}
-    finally:
-        release.set()
-        calls.shutdown()
+        wait(second, timeout=20)
+    assert sorted(ran) == list(range(30))

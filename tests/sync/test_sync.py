@@ -11,9 +11,8 @@ from autoscaler import clock
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History, PendingWrite
 from autoscaler.core.observation import Scale, Unavailable
-from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
-from autoscaler.core.target import Target
 from autoscaler.core.writes import (
     NotWritten,
     NotWrittenReason,
@@ -22,33 +21,24 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from autoscaler.rendering.explanation import explain
-from tests.worlds.memory import T0, Memory, answer, external, per_pod, pod
+from tests.worlds.memory import (
+    T0,
+    Memory,
+    answer,
+    external,
+    per_pod,
+    pod,
+    queue,
+    sync_once,
+)
 from tests.worlds.waiting import wait_until
 
 BUDGET = 10.0
 
 
-def queue(messages: float, **replicas: int) -> Memory:
-    """Return a world with so many messages, and Deployments of so many replicas by their names."""
-    scales = {
-        f"shop/{name}": Scale(count, count, f"app={name}") for name, count in replicas.items()
-    }
-    return Memory(answers={"queue": answer(messages)}, scales=dict(scales))
-
-
-def sync_once(world: Memory, *targets: Target) -> None:
-    """Sync some targets once, by a process of their own."""
-    with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
-
-
 def test_a_target_is_scaled_as_its_queue_demands() -> None:
     """200 messages at 30 a replica are ceil(6.67) = 7, limited to 4 from 1 by the doubling rule."""
-    world = Memory(
-        answers={"queue": answer(200.0)}, scales={"shop/worker": Scale(1, 1, "app=worker")}
-    )
-    targets = [external("shop", "worker")]
+    world, targets = queue(200.0, worker=1), [external("shop", "worker")]
     with world.syncer() as syncer:
         syncer.sync(targets, T0, BUDGET, steady=0.0)
         assert world.written == [("shop/worker", 4)]
@@ -87,49 +77,35 @@ def test_answers_are_freed_with_the_sync() -> None:
         gc.enable()
 
 
-def test_one_query_serves_all_targets() -> None:
-    """A hundred targets with one PromQL ask it once, and each reads its own series."""
-    names = [f"worker-{number}" for number in range(100)]
-    series = [Series({"queue": name}, 60.0, T0) for name in names]
-    world = Memory(
-        answers={"queue": QueryResult(series)},
-        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
-    )
-    targets = [external("shop", name, queue=name) for name in names]
-    sync_once(world, *targets)
-    assert world.queried == ["queue"]
-    assert len(world.results) == 100
-    assert {result.decision.metrics[0].proposal for result in world.results} == {2}
-    assert world.written == []
+def raise_defect(*_: object) -> None:
+    """Raise what no port should."""
+    raise OverflowError("a defect")
 
 
-def test_a_broken_metric_leaves_the_other_targets_alone() -> None:
-    """One query fails: its target is blocked and says why, the other is scaled."""
-    world = Memory(
-        answers={"bad": QueryFailure("parse error at char 3"), "queue": answer(90.0)},
-        scales={"shop/a": Scale(5, 5, "app=a"), "shop/b": Scale(2, 2, "app=b")},
-    )
+@pytest.mark.parametrize(
+    ("broken", "reason", "message"),
+    [
+        ({"answers": {"bad": QueryFailure("bad at char 3")}}, "FailedGetExternalMetric", "char 3"),
+        ({"scales": {"shop/a": Unavailable("a not found")}}, "FailedGetScale", "a not found"),
+        ({"on_query": {"bad": raise_defect}}, "", "a fault of the autoscaler, OverflowError"),
+    ],
+    ids=["a metric", "an object", "a query that raises"],
+)
+def test_what_is_broken_of_one_target_leaves_the_others_alone(
+    broken: dict[str, dict[str, object]], reason: str, message: str
+) -> None:
+    """Its target is blocked and says why, the other is scaled; what raises is a fault of ours."""
+    world = queue(90.0, a=5, b=2)
+    world.answers["bad"] = answer(1.0)
+    for name, changed in broken.items():
+        setattr(world, name, getattr(world, name) | changed)
     sync_once(world, external("shop", "a", promql="bad"), external("shop", "b"))
     assert world.written == [("shop/b", 3)]
     blocked = world.result("shop/a").decision
     assert blocked.outcome is Outcome.BLOCKED
-    assert blocked.desired == 5
-    assert "parse error at char 3" in blocked.events[0].message
-
-
-def test_a_missing_object_leaves_the_other_targets_alone() -> None:
-    """An unreadable scale gives FailedGetScale for its target, and the other is scaled."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Unavailable("deployments.apps a not found"), "shop/b": Scale(2, 2, "b")},
-    )
-    sync_once(world, external("shop", "a"), external("shop", "b"))
-    assert world.written == [("shop/b", 3)]
-    condition = world.result("shop/a").decision.conditions[0]
-    assert (condition.reason, condition.message) == (
-        "FailedGetScale",
-        "deployments.apps a not found",
-    )
+    assert message in blocked.events[0].message
+    assert reason in {"", blocked.events[0].reason}
+    assert [type(error) for error in world.faults] == ([] if reason else [OverflowError])
 
 
 def test_a_slow_query_delays_only_its_own_targets() -> None:
@@ -139,12 +115,10 @@ def test_a_slow_query_delays_only_its_own_targets() -> None:
     def wait_for_the_other() -> None:
         assert written_meanwhile.wait(5), "the other target waited for the slow query"
 
-    world = Memory(
-        answers={"slow": answer(30.0), "queue": answer(90.0)},
-        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(2, 2, "app=b")},
-        on_query={"slow": wait_for_the_other},
-        on_write=lambda _name: written_meanwhile.set(),
-    )
+    world = queue(90.0, a=1, b=2)
+    world.answers["slow"] = answer(30.0)
+    world.on_query = {"slow": wait_for_the_other}
+    world.on_write = lambda _name: written_meanwhile.set()
     sync_once(world, external("shop", "a", promql="slow"), external("shop", "b"))
     assert world.written == [("shop/b", 3)]
     assert world.result("shop/a").decision.outcome is Outcome.OK
@@ -230,14 +204,10 @@ def test_a_write_that_did_not_happen_is_said_and_not_counted(
     outcome: Superseded | WriteFailed, error: str
 ) -> None:
     """FailedRescale is reported, no scale event is remembered, the next sync decides afresh."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(2, 2, "app=a")},
-        outcomes={"shop/a": outcome},
-    )
-    targets = [external("shop", "a")]
+    world = queue(90.0, a=2)
+    world.outcomes["shop/a"] = outcome
     with world.syncer() as syncer:
-        syncer.sync(targets, T0, BUDGET)
+        syncer.sync([external("shop", "a")], T0, BUDGET)
         history = syncer.histories.get("shop/Deployment/a", 0.0)
     decision = world.result("shop/a").decision
     assert not decision.written
@@ -251,14 +221,10 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
     """A stop during the first write lets it finish and be reported; nothing follows."""
     stop = threading.Event()
     names = [f"w{number}" for number in range(60)]
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={f"shop/{name}": Scale(2, 2, f"app={name}") for name in names},
-        on_write=lambda _name: stop.set(),
-    )
-    targets = [external("shop", name) for name in names]
+    world = queue(90.0, **dict.fromkeys(names, 2))
+    world.on_write = lambda _name: stop.set()
     with world.syncer(stop) as syncer:
-        syncer.sync(targets, T0, BUDGET)
+        syncer.sync([external("shop", name) for name in names], T0, BUDGET)
     written = {name for name, _ in world.written}
     reported = {
         f"shop/{result.target.spec.scale_target_ref.name}"
@@ -272,8 +238,8 @@ def test_stopping_finishes_the_write_in_hand_and_begins_no_other() -> None:
 
 def test_a_plan_writes_nothing() -> None:
     """The decision is made in full, and neither scale nor history moves."""
-    scales: dict[str, Scale | Unavailable] = {"shop/a": Scale(2, 2, "app=a")}
-    world = Memory(answers={"queue": answer(90.0)}, scales=scales, planned=True)
+    world = queue(90.0, a=2)
+    world.planned = True
     sync_once(world, external("shop", "a"))
     result = world.result("shop/a")
     assert (result.decision.desired, result.decision.rescale) == (3, True)
@@ -334,66 +300,30 @@ def test_a_sync_is_handed_to_the_store_as_one() -> None:
     assert world.transactions == [len(names)]
 
 
-def test_a_write_of_unknown_outcome_that_landed_is_counted_by_the_next_sync() -> None:
-    """The answer was lost, the count is the one we wanted: the event counts from the write."""
-    world = Memory(
-        answers={"queue": answer(90.0)},
-        scales={"shop/a": Scale(2, 2, "app=a", "7")},
-        outcomes={"shop/a": WriteFailed("timed out", unknown=True)},
-    )
-    target = external("shop", "a")
-    with world.syncer() as syncer:
-        syncer.sync([target], T0, BUDGET, steady=0.0)
-        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time is None
-        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
-        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
-        assert syncer.histories.get(target.key, syncer.histories.as_of).last_scale_time == T0
-    assert world.result("shop/a").decision.foreign is None
-
-
-def test_an_explanation_names_the_others() -> None:
-    """Who set the replicas, that another autoscaler controls the target, until when we hold."""
-    world = queue(90.0, a=2)
-    target = external("shop", "a")
-    with world.syncer() as syncer:
-        for sync in range(4):
-            world.scales["shop/a"] = Scale(2, 2, "app=a", replicas_by="argocd")
-            syncer.sync([target], T0 + 15 * sync, BUDGET, steady=15.0 * sync)
-    text = explain(world.result("shop/a"))
-    assert '"argocd" set the replicas from 3 to 2, which undoes our last change' in text
-    assert "nothing is written until 08:10:45Z, since others undo our changes" in text
-    world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
-    sync_once(world, target)
-    text = explain(world.result("shop/a"))
-    assert 'stays at 2 replicas: HorizontalPodAutoscaler "web" controls this target too' in text
-    assert "AbleToScale=False ControlledByOther: see above" in text
-
-
-def lost_answers(*outcomes: WriteOutcome) -> tuple[Memory, Target]:
-    """Return a world in which a write of 2 -> 3 under version 7 is answered as given."""
-    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
-    world.outcomes["shop/a"] = outcomes[0]
-    return world, external("shop", "a")
-
-
 @pytest.mark.parametrize(
     "second",
     [
+        None,
         WriteFailed("the connection was refused"),
         Superseded(Scale(3, 2, "app=a", "8")),
         WriteFailed("timed out again", unknown=True),
     ],
 )
-def test_a_write_that_landed_unseen_outlives_the_tries_after_it(second: WriteOutcome) -> None:
-    """Whatever the next try meets, the first one's event is counted once its count is seen."""
-    world, target = lost_answers(WriteFailed("timed out", unknown=True))
+def test_a_write_that_landed_unseen_outlives_the_tries_after_it(
+    second: WriteOutcome | None,
+) -> None:
+    """Whatever the next try meets, if any, the first one's event counts once its count is seen."""
+    target, landed = external("shop", "a"), Scale(3, 2, "app=a", "8")
+    world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(2, 2, "app=a", "7")})
     with world.syncer() as syncer:
-        as_of = syncer.histories.as_of
+        world.outcomes["shop/a"] = WriteFailed("timed out", unknown=True)
         syncer.sync([target], T0, BUDGET, steady=0.0)
         as_of = syncer.histories.as_of
-        world.outcomes["shop/a"] = second
-        syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
-        world.scales["shop/a"] = Scale(3, 2, "app=a", "8")
+        assert syncer.histories.get(target.key, as_of).last_scale_time is None
+        if second is not None:
+            world.outcomes["shop/a"] = second
+            syncer.sync([target], T0 + 15, BUDGET, steady=15.0)
+        world.scales["shop/a"] = landed
         syncer.sync([target], T0 + 30, BUDGET, steady=30.0)
         history = syncer.histories.get(target.key, as_of)
     unknown_again = isinstance(second, WriteFailed) and second.unknown

@@ -2,7 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from autoscaler import clock
@@ -30,51 +31,41 @@ LOADS = (90, 90, 600, 600, None, 600, 60, 60, 60, 60, 60, 60, 0, 90)
 
 @dataclass
 class Tape:
-    """A live run, put down.  The instants are those that the clock said, in order."""
+    """A live run, put down; once it is played, it says the same again, in order.
 
-    instants: list[tuple[str, float]] = field(default_factory=list)
-    answers: list[QueryResult | QueryFailure] = field(default_factory=list)
+    It fits `Clock`, and with a reader `MetricsReader`.
+    """
+
+    reader: MetricsReader | None = None
+    played: bool = False
+    instants: deque[tuple[str, float]] = field(default_factory=deque)
+    answers: deque[QueryResult | QueryFailure] = field(default_factory=deque)
     syncs: list[tuple[float, float]] = field(default_factory=list)
     """When each sync began and was due."""
 
-
-@dataclass
-class RecordingClock:
-    """Fits `Clock`: the real one, put down."""
-
-    tape: Tape
-
     def wall(self) -> float:
-        """Return the real Unix time."""
-        return self._noted("wall", clock.wall())
+        """Return the Unix time."""
+        return self._instant("wall", clock.wall)
 
     def steady(self) -> float:
-        """Return the real seconds."""
-        return self._noted("steady", clock.steady())
+        """Return the seconds of the other clock."""
+        return self._instant("steady", clock.steady)
 
-    def _noted(self, which: str, instant: float) -> float:
-        self.tape.instants.append((which, instant))
-        return instant
-
-
-class PlayedClock:
-    """Fits `Clock`: says again what was put down."""
-
-    def __init__(self, tape: Tape) -> None:
-        self.left = deque(tape.instants)
-
-    def wall(self) -> float:
-        """Return the next instant, which must be a Unix time."""
-        return self._next("wall")
-
-    def steady(self) -> float:
-        """Return the next instant, which must be of the other clock."""
-        return self._next("steady")
-
-    def _next(self, which: str) -> float:
-        kind, instant = self.left.popleft()
+    def _instant(self, which: str, of: Callable[[], float]) -> float:
+        if not self.played:
+            self.instants.append((which, instant := of()))
+            return instant
+        kind, instant = self.instants.popleft()
         assert kind == which
         return instant
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
+        """Ask the server."""
+        if self.played:
+            return self.answers.popleft()
+        assert self.reader is not None
+        self.answers.append(self.reader.query(promql, at, deadline))
+        return self.answers[-1]
 
 
 @dataclass
@@ -90,32 +81,6 @@ class VirtualClock:
     def steady(self) -> float:
         """Return the virtual seconds since the beginning."""
         return self.now - T0
-
-
-@dataclass
-class RecordingReader:
-    """Fits `MetricsReader`: asks, and puts the answer down."""
-
-    tape: Tape
-    reader: MetricsReader
-
-    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Ask the server."""
-        self.tape.answers.append(self.reader.query(promql, at, deadline))
-        return self.tape.answers[-1]
-
-
-class PlayedReader:
-    """Fits `MetricsReader`: says again what was put down."""
-
-    def __init__(self, tape: Tape) -> None:
-        self.left = deque(tape.answers)
-
-    def query(
-        self, _promql: str, _at: float | None, _deadline: float
-    ) -> QueryResult | QueryFailure:
-        """Return the next answer."""
-        return self.left.popleft()
 
 
 def targets() -> tuple[Target, ...]:
@@ -152,11 +117,10 @@ def prometheus() -> ScriptedServer:
 
 def recorded(tape: Tape) -> Sequence[SyncResult]:
     """Run the schedule, the syncs and the connection to Prometheus for some seconds."""
-    memory, stop, now = world(), threading.Event(), RecordingClock(tape)
-    with prometheus() as server:
-        reader = PrometheusReader(settings(server.url), stop)
-        memory.servers[""] = RecordingReader(tape, reader)
-        with memory.syncer(stop, clock=now) as syncer:
+    memory, stop = world(), threading.Event()
+    with prometheus() as server, closing(PrometheusReader(settings(server.url), stop)) as reader:
+        tape.reader, memory.servers[""] = reader, tape
+        with memory.syncer(stop, clock=tape) as syncer:
 
             def sync(due: float) -> None:
                 if len(tape.syncs) < len(LOADS):
@@ -166,20 +130,18 @@ def recorded(tape: Tape) -> Sequence[SyncResult]:
             with SyncSchedule(threading.Event(), Instruments()) as schedule:
                 schedule.swap([Tick(sync, PERIOD)])
                 wait_until("all syncs", lambda: len(memory.summaries) == len(LOADS), timeout=60)
-        reader.close()
     return memory.results
 
 
 def test_a_live_run_is_decided_again_from_what_was_put_down() -> None:
     """Each instant, condition, event and history is the same, and no server is asked."""
-    tape = Tape()
+    tape, memory = Tape(), world()
     live = recorded(tape)
-    played, memory = PlayedClock(tape), world()
-    memory.servers[""] = PlayedReader(tape)
-    with memory.syncer(clock=played) as syncer:
+    tape.played, memory.servers[""] = True, tape
+    with memory.syncer(clock=tape) as syncer:
         for now, due in tape.syncs:
             syncer.sync(targets(), now, BUDGET, due=due)
-    assert not played.left
+    assert not tape.instants
     assert len(live) == len(memory.results) == len(targets()) * len(LOADS)
     counts = {result.decision.desired for result in live}
     assert len(counts) > 3, "the run says something"

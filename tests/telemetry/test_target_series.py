@@ -79,6 +79,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
         result_of(target_of()),
         {
             "outcome": {"ok, ": 1},
+            "info": {"Deployment, web, shop": 1},
             **{name: {} for name in ("limited", "paused", "idle", "fallback_replicas")},
             **{f"{name}{_UNTIL}": {} for name in ("limited", "stabilized", "held")},
         },
@@ -167,6 +168,18 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
     "a fallback": (
         extended()[3],
         {"fallback_replicas": {"queue, External": 6}, "proposed_replicas": {}},
+    ),
+    "large readings are not kept, what was made of them is": (
+        result_of(
+            target_of(
+                "web", QUEUE, JOBS, extensions=Extensions(Idle(0, 60.0), fallback=Fallback(6, 1))
+            ),
+            *(Values((1000,) * 50), EMPTY),
+        ),
+        {
+            "fallback_replicas": {"jobs, External": 6},
+            "metric_active": {"queue, External": 1},
+        },
     ),
     "a query holds it": (extended()[4], {"scale_down_held": {"series": 1}}),
 }
@@ -332,18 +345,6 @@ def test_names_of_odd_characters_leave_the_page_whole(accept: str) -> None:
     assert all(value.isprintable() and len(value) <= 1000 for value in shown)
 
 
-def test_the_name_of_a_target_is_also_there_in_parts() -> None:
-    """One series joins a target to its namespace, kind and name."""
-    metrics = metrics_of(result_of(target_of("web")))
-    (labels,) = series_of(metrics, "autoscaler_target_info", without=())
-    assert dict(labels) == {
-        "target": "shop/Deployment/web",
-        "target_namespace": "shop",
-        "target_kind": "Deployment",
-        "target_name": "web",
-    }
-
-
 def test_without_per_target_metrics_only_the_counts_are_left() -> None:
     """No series has a target; how many are blocked is still there."""
     metrics = metrics_of(result_of(target_of(), EMPTY))
@@ -351,14 +352,3 @@ def test_without_per_target_metrics_only_the_counts_are_left() -> None:
     for accept in FORMATS:
         assert not [name for name in families_of(metrics, accept) if "autoscaler_target_" in name]
         assert series_of(metrics, "autoscaler_targets", accept)[(("outcome", "blocked"),)] == 1
-
-
-def test_what_is_kept_without_readings_keeps_activity_and_fallback() -> None:
-    """Large readings are dropped, and these are not readings."""
-    both = (external(average("30")), external(average("30"), "jobs"))
-    extensions = Extensions(idle=Idle(0, 60.0), fallback=Fallback(6, 1))
-    target = target_of("web", *both, extensions=extensions)
-    many = Values((1000,) * 50)
-    metrics = metrics_of(result_of(target, many, EMPTY))
-    assert series_of(metrics, "autoscaler_target_fallback_replicas") != {}
-    assert series_of(metrics, "autoscaler_target_metric_active") != {}

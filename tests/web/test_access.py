@@ -6,57 +6,23 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import bcrypt
 import pytest
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from starlette.types import Message, Scope
 
 from autoscaler.config.settings import WebAuth
 from autoscaler.web.access import CERTIFICATE, HEADERS, Guarded
 from autoscaler.web.credentials import MOST_AT_ONCE, MOST_WAITING, WebCredentials
+from tests.web.asgi import Answer, answer_of
 
 LOOPBACK, ELSEWHERE = "127.0.0.1", "203.0.113.9"
 PAGE, API, STATIC = "/targets/shop/Deployment/web", "/api/v1/targets", "/static/uplot.js"
 TOKEN, PASSWORD = "correct-horse", "battery-staple"
-
-
-class Answer(NamedTuple):
-    """What was sent."""
-
-    status: int
-    headers: Headers
-    body: str
-
-
-def asked(
-    path: str,
-    peer: str = LOOPBACK,
-    *hosts: str,
-    version: str = "1.1",
-    certificate: bool = False,
-    **headers: str,
-) -> Scope:
-    """Return a request."""
-    sent = [("host", one) for one in hosts or ["localhost:9191"]]
-    sent += [(name.replace("_", "-"), value) for name, value in headers.items()]
-    return {
-        "type": "http",
-        "http_version": version,
-        "method": "GET",
-        "path": path,
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in sent],
-        "client": (peer, 1),
-        "server": (LOOPBACK, 9191),
-        "scheme": "http",
-        "state": {CERTIFICATE: certificate},
-    }
 
 
 class World:
@@ -75,27 +41,33 @@ class World:
             sign_in_failed=lambda *one: self.failed.append(one),
         )
 
-    def ask(self, path: str, peer: str = LOOPBACK, *hosts: str, **more: Any) -> Answer:
-        """Send one request, of `asked`."""
-        return asyncio.run(self.answer(asked(path, peer, *hosts, **more)))
+    def ask(self, path: str, *more: str, **headers: Any) -> Answer:
+        """Send one request, as of `answer`."""
+        return asyncio.run(self.answer(path, *more, **headers))
 
     def sign_in(self, user: str, password: str) -> int:
         """Ask with the password of a user; return the status."""
         return self.ask(API, authorization=basic(user, password)).status
 
-    async def answer(self, scope: Scope) -> Answer:
-        """Answer a request."""
-        sent: list[Message] = []
-
-        async def receive() -> Message:
-            return {"type": "http.request"}
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        await self._app(scope, receive, send)
-        body = b"".join(one.get("body", b"") for one in sent[1:])
-        return Answer(sent[0]["status"], Headers(raw=sent[0]["headers"]), body.decode())
+    async def answer(
+        self,
+        path: str,
+        peer: str = LOOPBACK,
+        *hosts: str,
+        version: str = "1.1",
+        certificate: bool = False,
+        **headers: str,
+    ) -> Answer:
+        """Answer a request of a peer at a host, or at several."""
+        return await answer_of(
+            self._app,
+            "",
+            [*(("host", one) for one in hosts or ["localhost:9191"]), *headers.items()],
+            path=path,
+            http_version=version,
+            client=(peer, 1),
+            state={CERTIFICATE: certificate},
+        )
 
 
 async def _page(request: Request) -> PlainTextResponse:
@@ -191,16 +163,16 @@ def test_without_a_way_to_sign_in_others_are_refused(
     one of their paths is guarded.
     """
     for path in (*GUARDED, "/metrics/", "//livez", "/livez/x", "/LIVEZ", "/livez\0"):
-        status, headers, body = World().ask(path, peer, *hosts, **more)
-        assert status == 403
-        assert "web.auth" in body
-        assert reason in body
-        assert "shown" not in body
+        answer = World().ask(path, peer, *hosts, **more)
+        assert answer.status == 403
+        assert "web.auth" in answer.text
+        assert reason in answer.text
+        assert "shown" not in answer.text
         if path.startswith("/api"):
-            assert headers["content-type"] == "application/problem+json"
-            assert json.loads(body)["status"] == 403
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert json.loads(answer.text)["status"] == 403
         else:
-            assert headers["content-type"].startswith("text/plain")
+            assert answer.headers["content-type"].startswith("text/plain")
     for path in OPEN:
         assert World().ask(path, peer, *hosts, **more).status == 200
 
@@ -432,7 +404,7 @@ def test_few_passwords_are_checked_at_once_and_few_wait(
 
     async def answer(number: int) -> int:
         header = basic("alice", f"wrong-{number}")
-        found = await world.answer(asked(API, ELSEWHERE, authorization=header))
+        found = await world.answer(API, ELSEWHERE, authorization=header)
         if found.status == 503:
             late.append(found)
             if len(late) == 10:

@@ -39,6 +39,10 @@ class Counts:
             lambda: replicas in [count for _, count in self.seen[name][-3:]],
         )
 
+    def wait_for_other(self, name: str, replicas: int) -> None:
+        """Wait until the last count is another one."""
+        wait_until(f"another count of {name}", lambda: self.last(name) != replicas)
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self

@@ -24,11 +24,67 @@ Document = dict[str, Any]
 T = TypeVar("T")
 
 
-class DaemonProcess:
-    """`autoscaler run -c FILE`; its log lines gather in `lines`.
+class LineProcess:
+    """A program that says where it stands in lines of JSON, which gather in `lines`."""
 
-    ``within`` is a command that becomes the one that is put behind it.
-    """
+    def __init__(self, process: subprocess.Popen[str] | Program, output: IO[str]) -> None:
+        self.lines: list[Line] = []
+        self._process, self._output = process, output
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def wait(self, what: str, probe: Callable[[], T], timeout: float = 60.0) -> T:
+        """Wait until something is true of it; a program that ends meanwhile fails the test."""
+
+        def look() -> T:
+            # It ends with the last line, which one that has ended may have left unread.
+            reading = self._reader.is_alive()
+            found = probe()
+            assert found or reading, f"it ended: {self.lines}"
+            return found
+
+        return wait_until(what, look, timeout=timeout, interval=0.02)
+
+    def wait_for(self, what: str, wanted: Callable[[Line], bool], timeout: float = 60.0) -> Line:
+        """Wait for a line."""
+        return self.wait(what, lambda: [one for one in self.lines if wanted(one)], timeout)[0]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit code."""
+        self._process.send_signal(number)
+        code = self._process.wait(30)
+        self._reader.join(10)
+        return code
+
+    def kill(self) -> None:
+        """End it as a crash would, at once."""
+        self._process.kill()
+        self._process.wait(30)
+        self._reader.join(10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        self._reader.join(10)
+        self._output.close()
+
+    def _read(self) -> None:
+        for text in self._output:
+            # A process that is killed may leave half a line.
+            if text.endswith("\n"):
+                self.lines.append(json.loads(text))
+
+
+class DaemonProcess(LineProcess):
+    """`autoscaler run -c FILE`; ``within`` is a command that becomes the one put behind it."""
 
     def __init__(
         self,
@@ -37,17 +93,13 @@ class DaemonProcess:
         *arguments: str,
         within: Sequence[str] = (),
     ) -> None:
-        self.lines: list[Line] = []
         self.file = config
-        argv = ["run", "-c", str(config), *arguments]
-        self._process, self._output = _start(argv, os.environ | dict(environment), within)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
+        argv, variables = ["run", "-c", str(config), *arguments], os.environ | dict(environment)
+        if within:
+            program = [*within, sys.executable, "-m", "autoscaler", *argv]
+            super().__init__(*spawned(program, variables))
+        else:
+            super().__init__(*popen(argv, variables))
 
     # -- what it says ----------------------------------------------------------------------------
 
@@ -62,22 +114,6 @@ class DaemonProcess:
     def writes(self, target: str) -> list[Line]:
         """Return those of its lines that tell of a write that was accepted."""
         return [line for line in self.syncs(target) if line.get("write") == "written"]
-
-    def wait(self, what: str, probe: Callable[[], T], timeout: float = 60.0) -> T:
-        """Wait until something is true of it; a daemon that ends meanwhile fails the test."""
-
-        def look() -> T:
-            # It ends with the last line, which a daemon that has ended may have left unread.
-            reading = self._reader.is_alive()
-            found = probe()
-            assert found or reading, f"the daemon ended: {self.lines}"
-            return found
-
-        return wait_until(what, look, timeout=timeout)
-
-    def wait_for(self, what: str, wanted: Callable[[Line], bool], timeout: float = 60.0) -> Line:
-        """Wait for a line."""
-        return self.wait(what, lambda: [one for one in self.lines if wanted(one)], timeout)[0]
 
     def wait_event(self, event: str, count: int = 1) -> Line:
         """Wait for so many lines of one kind, and return the last of them."""
@@ -120,52 +156,17 @@ class DaemonProcess:
         components = yaml.safe_load(self.page("/readyz"))["components"]
         return next((one for one in components if one["name"] == name), {})
 
-    # -- its life --------------------------------------------------------------------------------
-
     def write(self, document: Mapping[str, object]) -> None:
         """Write another configuration, and tell nobody."""
         write_config(self.file, document)
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and return the exit code."""
-        self._process.send_signal(number)
-        code = self._process.wait(30)
-        self._reader.join(10)
-        return code
 
-    def kill(self) -> None:
-        """End it as a crash would, at once."""
-        self._process.kill()
-        self._process.wait(30)
-        self._reader.join(10)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self.kill()
-        self._reader.join(10)
-        self._output.close()
-
-    def _read(self) -> None:
-        for text in self._output:
-            # A process that is killed may leave half a line.
-            if text.endswith("\n"):
-                self.lines.append(json.loads(text))
-
-
-def _start(
-    argv: Sequence[str], environment: Mapping[str, str], within: Sequence[str]
-) -> tuple[subprocess.Popen[str] | Program, IO[str]]:
-    if not within:
-        return popen(argv, environment)
+def spawned(
+    argv: Sequence[str], environment: Mapping[str, str]
+) -> tuple[subprocess.Popen[str], IO[str]]:
+    """Start a program whose standard output, with the errors, can be read."""
     process = subprocess.Popen(
-        [*within, sys.executable, "-m", "autoscaler", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     )
     assert process.stdout is not None
     return process, process.stdout

@@ -1,10 +1,11 @@
-"""Pytest plugin: the environment of a daemon that is the service account of config/kubernetes."""
+"""Pytest plugin: scripted API servers; the world of a daemon that is the service account."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.worlds.cluster.faults import Script, scripts
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.prometheus.exporter import Exporter
@@ -33,6 +34,13 @@ def environment(
     """Give the environment of a daemon with that token."""
     kubeconfig = control_plane.write_kubeconfig(tmp_path / "kubeconfig", service_account_token)
     return {"KUBECONFIG": str(kubeconfig)}
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Script]:
+    """Start API servers that play answers as the test asks for them, and end them after it."""
+    with scripts(tmp_path) as start:
+        yield start
 
 
 @pytest.fixture

@@ -214,3 +214,17 @@ class Kept(NoHistoryStore):
         """Keep the histories of a sync."""
         self._memory.kept.update({target: history for target, history, _ in kept})
         self._memory.transactions.append(len(kept))
+
+
+def queue(messages: float, **replicas: int) -> Memory:
+    """Return a world with so many messages, and Deployments of so many replicas by their names."""
+    scales = {
+        f"shop/{name}": Scale(count, count, f"app={name}") for name, count in replicas.items()
+    }
+    return Memory(answers={"queue": answer(messages)}, scales=dict(scales))
+
+
+def sync_once(world: Memory, *targets: Target) -> None:
+    """Sync some targets once, by a process of their own."""
+    with world.syncer() as syncer:
+        syncer.sync(targets, T0, 10.0)

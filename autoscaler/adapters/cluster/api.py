@@ -13,12 +13,7 @@ from kubernetes.client import Configuration
 
 from autoscaler import __version__, clock
 from autoscaler.adapters.cluster.credentials import Access, Credentials
-from autoscaler.adapters.cluster.failures import (
-    Failure,
-    from_answer,
-    from_exception,
-    malformed,
-)
+from autoscaler.adapters.cluster.failures import Failure, from_answer, from_exception, malformed
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import (
     MIB,
@@ -66,13 +61,11 @@ _PAGE_SHRINKS = 4
 class Api:
     """The API server; thread-safe.
 
-    The official client carries the requests (TLS, proxies, connection pool); bodies stay raw
-    JSON, because its typed models cost twenty times as much as reading the JSON does.  Deadlines
-    are instants of `autoscaler.clock.monotonic`, and hold whatever the server does: a request is
-    cut when it is given up.  The ``observer`` is called at each request and each retry, on the
-    thread that asks for it.  A server that is not there is tried for ``absent_seconds``; None sets
-    no limit of its own.  Once ``stop`` is set no request is tried again; ``request_timeout`` is the
-    seconds of one try, ``origin`` where the configuration comes from.
+    The official client carries the requests; its typed models would cost twenty times what reading
+    the JSON does.  Deadlines are instants of `clock.monotonic`, and hold whatever the server does.
+    The ``observer`` is called at each request and retry, on the thread that asks for it.  A server
+    that is not there is tried for ``absent_seconds``, if not None.  Once ``stop`` is set no request
+    is tried again; ``request_timeout`` is the seconds of one try, ``origin`` that of credentials.
     """
 
     def __init__(
@@ -135,9 +128,8 @@ class Api:
     ) -> JsonObject | Failure:
         """Send one request, once: again only with other credentials, when these are rejected.
 
-        ``may_send`` is called when all but the body has been sent, which may be late: a connection
-        had to be made, or the process was stopped.  If it returns False the request is broken off,
-        and the server does nothing.
+        ``may_send`` is called when all but the body has been sent, which may be late.  If it
+        returns False the request is broken off, and the server does nothing.
         """
         url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
@@ -306,10 +298,7 @@ class _Content:
 
 
 def path_of(group_version: str, plural: str, namespace: str = "", name: str = "") -> str:
-    """Return the path of a collection, or of one object; without a namespace, of all namespaces.
-
-    ``group_version`` is that of the collection, such as `apps/v1`, or `v1` for the core group.
-    """
+    """Return the path of a collection, such as of `apps/v1` or `v1`, or of one object of it."""
     root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
@@ -323,8 +312,8 @@ def read_list(
 ) -> str | Failure:
     """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
 
-    ``get`` sends the query; a page that is too large is asked for again with fewer objects; a
-    ``limit`` of 0 asks for one page.  Raises one of MALFORMED for what is no list.
+    A page that is too large is asked for again with fewer objects; a ``limit`` of 0 asks for one
+    page.  Raises one of MALFORMED for what is no list.
     """
     while True:
         answer = get(query | {"limit": str(limit)} if limit else query)

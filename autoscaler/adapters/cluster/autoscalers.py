@@ -118,8 +118,7 @@ class _WithStatus(AutoscalerCache):
 class ListedAutoscalers:
     """The HorizontalPodAutoscalers of some namespaces, listed once, when they are first needed.
 
-    All namespaces at once, or one by one where that is forbidden; the ``observer`` is called
-    if neither works.
+    All at once, or one by one where that is forbidden; the ``observer`` is told if neither works.
     """
 
     def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
@@ -158,11 +157,8 @@ class ListedAutoscalers:
         if not isinstance(listed, Failure):
             return cache
         if scope != ALL or listed.status != _FORBIDDEN:
-            self._observer.watch_changed(
-                ok=False,
-                sentence="it is not known whether a HorizontalPodAutoscaler controls a target too: "
-                f"{listed.message}",
-            )
+            unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
+            self._observer.watch_changed(ok=False, sentence=f"{unknown}: {listed.message}")
         return listed
 
 
@@ -187,11 +183,7 @@ def _scaled_object(metadata: JsonObject) -> str:
 
 
 def status_words(autoscaler: JsonObject) -> str:
-    """Return for example `wants 4 replicas, and found 3; cpu 93% of 70%, orders 41 of 30`.
-
-    A value stands before the target it is compared with.  A status that is not as the API
-    has it says nothing.
-    """
+    """Return for example `wants 4 replicas, and found 3; cpu 93% of 70%, orders 41 of 30`."""
     status, spec = _part(autoscaler, "status"), _part(autoscaler, "spec")
     wants, current = status.get("desiredReplicas"), status.get("currentReplicas")
     if not isinstance(wants, int):

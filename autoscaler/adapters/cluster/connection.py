@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -47,10 +48,7 @@ class ConnectError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEndpoint:
-    """One API server; a later change of a kubeconfig's current context does not matter.
-
-    ``load`` may be called again when credentials were replaced.
-    """
+    """One API server; ``load`` may be called again when credentials were replaced."""
 
     origin: str
     load: Callable[[], Configuration]
@@ -94,10 +92,9 @@ class ClusterEndpoint:
         )
 
     def _load_again(self) -> Configuration | None:
-        try:
+        with suppress(ConnectError):
             return self.load()
-        except ConnectError:
-            return None
+        return None
 
 
 def connect(
@@ -117,11 +114,10 @@ def connect(
 def find_api_server(
     kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
 ) -> ClusterEndpoint:
-    """Return the API server that the arguments and the environment say.
+    """Return the API server that the arguments say; raises ConnectError.
 
-    Without ``kubeconfig`` and ``context`` the in-cluster configuration is used where there is
-    one, else the kubeconfig of the environment (`KUBECONFIG`, `~/.kube/config`).  Raises
-    ConnectError.
+    Without them it is that of the pod's service account, if there is one, else of the kubeconfig of
+    the environment (`KUBECONFIG`, `~/.kube/config`).
     """
     if kubeconfig is not None:
         return _from_kubeconfig([kubeconfig.expanduser()], context)
@@ -135,11 +131,9 @@ def find_api_server(
     if any(path.exists() for path in paths):
         return _from_kubeconfig(paths, context)
     looked = f"KUBECONFIG={named} names no file that exists" if named else "no ~/.kube/config"
-    pod = (
-        f"this pod has no service account token ({token})"
-        if in_cluster
-        else "this is not a pod of a cluster"
-    )
+    pod = "this is not a pod of a cluster"
+    if in_cluster:
+        pod = f"this pod has no service account token ({token})"
     raise ConnectError(
         f"no Kubernetes configuration: {pod}, and {looked}; "
         "set kubernetes.kubeconfig or the environment variable KUBECONFIG"
@@ -212,15 +206,13 @@ def _read_kubeconfig(paths: list[Path], context: str | None) -> _Kubeconfig:
     cluster_name, user_name = _text(entry, "cluster"), _text(entry, "user")
     cluster = _entry(merged, "clusters", cluster_name, "cluster", origin)
     of_cluster = f'cluster "{cluster_name}"'
-    url = _text(cluster, "server")
+    url, unusable = _text(cluster, "server"), f"{origin} cannot be used"
     if not url:
-        raise ConnectError(f"{origin} cannot be used: {of_cluster} has no server")
+        raise ConnectError(f"{unusable}: {of_cluster} has no server")
     if not _is_url(url):
         # Not quoted: it may hold a password.
-        raise ConnectError(
-            f"{origin} cannot be used: the server of {of_cluster} is no URL; "
-            "right is https://, a host and maybe a port"
-        )
+        right = "right is https://, a host and maybe a port"
+        raise ConnectError(f"{unusable}: the server of {of_cluster} is no URL; {right}")
     user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
     plugin = user.get("exec")
     if isinstance(plugin, dict):

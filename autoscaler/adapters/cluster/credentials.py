@@ -16,24 +16,23 @@ from autoscaler import clock
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.transport.credentials import SecretError, SecretFile, check_characters
-from autoscaler.transport.deadline import cuttable
+from autoscaler.transport.deadline import Deadline, Expired, cuttable
 from autoscaler.transport.redaction import Redactor, credentials_of
 
 _FRESH_SECONDS = 1.0
 _PLUGIN_FRESH_SECONDS = 10.0
 _RELOAD_SECONDS = 10.0
+_SHORTEST_WAIT = 0.001
 
 
 @contextmanager
 def quiet_client() -> Iterator[None]:
     """Drop what the client logs while it reads a kubeconfig or runs its exec plugin.
 
-    It logs what the plugin printed with `logging.error`, which writes to stderr if logging is not
-    set up, and even sets it up.  A sentence of ours reports the fault instead.
+    It logs what the plugin printed with `logging.error`, which even sets logging up.
     """
     root = logging.getLogger()
-    # With a handler logging does not set itself up.
-    handler = logging.NullHandler()
+    handler = logging.NullHandler()  # with one logging does not set itself up
 
     # One for each use: several threads may be here.
     def others(record: logging.LogRecord) -> bool:
@@ -59,20 +58,15 @@ class Access:
 
 
 class Credentials:
-    """The credentials of requests.
+    """The credentials of requests, which wait for them no longer than until their deadlines.
 
-    A token file (in a cluster, or `tokenFile` of a kubeconfig, which the client reads only once)
-    is read again every second.  When the server rejects us, or we its certificate, ``reload``
-    reads the whole configuration again, at most every 10 s; where certificates have changed, new
-    connections replace those that were made with the old ones.  The URL of the server, and that it
-    has to prove its identity, never change.
+    A token file is read again every second.  When the server rejects us, or we its certificate,
+    ``reload`` reads the whole configuration again, at most every 10 s; new certificates replace the
+    connections.  The URL of the server, and that it proves its identity, never change.
 
-    An exec plugin ``takes_long``: it runs again when its token expires, five minutes early, and
-    on a thread of its own, while requests go on with the last token.  No request waits past its
-    deadline.
-
-    A token that no header can carry is a Failure here, which names its file or ``origin``: the
-    HTTP library would quote it.
+    An exec plugin ``takes_long``: it runs again five minutes before its token expires, on a thread
+    of its own, while requests go on with the last token.  A token that no header can carry is a
+    Failure, which names its file or ``origin``: the HTTP library would quote it.
     """
 
     def __init__(
@@ -91,6 +85,7 @@ class Credentials:
         self._origin = origin
         self._takes_long = takes_long
         self._busy = threading.Lock()
+        self._plugin = Deadline(1, name="credentials")
         self._client = _client(configuration)
         self._connection_key = _connection_key(configuration)
         self.redactor = Redactor(_fixed_secrets(configuration))
@@ -124,28 +119,15 @@ class Credentials:
 
     def _do(self, work: Callable[[], None], deadline: float) -> None:
         """Do what one thread at a time does, and wait for its end until the deadline."""
-        if not self._acquire(deadline):
-            return
-        if not self._takes_long:
-            self._work(work)
-            return
-        thread = threading.Thread(target=self._work, args=(work,), name="credentials", daemon=True)
-        try:
-            thread.start()
-        except BaseException:  # such as a shortage of threads
-            self._busy.release()
-            raise
-        if self._acquire(deadline):
-            self._busy.release()
-
-    def _acquire(self, deadline: float) -> bool:
-        return self._busy.acquire(timeout=max(0.0, deadline - clock.monotonic()))
-
-    def _work(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        finally:
-            self._busy.release()
+        left = deadline - clock.monotonic()
+        if self._takes_long:
+            with suppress(Expired):
+                self._plugin.run(max(_SHORTEST_WAIT, left), work)
+        elif self._busy.acquire(timeout=max(0.0, left)):
+            try:
+                work()
+            finally:
+                self._busy.release()
 
     def _refresh_if_old(self) -> None:
         if clock.monotonic() >= self._fresh_until:
@@ -222,9 +204,9 @@ def _fixed_secrets(configuration: Configuration) -> tuple[str, ...]:
     for url in (configuration.host, configuration.proxy):
         parts = urlsplit(url or "")
         if parts.password:
-            pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-            encoded = base64.b64encode(pair.encode()).decode()
-            secrets += credentials_of(f"Basic {encoded}")
+            password = unquote(parts.password)
+            pair = f"{unquote(parts.username or '')}:{password}"
+            secrets += (base64.b64encode(pair.encode()).decode(), pair, password)
     return tuple(secrets)
 
 

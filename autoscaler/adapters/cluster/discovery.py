@@ -40,10 +40,9 @@ _FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 
 
 def scale_of(document: JsonObject, server: str) -> Scale | Failure:
-    """Read `autoscaling/v1` Scale; an absent count is 0, as the API omits zeros.
+    """Read a Scale; an absent count is 0, as the API omits zeros.
 
-    `extensions/v1beta1`, which OpenShift's DeploymentConfig still answers with, has the
-    selector's string form in `targetSelector`.
+    `extensions/v1beta1`, of OpenShift's DeploymentConfig, has the selector in `targetSelector`.
     """
     try:
         metadata, spec = document["metadata"], document.get("spec") or {}
@@ -76,10 +75,9 @@ def _of_replication_controller(obj: JsonObject, last: Scale | None) -> Scale:
 
 
 def selector_text(selector: JsonObject | None) -> str:
-    """Return the string form of a LabelSelector; empty for one that is absent or empty.
+    """Return a LabelSelector as Go's `labels.Selector.String()`, which the scale shows.
 
-    As Go's `labels.Selector.String()`, which the scale shows: the requirements are sorted by key,
-    the values of one requirement among themselves.  Raises one of MALFORMED for what is none.
+    Requirements are sorted by key, the values of each among themselves.  Raises one of MALFORMED.
     """
     if not selector:
         return ""
@@ -114,10 +112,7 @@ class ScalePaths:
     """Empty where the definition declares none."""
 
     def read(self, obj: JsonObject, last: Scale | None) -> Scale:
-        """Read the scale as the API server makes it of the object; it is a `ScaleOf`.
-
-        Raises one of MALFORMED where the server would answer with an error instead.
-        """
+        """Read the scale as the API server makes it of the object; it is a `ScaleOf`."""
         spec = _count(obj, self.spec_replicas)
         if spec is None:
             raise ValueError(f"the spec replicas field {self.spec_replicas} does not exist")
@@ -160,19 +155,14 @@ def read_paths(api: Api, resource: "ScalableResource", deadline: float) -> Scale
         versions = answer["spec"]["versions"]
         version = next(each for each in versions if each["name"] == resource.version)
         scale = version["subresources"]["scale"]
-        paths = [
-            scale["specReplicasPath"],
-            scale["statusReplicasPath"],
-            scale.get("labelSelectorPath") or "",
-        ]
+        paths = [scale["specReplicasPath"], scale["statusReplicasPath"]]
+        paths.append(scale.get("labelSelectorPath") or "")
     except (KeyError, TypeError, AttributeError, StopIteration):
         return malformed(api.server, f"a definition of {name} without the paths of its scale")
     for path in filter(None, paths):
         if not _FIELD_PATH.fullmatch(path):
-            excerpt = api.redactor.line(str(path), _LONGEST_PATH)
-            return _unknown(
-                f"the definition of {name} has a path that cannot be followed: {excerpt}"
-            )
+            why = f"the definition of {name} has a path that cannot be followed"
+            return _unknown(f"{why}: {api.redactor.line(str(path), _LONGEST_PATH)}")
     return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))
 
 
@@ -188,8 +178,8 @@ def _make_scale(
 ) -> Scale:
     """Return the scale of an object whose spec and status replicas are ``counts``.
 
-    While the count is the last one, its field manager is as well: to set the same count
-    again changes nothing, and a search of the managedFields at every event would be expensive.
+    While the count is the last one, so is its field manager: to search the managedFields at every
+    event would be expensive.
     """
     metadata = obj["metadata"]
     uid, manager = metadata.get("uid", ""), ""
@@ -208,27 +198,22 @@ def _make_scale(
 
 
 def annotations_of(metadata: JsonObject) -> tuple[tuple[str, str], ...]:
-    """Return the annotations that are ours, sorted, their values short and printable.
+    """Return the annotations that are ours, sorted, and few and short, since they are kept.
 
-    Raises one of MALFORMED for what are none.  An object has up to 256 KiB of annotations, and each
-    target's are kept.
+    Raises one of MALFORMED for what are none.
     """
     every = metadata.get("annotations") or {}
-    ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))
+    ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))[:_MOST_ANNOTATIONS]
     return tuple(
-        [
-            (intern(printable(key)), printable(every[key], _LONGEST_ANNOTATION))
-            for key in ours[:_MOST_ANNOTATIONS]
-        ]
+        [(intern(printable(key)), printable(every[key], _LONGEST_ANNOTATION)) for key in ours]
     )
 
 
 def manager_of(obj: JsonObject, path: FieldPath) -> str:
-    """Return the field manager that owns a field; empty if none does, or none is shown.
+    """Return the field manager that owns a field, the latest of several; empty if none is shown.
 
-    Several own a field that they applied with the same value; the latest of them is returned.
-    Times are `metav1.Time` in UTC, so that their texts sort as the instants do; an entry for the
-    scale subresource has no time, and its manager takes the field from all others.
+    Times are in UTC, so that their texts sort as the instants do; an entry for the scale
+    subresource has no time, and its manager takes the field from all others.
     """
     owner, latest = "", ""
     try:
@@ -300,8 +285,8 @@ _READERS = {
 class ScalableKinds:
     """Finds the resource of each kind once.
 
-    As the HPA does it: the version of the reference is used if the kind is served in it, else the
-    group's preferred version, else any (semantics 1.1).
+    The version of the reference is used if the kind is served in it, else the group's preferred
+    version, else any (semantics 1.1).
     """
 
     def __init__(self, api: Api) -> None:

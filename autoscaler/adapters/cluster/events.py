@@ -71,10 +71,9 @@ class Events:
         self._last_number = 0
 
     def write(self, happened: Occurrences, deadline: float) -> Sent:
-        """Create the Event, or update the one that has its name.
+        """Create the Event, or update the one that has its name, if that still exists.
 
-        One that does not exist any more is created under a new name, which ``happened`` then has.
-        Sends nothing while a 429 holds requests back.
+        ``happened`` then has the name.  Sends nothing while a 429 holds requests back.
         """
         if self._api.retrier.held:
             return Sent(Fate.LATER, "the API server is short of room")

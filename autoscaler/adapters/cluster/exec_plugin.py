@@ -13,11 +13,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import BinaryIO
 
-SECONDS = 30.0
-"""How long a plugin may take.  Those of the cloud providers take a few seconds."""
-
-_SECONDS_OF_A_PERSON = 600.0
-"""How long a plugin may take at a terminal, where it can ask for something."""
+SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
+"""How long a plugin may take, and at a terminal, where it can ask for something."""
 
 _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 """Exit codes, as shells and timeout(1) have them."""
@@ -26,8 +23,7 @@ _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 def limited(plugin: Mapping[str, object]) -> dict[str, object]:
     """Return the `exec` entry of a kubeconfig's user with SECONDS as its time limit.
 
-    Environment and working directory stay the plugin's own.  A malformed entry is returned as it
-    is, for the client to report.
+    A malformed entry is returned as it is, for the client to report.
     """
     command, args = plugin.get("command"), plugin.get("args") or []
     if not isinstance(command, str) or not isinstance(args, list):

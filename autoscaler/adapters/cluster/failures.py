@@ -112,15 +112,14 @@ def from_exception(error: Exception, server: str, *, cut_short: bool = False) ->
             return Failure(message, transient=isinstance(error, OSError), uncertain=True)
         case Kind.UNTRUSTED | Kind.TLS | Kind.TLS_CLOSED:
             untrusted = network.kind is Kind.UNTRUSTED
+            # An alert: a proxy before the server may refuse our certificate before HTTP begins.
+            rejected = untrusted or " alert " in reason
             return Failure(
                 f"TLS with {server} failed: {network.cause}",
                 transient=network.kind is Kind.TLS_CLOSED,
                 # The other errors may also occur once the request has been sent.
                 uncertain=not untrusted,
-                # An alert: a proxy before the server may refuse our certificate before HTTP begins.
-                kind=FailureKind.REJECTED
-                if untrusted or " alert " in reason
-                else FailureKind.OTHER,
+                kind=FailureKind.REJECTED if rejected else FailureKind.OTHER,
             )
         case Kind.PROXY:
             message = f"{server} cannot be reached through the proxy: {reason}"

@@ -22,14 +22,13 @@ _on_disk: Callable[..., str] = kube_config._create_temp_file_with_content  # noq
 _lock = threading.Lock()
 _files: dict[bytes, int] = {}
 """The descriptors by content; those that were made last are last."""
-_users: list["weakref.ref[Configuration]"] = []
+_users: "weakref.WeakSet[Configuration]" = weakref.WeakSet()
 
 
 def use_for(configuration: Configuration) -> None:
     """Let the client keep those of a configuration in memory, as long as that, where it can."""
     with _lock:
-        _users[:] = [user for user in _users if user() is not None]
-        _users.append(weakref.ref(configuration))
+        _users.add(configuration)
     if hasattr(os, "memfd_create"):
         kube_config._create_temp_file_with_content = _in_memory  # noqa: SLF001 - as above
 
@@ -53,13 +52,7 @@ def _in_memory(
 
 def _forget_some() -> None:
     """Close the oldest that no configuration names, if there are many."""
-    known = [user() for user in _users]
-    used = {
-        path
-        for one in known
-        if one is not None
-        for path in (one.cert_file, one.key_file, one.ssl_ca_cert)
-    }
+    used = {path for one in _users for path in (one.cert_file, one.key_file, one.ssl_ca_cert)}
     unused = [data for data, descriptor in _files.items() if _path(descriptor) not in used]
     for data in unused[: max(0, len(unused) + 1 - _MOST)]:
         os.close(_files.pop(data))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from sys import intern
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of, read_list
@@ -34,7 +35,6 @@ _Members = dict[str, Pod | None]
 _Entry = tuple[str, LabelSelector]
 _Pair = tuple[str, str]
 
-_STATUSES = {str(status): status for status in ConditionStatus}
 _MOST_TEMPLATES = 10_000
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PAGE = 500
@@ -61,7 +61,7 @@ class PodParser:
         return Pod(
             name=metadata["name"],
             phase=status.get("phase", ""),
-            ready=_STATUSES[ready["status"]] if ready is not None else None,
+            ready=ConditionStatus(ready["status"]) if ready is not None else None,
             ready_transition=unix_seconds(transition) if transition else None,
             start_time=unix_seconds(start_time) if start_time else None,
             deleted="deletionTimestamp" in metadata,
@@ -84,11 +84,9 @@ class PodParser:
 
 
 def _container_keys(containers: list[JsonObject] | None) -> tuple[_ContainerKey, ...]:
+    every = containers or ()
     return tuple(
-        [
-            (each["name"], each.get("restartPolicy") == "Always", _quantities(each))
-            for each in containers or ()
-        ]
+        [(one["name"], one.get("restartPolicy") == "Always", _quantities(one)) for one in every]
     )
 
 
@@ -119,9 +117,8 @@ def unix_seconds(text: str) -> float:
 class SelectorIndex:
     """Finds which of many selectors, in string form, match a pod, without trying all of them.
 
-    Each is stored under one of the labels that it requires: the one that the fewest others require.
-    So selectors such as `app=web,env=prod` are each tried only on pods of their own app.  Selectors
-    that cannot be read, and empty ones, are left out.
+    Each is stored under the label that the fewest others require too: `app=web,env=prod` is tried
+    only on pods of its app.  Selectors that cannot be read, and empty ones, are left out.
     """
 
     def __init__(self, selectors: Iterable[str]) -> None:
@@ -218,8 +215,7 @@ class _NamespacePods:
 class PodCache(Cache):
     """The pods of one namespace, or of ALL, that any of the wanted selectors matches.
 
-    ``selectors`` returns these when a list begins; other pods are dropped as they arrive, and only
-    the core's Pod is kept.  ``ready`` may wait, until a deadline, for the selectors to be known.
+    ``selectors`` returns these when a list begins; ``ready`` may wait for that, until a deadline.
     """
 
     def __init__(
@@ -321,18 +317,14 @@ class Pods:
     def _list(
         self, namespace: str, selector: str, deadline: float, limit: int
     ) -> list[Pod] | Failure:
-        def get(query: dict[str, str]) -> JsonObject | Failure:
-            return self._api.get(path_of("v1", "pods", namespace), deadline, query)
-
         def add(items: list[JsonObject]) -> None:
             pods.extend(map(self._reader.read, items))
 
         pods: list[Pod] = []
+        get = partial(self._api.get, path_of("v1", "pods", namespace), deadline)
         try:
             version = read_list(get, add, {"labelSelector": selector}, limit)
         except MALFORMED as error:
-            return malformed(
-                self._api.server,
-                self._api.redactor.line(f"a list of pods that cannot be read: {error}", _LONGEST),
-            )
+            what = f"a list of pods that cannot be read: {error}"
+            return malformed(self._api.server, self._api.redactor.line(what, _LONGEST))
         return version if isinstance(version, Failure) else pods

@@ -46,10 +46,7 @@ class _Outage:
 
 
 class OperatorNotes:
-    """Sentences for the operator on topics, each sent once until its topic is resolved.
-
-    ``send`` gets whether the sentence is good news, and the sentence.
-    """
+    """Sends sentences on topics, with whether they are good news, once until one is resolved."""
 
     def __init__(self, send: Callable[[bool, str], None]) -> None:
         self._send = send
@@ -78,14 +75,13 @@ class OperatorNotes:
 
 
 class Reflector(Generic[CacheT]):
-    """Keeps a cache of a collection in sync with the API server.
+    """Lists a collection, and watches it from the list's resourceVersion, to keep a cache of it.
 
-    Lists, then watches from the list's resourceVersion.  A watch that ends or breaks is resumed
-    where it was; 410 Gone, an event that cannot be read, and a break that lasted longer than
-    the cache is trusted lead to a new list.  After a confirmed refusal, or an unexpected exception
-    that ended the thread, it tries again after pauses that grow to minutes.  ``changed`` is called,
-    on the watch's thread, when `state` changes or `refused` becomes true.  A refusal before the
-    first list is confirmed after ``first_refusal_confirmed_after`` seconds without another answer.
+    A watch that ends or breaks is resumed where it was; 410 Gone, an event that cannot be read, and
+    a break for longer than the cache is trusted lead to a new list.  After a confirmed refusal, or
+    an exception that ended the thread, the pauses grow to minutes.  ``changed`` is called, on the
+    watch's thread, when `state` changes or `refused` becomes true.  A refusal before the first list
+    is confirmed after ``first_refusal_confirmed_after`` seconds without another answer.
     """
 
     def __init__(
@@ -188,10 +184,8 @@ class Reflector(Generic[CacheT]):
         outage = self._outage
         if outage is None or not self.is_behind(self._timings.trusted):
             return None
-        return Unavailable(
-            f"the watch of {self.cache.name} is broken since {rfc3339(outage.wall)}: "
-            f"{outage.reason}"
-        )
+        since = f"the watch of {self.cache.name} is broken since {rfc3339(outage.wall)}"
+        return Unavailable(f"{since}: {outage.reason}")
 
     def _run(self) -> None:
         try:
@@ -251,17 +245,17 @@ class Reflector(Generic[CacheT]):
         self._relist_requested.clear()
         distrusted = self._distrusted
         version = self._requests.list_all(path)
-        if isinstance(version, str):
-            self._resource_version = version
-            self._outage = self._first_refusal = self._refusal_reason = None
-            if distrusted is not None and self._distrusted is distrusted:
-                self._distrusted = None
-                self._changed(self)
-            if self.state is not WatchState.SYNCED:
-                self._notes.resolved(self.cache.name, f"{self.cache.name} can be watched now")
-                self._enter(WatchState.SYNCED)
-            return None
-        return version
+        if not isinstance(version, str):
+            return version
+        self._resource_version = version
+        self._outage = self._first_refusal = self._refusal_reason = None
+        if distrusted is not None and self._distrusted is distrusted:
+            self._distrusted = None
+            self._changed(self)
+        if self.state is not WatchState.SYNCED:
+            self._notes.resolved(self.cache.name, f"{self.cache.name} can be watched now")
+            self._enter(WatchState.SYNCED)
+        return None
 
     def _follow(self, version: str) -> Failure | None:
         before = self._outage
@@ -327,9 +321,8 @@ class Reflector(Generic[CacheT]):
         self._opened_since_refusal = False
         self._pause.reset()
         cache.clear()
-        self._notes.notify(
-            cache.name, f"{cache.name} cannot be watched ({reason}): {cache.instead}"
-        )
+        sentence = f"{cache.name} cannot be watched ({reason}): {cache.instead}"
+        self._notes.notify(cache.name, sentence)
         self._enter(WatchState.REFUSED)
 
     def _enter(self, state: WatchState) -> None:

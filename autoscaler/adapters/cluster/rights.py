@@ -27,15 +27,14 @@ _MOST_NAMESPACES = 20
 """So many namespaces are asked for where a right is not given in all of them."""
 _MOST_NAMED = 5
 _LONGEST_NAME = 253
-_NO_LEADER = "it cannot become the leader, and writes nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
     """One verb of one resource, which is needed in some namespaces.
 
-    None means a resource of the whole cluster.  ``name`` limits it to one object.
-    ``otherwise`` says what does not work without it, ``manifest`` which file grants it.
+    None is a resource of the whole cluster.  ``otherwise`` says what does not work without it,
+    ``manifest`` which file grants it; ``name`` limits it to one object.
     """
 
     verb: str
@@ -100,9 +99,8 @@ def rights_needed(
         yield Right("get", "apiextensions.k8s.io", crd, None, unwatched)
     if lease is not None:
         where = (lease.namespace,)
-        for right in rights(
-            "create get update", "coordination.k8s.io", "leases", where, _NO_LEADER
-        ):
+        unled = "it cannot become the leader, and writes nothing"
+        for right in rights("create get update", "coordination.k8s.io", "leases", where, unled):
             name = "" if right.verb == "create" else lease.name
             yield replace(right, manifest=LEASE, name=name)
 
@@ -117,8 +115,7 @@ def missing_rights(
 ) -> list[str]:
     """Return a sentence for each kind of right that is lacked, and the manifest that grants it.
 
-    Nothing is said of what the API server does not tell before the ``deadline``, an instant of
-    `autoscaler.clock.monotonic`.
+    Nothing is said of what the API server does not tell before the ``deadline``.
     """
     resources = _resources(api, targets, deadline) if targets else []
     review = _Reviews(api, deadline)

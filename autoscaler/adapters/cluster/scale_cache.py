@@ -24,9 +24,8 @@ Key = tuple[str, str]
 class ScaleCache(Cache):
     """The scales of the objects of one kind, in one namespace or in ALL.
 
-    Only the objects that ``wanted`` returned when the list began are kept, and of them only the
-    scale.  A scale of None must be read directly: its object cannot be read here, or is known to be
-    older than our own last write.
+    Only those that ``wanted`` returned when the list began are kept.  A scale of None must be read
+    directly: its object cannot be read here, or is older than our own last write.
     """
 
     def __init__(
@@ -159,13 +158,11 @@ class ScaleCache(Cache):
         with self._lock:
             self._version = version
             ahead = self._ahead.get(key)
-            # What cannot be compared with our own write may be older.
-            if not covered or not (
-                ahead is None
-                or ahead.resource_version == version
-                or is_newer(version, ahead.resource_version)
-            ):
+            if not covered:
                 return
+            own = version if ahead is None else ahead.resource_version
+            if own != version and not is_newer(version, own):
+                return  # what cannot be compared with our own write may be older
             self._ahead.pop(key, None)
             if kind == "DELETED":
                 self._scales.pop(key, None)

@@ -46,8 +46,8 @@ _CONFLICT_PAUSE_SECONDS = 0.01
 class Scales:
     """Reads and writes scales, and annotations of their objects, for every kind that has them.
 
-    The ``gate`` is asked before each try of a write.  The ``observer`` is told once if a zero
-    cannot be marked as ours, and if annotations may not be read.
+    The ``gate`` is asked before each try of a write; the ``observer`` is told once if a zero cannot
+    be marked as ours, and if annotations may not be read.
     """
 
     def __init__(
@@ -82,10 +82,9 @@ class Scales:
     ) -> Scale | Unavailable:
         """Read the scale, and by a second request the object's annotations, as `annotations_of`.
 
-        The scale subresource has none.  Where they may not be read the scale is without them, which
-        the observer is told once if this ``tells``; where they cannot, nothing may be decided.  At
-        zero the scale has the field manager that set the replicas too, where they are
-        `spec.replicas` (semantics 6.7).
+        Where they may not be read the scale is without them, which the observer is told once if
+        this ``tells``; where they cannot, nothing may be decided.  At zero the scale has the field
+        manager of `spec.replicas` too (semantics 6.7).
         """
         scale = self.read(namespace, ref, deadline)
         if isinstance(scale, Unavailable):
@@ -142,8 +141,8 @@ class Scales:
     ) -> WriteOutcome:
         """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`.
 
-        A zero is applied, since an update leaves no field manager for it: the API omits a zero from
-        a Scale.  Of custom resources the API server applies no scale.
+        A zero is applied: the API omits it from a Scale, so an update leaves no field manager for
+        it.  Of custom resources the API server applies no scale.
         """
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
@@ -209,15 +208,13 @@ class Scales:
 class _ScaleWrite:
     """Writes one count under the resourceVersion that was read, and finds out whether it applied.
 
-    ``get`` reads the scale, ``put`` writes it under a resourceVersion; each sends one request
-    and returns before the deadline it is given.  A conflict means only that the object changed,
-    as a Deployment does at every step of a rollout: if the count is still the one that was
-    decided on, it is written under the new version, else the new count stays.  After a request
-    whose outcome is unknown (time-out, broken connection, 5xx) the scale is read first; thanks to
-    the resourceVersion a request that arrives late is never applied a second time.
-
-    ``may_write_until`` is called before each try: it returns the instant before which the try must
-    have ended, which has passed if this process may not write.
+    ``get`` reads the scale, ``put`` writes it under a resourceVersion; each sends one request.  A
+    conflict means only that the object changed, as at every step of a rollout: if the count is
+    still the one that was decided on, it is written under the new version, else the new one stays.
+    After a request whose outcome is unknown (time-out, broken connection, 5xx) the scale is read
+    first; thanks to the resourceVersion one that arrives late is never applied a second time.
+    ``may_write_until`` is called before each try: the try ends before that instant, which has
+    passed if this process may not write.
     """
 
     get: Callable[[float], Scale | Failure]

@@ -38,23 +38,19 @@ _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 ALL = ""
 """The namespace of a watch of all namespaces."""
 
-EACH_NAMESPACE = "each namespace is watched by itself"
-"""What is done where all namespaces at once cannot be watched, for messages."""
-
 
 class Cache(ABC):
     """A copy of a collection.  One watch writes it; any thread may read it.
 
-    A list fills a second copy (`begin`, `add` for each page), which `commit` puts in place of the
-    first; events change the first.  `add` and `apply` raise one of MALFORMED for what cannot be
-    read at all.
+    A list fills a second copy, which `commit` puts in place of the first; events change the first.
+    `add` and `apply` raise one of MALFORMED for what cannot be read at all.
     """
 
     def __init__(self, collection: str, namespace: str, instead: str) -> None:
         """``instead`` says what happens while the objects of one namespace cannot be watched."""
         self.name = f'{collection} in namespace "{namespace}"' if namespace else collection
         """The collection, for messages: `deployments.apps in namespace "shop"`."""
-        self.instead = instead if namespace else EACH_NAMESPACE
+        self.instead = instead if namespace else "each namespace is watched by itself"
         """What happens while it cannot be watched, for messages."""
         self.namespace = namespace
         self._lock = threading.Lock()
@@ -101,15 +97,11 @@ class WatchTimings:
     refused_pause: float = 300.0
     """The longest pause after a refusal (forbidden, not served); they double from the one above."""
     refusal_confirmed_after: float = 30.0
-    """How long refusals of a collection that was watched must last before they are confirmed.
-
-    An API server that has just started refuses what it has not loaded yet: roles, custom resources.
-    """
+    """How long refusals of a collection that was watched must last before they are confirmed: an
+    API server that has just started refuses what it has not loaded yet."""
     first_refusal_confirmed_after: float = 60.0
-    """The same for HorizontalPodAutoscalers that were never listed, in each namespace.
-
-    Nothing is decided there until then: one of them may control a target.
-    """
+    """The same for HorizontalPodAutoscalers that were never listed, in each namespace: one of them
+    may control a target, so nothing is decided there until then."""
     trusted: float = 60.0
     """How long a copy is trusted whose watch is broken, or that is being listed anew."""
     pods_trusted: float = 5.0
@@ -122,8 +114,7 @@ class WatchTimings:
 class WatchStream:
     """An open answer, read line by line on one thread; another thread may cancel it.
 
-    No line is awaited beyond ``until``, an instant of `autoscaler.clock.monotonic`: if the server
-    was to end the answer before it, silence means that the connection is dead.
+    No line is awaited beyond ``until``, by `clock.monotonic`: the server was to end it before.
     """
 
     def __init__(self, response: urllib3.HTTPResponse, until: float) -> None:
@@ -248,9 +239,8 @@ class WatchRequests:
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
         """Apply the events after a resourceVersion to the cache, until the watch ends.
 
-        The server is asked to end it after a random time, so that the watches of many clients do
-        not end together.  ``opened`` is called when the server has accepted the watch; Failure
-        means that it did not.
+        The server is asked to end it after a random time: watches of many clients do not end
+        together.  ``opened`` is called when it has accepted the watch; Failure: it did not.
         """
         timings = self._timings
         seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
@@ -327,7 +317,6 @@ class WatchRequests:
         code = status.get("code", 0)
         if code not in _RESUMABLE:
             outcome.version = None
-        message = self._api.redactor.line(
-            str(status.get("message", "an error without a message")), _LONGEST_MESSAGE
-        )
+        said = str(status.get("message", "an error without a message"))
+        message = self._api.redactor.line(said, _LONGEST_MESSAGE)
         return Failure(message, status=code or 500, transient=True)

@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.transport.answers import Answer, TooMuch, parse
-from autoscaler.transport.network_errors import ABSENT, Kind, network_error
+from autoscaler.transport.network_errors import ABSENT, Kind, NetworkError, network_error
 from autoscaler.transport.redaction import Redactor, without_secrets
 from autoscaler.transport.retries import FailureKind, RequestFailure, retry_after
 
@@ -61,14 +61,11 @@ def connection_failure(
 ) -> QueryError:
     """Return the failure for what requests, urllib3 or the system raised.
 
-    ``seconds`` is what the deadline left of the ``timeout``.  That differs from sync to sync, so it
-    is not told.
+    ``seconds`` is what the deadline left of the ``timeout``, which differs and so is not told.
     """
     cause = network_error(error)
     within = f"within {timeout:g} s" if seconds >= timeout else "in time"
-    text = _SENTENCES[cause.kind].format(
-        subject=subject, host=host, reason=cause.reason, within=within
-    )
+    text = _told(cause, subject, host, within)
     if cause.kind is Kind.TLS and "certificate" in cause.reason:
         text += " (tls.certFile is what we show to the server)"
     kind = FailureKind.ABSENT if cause.kind in ABSENT else FailureKind.OTHER
@@ -80,11 +77,12 @@ def connection_failure(
 def lost_connection(error: Exception, subject: str) -> str | None:
     """Return the sentence for what a library raised if a connection is the cause, else None."""
     cause = network_error(error)
-    if cause.kind is Kind.NOT_SENT:
-        return None
-    return _SENTENCES[cause.kind].format(
-        subject=subject, host="of its host", reason=cause.reason, within="in time"
-    )
+    return None if cause.kind is Kind.NOT_SENT else _told(cause, subject, "of its host", "in time")
+
+
+def _told(cause: NetworkError, subject: str, host: str, within: str) -> str:
+    sentence = _SENTENCES[cause.kind]
+    return sentence.format(subject=subject, host=host, reason=cause.reason, within=within)
 
 
 # -- an answer that is no success ----------------------------------------------------------------
@@ -215,8 +213,7 @@ def document_of(
 def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
 
-    Values of NaN and infinity are kept; a time that is NaN or infinite is an error.  A scalar
-    becomes one series without labels.  `infos` are ignored: they say nothing about completeness.
+    Values of NaN and infinity are kept.  A scalar becomes one series without labels.
     """
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:

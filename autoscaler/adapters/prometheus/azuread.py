@@ -26,8 +26,6 @@ silence("msal")
 
 _LONGEST_TEXT = 300
 _TOKEN_FILE = "AZURE_FEDERATED_TOKEN_FILE"  # noqa: S105 - the name of a variable
-
-
 # The authority (None for the environment's, AZURE_AUTHORITY_HOST, else the public one), and the end
 # of the host of the metrics.
 _CLOUDS = {

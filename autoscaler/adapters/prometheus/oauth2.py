@@ -40,6 +40,7 @@ _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
 }
 _DENIED = frozenset({400, 401})
+_NO_TOKEN = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 class OAuth2Fetch:
@@ -102,10 +103,8 @@ class OAuth2Fetch:
             session.trust_env = False
             session.proxies = proxies_for(endpoint)
             session.verify = not endpoint.tls.insecure_skip_verify
-            headers = {**_HEADERS, **headers}
-            request = session.prepare_request(
-                requests.Request("POST", endpoint.url, headers=headers, data=body)
-            )
+            asked = requests.Request("POST", endpoint.url, {**_HEADERS, **headers}, data=body)
+            request = session.prepare_request(asked)
             with self._pools.current().send(
                 request,
                 stream=True,
@@ -117,12 +116,10 @@ class OAuth2Fetch:
     def _token(self, status: int, body: bytes, redactor: Redactor) -> Token[str]:
         try:
             answer = self._client.parse_request_body_response(body.decode())
-        except MissingTokenError:
+        except (MissingTokenError, *_NO_TOKEN):
             raise self._refusal(status, redactor) from None
         except OAuth2Error as error:
             raise self._refusal(status, redactor, error) from None
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            raise self._refusal(status, redactor) from None
         token, kind = answer.get("access_token"), answer.get("token_type") or "Bearer"
         if status != 200 or not isinstance(token, str):
             raise self._refusal(status, redactor)

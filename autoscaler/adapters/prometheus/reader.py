@@ -1,14 +1,13 @@
 """Reads metrics: one query, several tries, one answer or one sentence why there is none.
 
 `PrometheusConnect.custom_query` puts the query into the URL even of a POST, limits neither time nor
-size of the body, gives the status as the text of an exception only, and returns nothing but
-`data.result`.  But it accepts a session of ours, and all of that is done there: nothing of the
-library is overridden.
+size, and returns nothing but `data.result`; but it takes a session of ours, which does all that.
 """
 
 import math
 import threading
 from functools import partial
+from itertools import chain
 
 import requests
 import urllib3
@@ -86,22 +85,16 @@ class QueriedServer:
 
     def _fixed_secrets(self) -> tuple[str, ...]:
         """Return values to redact from messages, except the contents of secret files."""
-        values: list[str] = []
+        values = [*self.headers.values(), *chain(*self.settings.query_parameters.values())]
         for name, value in self.headers.items():
-            own = credentials_of(value) if name.lower().endswith("authorization") else ()
-            values += [value, *own]
-        for values_of_name in self.settings.query_parameters.values():
-            values += values_of_name
+            values += credentials_of(value) if name.lower().endswith("authorization") else ()
         if self.settings.oauth2 is not None:
             values += self.settings.oauth2.endpoint_params.values()
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
 class WholeAnswer(requests.Response):
-    """A success that shows the library the whole answer in place of the result.
-
-    So `resultType` and `warnings` get through, and the JSON is parsed once.
-    """
+    """A success that shows the library the whole answer, parsed, in place of the result."""
 
     def __init__(self, document: dict[str, object]) -> None:
         super().__init__()
@@ -116,8 +109,8 @@ class WholeAnswer(requests.Response):
 class QuerySession(requests.Session):
     """A session for one request: the query goes into the body, the time is limited.
 
-    The proxies of the environment are used, as by every tool of Prometheus (and as there, never for
-    a loopback address); .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE are not.
+    Of the environment the proxies count (never for a loopback address), as for the tools of
+    Prometheus; .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE do not.
     """
 
     def __init__(self, server: QueriedServer, seconds: float) -> None:
@@ -143,8 +136,7 @@ class QuerySession(requests.Session):
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """Move the query into the body, where it may be long, and sign the request.
 
-        The user's own parameters go into the URL, where proxies that authorize by them expect
-        them.  Raises QueryError for what cannot be sent.
+        The user's own parameters stay in the URL, for proxies.  Raises QueryError.
         """
         request.data = request.params
         request.params = [
@@ -169,11 +161,8 @@ class QuerySession(requests.Session):
 
     def send(self, request: requests.PreparedRequest, **settings: object) -> requests.Response:
         """Send and read within the time; raises QueryError unless the answer is a success."""
-        settings |= {
-            "stream": True,
-            "allow_redirects": False,
-            "timeout": urllib3.Timeout(total=self._seconds),
-        }
+        timeout = urllib3.Timeout(total=self._seconds)
+        settings |= {"stream": True, "allow_redirects": False, "timeout": timeout}
         begun, ended, status = clock.monotonic(), math.inf, ""
         try:
             with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
@@ -226,12 +215,10 @@ class QuerySession(requests.Session):
 class PrometheusReader:
     """Fits `autoscaler.sync.ports.MetricsReader` with the HTTP API of a Prometheus.  Thread-safe.
 
-    ``name`` is what queries call the server, empty for the default one.
-    ``stop`` ends every wait, also that for an answer; an answer for which ``memory`` has no room is
-    refused.  Where it signs in with tokens, a thread of its own fetches them from the start until
-    `close`.  The ``observer`` is called at each request and each retry, on the thread that sends
-    it.  A server that is not there is tried for ``absent_seconds``; None means as long as there is
-    time.
+    ``name`` is what queries call the server, empty for the default one.  ``stop`` ends every wait;
+    an answer for which ``memory`` has no room is refused.  Tokens are fetched in the background
+    until `close`.  The ``observer`` is called at each request and retry, on the thread that sends
+    it.  A server that is not there is tried for ``absent_seconds``, if not None.
     """
 
     def __init__(
@@ -255,12 +242,9 @@ class PrometheusReader:
         )
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query as of ``at``; returns by ``deadline`` (of `clock.monotonic`).
+        """Evaluate an instant query as of ``at``, in Unix seconds to the millisecond.
 
-        ``at`` is in Unix seconds, to the millisecond; None is the server's own now.
-        What is transient is tried again as long as there is time: connections that fail, time-
-        outs, HTTP 408, 429, 502, 503 and 504, and Prometheus' errors `timeout`, `canceled` and
-        `unavailable`; not before the server's Retry-After, else after pauses that grow.
+        What is transient is tried again as long as there is time, not before Retry-After.
         """
         outcome = self._retrier.call(lambda: self._attempt(promql, at, deadline), deadline)
         if isinstance(outcome, QueryResult):
@@ -284,10 +268,9 @@ class PrometheusReader:
             return RequestFailure(
                 f"there was no time left to ask {self._server.called}", kind=FailureKind.CUT_SHORT
             )
+        exchange = partial(self._exchange, promql, at, seconds)
         try:
-            return self._deadline.run(
-                seconds + GRACE_SECONDS, lambda: self._exchange(promql, at, seconds)
-            )
+            return self._deadline.run(seconds + GRACE_SECONDS, exchange)
         except QueryError as error:
             return error.failure
         except Stopped:

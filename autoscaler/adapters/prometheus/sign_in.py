@@ -13,10 +13,7 @@ _UNAUTHORIZED = 401
 
 
 class SignIn:
-    """Puts into requests the headers, the token or the password that are in files now.
-
-    Thread-safe.
-    """
+    """Puts headers, the token or the password that are in files now into requests.  Thread-safe."""
 
     def __init__(self, settings: PrometheusSettings) -> None:
         files = settings.headers_files.items()

@@ -99,10 +99,7 @@ class SigV4SignIn(SignIn):
 
 
 class CredentialsFetch:
-    """Finds the credentials anew each time it is called; raises TokenError.
-
-    So files and roles that were replaced count.
-    """
+    """Finds the credentials anew each time it is called; raises TokenError."""
 
     def __init__(self, settings: SigV4Settings) -> None:
         self._settings = settings
@@ -121,10 +118,8 @@ class CredentialsFetch:
                 session.set_credentials(str(self._settings.access_key), self._secret.read())
             credentials = session.get_credentials()
             if credentials is None:
-                raise TokenError(
-                    "there are none in the environment, the shared files, or of the container or "
-                    "machine"
-                )
+                where = "the environment, the shared files, or of the container or machine"
+                raise TokenError(f"there are none in {where}")
             keys, seconds = _frozen(credentials), _seconds_left(credentials)
             if not self._settings.role_arn:
                 return Token(SigningKeys(keys, region), seconds)
@@ -142,9 +137,8 @@ class CredentialsFetch:
         client: Any = session.create_client("sts", region_name=region, config=_CONFIG)
         with closing(client):
             given = client.assume_role(**asked)["Credentials"]
-        keys = ReadOnlyCredentials(
-            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
-        )
+        named = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+        keys = ReadOnlyCredentials(*(given[name] for name in named))
         seconds = given["Expiration"].timestamp() - clock.wall()
         return Token(SigningKeys(keys, region), seconds)
 
@@ -160,11 +154,8 @@ def _frozen(credentials: Any) -> ReadOnlyCredentials:
 
 
 def _seconds_left(credentials: object) -> float | None:
-    """Return how long credentials are valid; None for keys that do not expire.
-
-    botocore tells it in no other way.
-    """
-    expiry = getattr(credentials, "_expiry_time", None)
+    """Return how long credentials are valid; None for keys that do not expire."""
+    expiry = getattr(credentials, "_expiry_time", None)  # botocore tells it in no other way
     return None if expiry is None else float(expiry.timestamp()) - clock.wall()
 
 

@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 
 from autoscaler.adapters.prometheus.answers import QueryError
-from autoscaler.file_contents import refuse_other_than_file
+from autoscaler.file_contents import refuse_other_than_file, stamp_of
 from autoscaler.settings.prometheus import Tls
 from autoscaler.transport.deadline import POOLS
 
@@ -46,8 +46,7 @@ class Endpoint:
 class ConnectionPool(HTTPAdapter):
     """The kept-alive connections to one server, with one TLS context for all of them.
 
-    requests would add its own bundle of authorities to the context, even where the user names the
-    only one to trust; and it cannot verify another name than the URL's.
+    requests would add its own bundle of authorities, and cannot verify another name than the URL's.
     """
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
@@ -126,11 +125,7 @@ def proxies_for(endpoint: Endpoint) -> dict[str, str]:
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS context of the settings.
-
-    Without a CA file the system's authorities are trusted (SSL_CERT_FILE and SSL_CERT_DIR say
-    where they are), with one only those in it, as curl and the tools of Prometheus do.
-    """
+    """Return the TLS context of the settings; without a CA file the system's is trusted."""
     context = ssl.create_default_context()
     if tls.ca_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -162,11 +157,8 @@ def _told(what: str, name: object) -> Iterator[None]:
         raise QueryError(f"the {what} {name} cannot be read: {error.strerror}") from None
 
 
-def _system_stamp() -> tuple[int, int, int] | None:
-    """Stamp the file of the system's authorities, which a TLS context reads once.
-
-    A folder of them is read at each handshake.
-    """
+def _system_stamp() -> tuple[int, ...] | None:
+    """Stamp the file of the system's authorities; a folder of them is read at each handshake."""
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:
         return _stamp("file of authorities", Path(path)) if path else None
@@ -174,10 +166,10 @@ def _system_stamp() -> tuple[int, int, int] | None:
         return None  # gone since
 
 
-def _stamp(what: str, path: Path | None) -> tuple[int, int, int] | None:
+def _stamp(what: str, path: Path | None) -> tuple[int, ...] | None:
     if path is None:
         return None
     with _told(what, path):
         status = path.stat()
         refuse_other_than_file(path, status.st_mode)
-    return status.st_mtime_ns, status.st_ino, status.st_size
+        return stamp_of(status)

@@ -87,10 +87,10 @@ SCHEMA = Schema(
 
 
 class SyncRow(NamedTuple):
-    """One sync of a target (its key), handed in: Unix seconds, seconds from one sync to the next.
+    """One sync of a target (its key): Unix seconds, seconds from one sync to the next, its numbers.
 
     ``change`` is the result with its inputs where something has changed; ``state`` and ``message``
-    are then its state and sentence, as `autoscaler.record.rows.Change` has them.
+    are then those of `autoscaler.record.rows.Change`.
     """
 
     target: str
@@ -103,9 +103,9 @@ class SyncRow(NamedTuple):
 
 
 class _Chunk(Packer):
-    """The samples of one target that are not in `samples` yet, up to the Unix time ``until``.
+    """The samples of one target that are not in `samples` yet, up to a full minute, ``until``.
 
-    That is a full minute, and not the same for all targets.
+    It is not the same for all targets.
     """
 
     __slots__ = ("period", "until")
@@ -218,9 +218,7 @@ class RecordFile(Opened):
         number, dictionary = self._rules(rules, body)
         current = decision.current
         self.connection.execute(
-            "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
-            " max_replicas, marks, message, by, rules, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO changes VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self._ids[row.target],
                 row.time,
@@ -256,9 +254,8 @@ class RecordFile(Opened):
         """Copy the counts of its last change, unless that is its removal."""
         removed = int(Mark.REMOVED)
         noted = self.connection.execute(
-            "INSERT INTO changes (target, time, state, current, desired, min_replicas,"
-            " max_replicas, marks, message, by)"
-            " SELECT target, ?, 'unknown', current, desired, min_replicas, max_replicas, ?, ?, ''"
+            "INSERT INTO changes SELECT NULL, target, ?, 'unknown', current, desired,"
+            " min_replicas, max_replicas, ?, ?, '', NULL, NULL"
             " FROM (SELECT * FROM changes WHERE target = ? ORDER BY time DESC, id DESC LIMIT 1)"
             " WHERE NOT marks & ?",
             (now, removed, REMOVED, target, removed),
@@ -283,15 +280,9 @@ def _storable(text: str) -> str:
 
 
 def _begin(connection: sqlite3.Connection) -> dict[str, int]:
-    """Write as chunks what an earlier process that was killed has left in `recent`.
-
-    Returns the ids of the targets.
-    """
+    """Write as chunks what a killed process has left in `recent`; return the ids of targets."""
     ids = dict(connection.execute("SELECT key, id FROM targets"))
-    begins = {
-        target: (begin, period, first)
-        for target, begin, period, first in connection.execute("SELECT * FROM open")
-    }
+    begins = {target: row for target, *row in connection.execute("SELECT * FROM open")}
     last = connection.execute("SELECT end FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     if not begins or last is None:
         return ids

@@ -49,10 +49,7 @@ class Pruner:
         self._now = 0.0
 
     def steps(self, now: float) -> Iterator[None]:
-        """Prune as of a Unix time, in steps; between two of them other things may be written.
-
-        Raises sqlite3.Error or OSError.
-        """
+        """Prune as of a Unix time, in steps; raises sqlite3.Error or OSError."""
         self._now = now
         yield from self._to_minutes(now - FULL_SECONDS)
         yield from self._drop(now - self._max_age)
@@ -66,10 +63,7 @@ class Pruner:
     # -- by age ------------------------------------------------------------------------------
 
     def _drop(self, before: float) -> Iterator[None]:
-        """Delete what ended before an instant; of each target the change that held then stays.
-
-        What was recorded while the clock was ahead keeps nothing behind it from its end.
-        """
+        """Delete what ended before an instant; of each target the change that held then stays."""
         for table in ("samples", "minutes"):
             yield from self._delete(
                 f"DELETE FROM {table} WHERE id IN (SELECT id FROM (SELECT id, end FROM {table}"  # noqa: S608 - a constant
@@ -147,8 +141,7 @@ class Pruner:
     def _used(self) -> int:
         """Return the bytes that are needed; the rest of the file is given back by `_vacuum`.
 
-        Of a write-ahead log that a reader keeps from its end twice the usual size counts at
-        most: nothing that is deleted would make it smaller.
+        Of a write-ahead log that a reader keeps from its end twice the usual size counts at most.
         """
         (used,) = self._connection.execute(
             "SELECT (page_count - freelist_count) * page_size"

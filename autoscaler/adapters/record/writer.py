@@ -58,9 +58,8 @@ class Status:
 class RecordWriter:
     """Keeps rows in `record.db` of a directory, which it creates if needed.
 
-    A disk that fails or is slow raises nothing and keeps nobody waiting: rows are dropped then.
-    ``on_state`` is called with whether rows can be kept and a sentence, at the start and whenever
-    that changes, on the writer's thread; ``note`` is said with every sentence that all is well.
+    A disk that fails or is slow keeps nobody waiting: rows are dropped then.  ``on_state`` is
+    called, as `SqliteWorker` does; ``note`` is said with every sentence that all is well.
     """
 
     def __init__(

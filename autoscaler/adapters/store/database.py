@@ -33,16 +33,13 @@ _MOST_BYTES = 4 * 2**30
 
 @dataclass(slots=True)
 class Batch:
-    """All changes since the last batch, one for each target however long the disk takes.
-
-    A record of None drops its target.  ``shifts`` move what came with earlier batches; the records
-    of this one have been moved.  ``futures`` is how many were handed out until now, in this batch
-    and all before.
-    """
+    """All changes since the last batch; a record of None drops its target."""
 
     records: dict[str, Record | None] = field(default_factory=dict)
     shifts: list[float] = field(default_factory=list)
+    """Seconds that move what came with earlier batches; these records have been moved."""
     futures: int = 0
+    """How many were handed out until now, in this batch and all before."""
     breakers: Mapping[str, BreakerState] | None = None
     """How the scale-down breakers stand, if that has changed."""
 
@@ -50,11 +47,9 @@ class Batch:
 class Writer:
     """Holds the latest of every target, and writes what the file does not hold of it.
 
-    What could not be written is written later.  Whatever the file holds when it is opened again, it
-    is made to hold the latest of these targets and nothing else.
-
-    Belongs to one thread.  Methods raise UnusableError, OSError or sqlite3.Error for what happens
-    to the file; they have accepted what they were given all the same.
+    Whatever the file holds when it is opened again, it is made to hold the latest of these targets
+    and nothing else.  Belongs to one thread.  What methods were given they have accepted, though
+    they raise UnusableError, OSError or sqlite3.Error.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""Requests of `autoscaler release` to the daemon that keeps its state in the same directory.
-
-A request is a file: only who may write to the directory can make one, without any page or socket
-that changes something.
-"""
+"""Requests of `autoscaler release` to the daemon, as files: who may write to its directory can."""
 
 import json
 import os
@@ -62,8 +58,6 @@ def take(directory: Path) -> Release | None:
         path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
-    # Content that is nested too deeply raises RecursionError, and any other that is no JSON
-    # ValueError: nobody needs to know which.
     with suppress(ValueError, RecursionError):
         match json.loads(content):
             case {"server": str() | None as server}:

@@ -1,11 +1,8 @@
 """What a file holds: read and checked, moved to the clock of now, and written where it changed.
 
 A history is one JSON text (`autoscaler.codec`), but for its recommendations: a sync changes one of
-each target.  They are rows for that, and slots lead their keys, so that what one sync changes lies
-close together in the file.
-
-The running daemon moves its histories when the clock is set (`autoscaler.clock.Steps`).  A process
-that reads them later does the same for what happened in between, as far as it can know.
+each target.  They are rows for that, with slots first, so that what one sync changes lies close
+together in the file.  When the clock was set meanwhile, histories are moved as the daemon does.
 """
 
 import json
@@ -87,20 +84,18 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The histories to go on with, by the clock as it was at the instant ``now``.
-
-    ``moved`` are the seconds by which every instant was moved for that, ``absent`` those that
-    have passed since the last save, infinity if that is not known; ``undecided`` are, by target,
-    the seconds between its last decision and the last save.  ``earlier`` says whether an earlier
-    run saved anything at all.
-    """
+    """The histories to go on with, by the clock as it was at the instant ``now``."""
 
     now: Stamp
     histories: Mapping[str, History] = field(default_factory=dict)
     moved: float = 0.0
+    """The seconds by which every instant was moved for that."""
     absent: float = 0.0
+    """The seconds since the last save; infinity if that is not known."""
     undecided: Mapping[str, float] = field(default_factory=dict)
+    """By target, the seconds between its last decision and the last save."""
     earlier: bool = False
+    """Whether an earlier run saved anything at all."""
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     """How the scale-down breakers stood, by server."""
 
@@ -130,10 +125,9 @@ class Clocks:
 def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     """Return by how many seconds the instants that were saved move.
 
-    Within one boot the steady clock says how much time has passed; the rest is a step of the
-    clock.  After another boot, or on another machine, that is not known: a clock that is wrong by
-    minutes would end windows and periods early by as much.  No time counts as passed then, and the
-    last saved instant is now.  At worst a limit holds for too long, by its own length at most.
+    Within one boot the steady clock says how much time has passed; the rest is a step of the clock.
+    After another boot that is not known, and none counts as passed: a clock that is wrong would end
+    windows early; so a limit holds too long, by its own length at most.
     """
     if _same_boot(saved, now):
         return clock.Steps(saved.wall, saved.steady).total(now.wall, now.steady)
@@ -195,10 +189,9 @@ class Contents:
 
 
 def read(connection: sqlite3.Connection) -> Contents:
-    """Read all that is in a database, and check that it is plausible.
+    """Read all that is in a database; raises MalformedError for what is not plausible.
 
-    An instant in the far future would keep a target from scaling down until then.  Raises
-    MalformedError, or TypeError or RecursionError for damage that no check foresees.
+    An instant in the far future would keep a target from scaling down until then.
     """
     row = connection.execute("SELECT wall, steady, boot_id FROM clock").fetchone()
     contents = Contents(None if row is None else Stamp(*row))

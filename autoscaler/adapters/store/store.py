@@ -175,10 +175,9 @@ def _finish(futures: Iterable[Future[None]]) -> None:
 class SqliteHistoryStore(_WriteQueue):
     """Keeps histories in a directory, which it creates if needed; fits `sync.ports.HistoryStore`.
 
-    A disk that fails raises nothing: what cannot be written is held in memory, and written once
-    it can be.  ``on_state`` is called with whether state can be kept and a sentence, at the start
-    and whenever that changes, on the store's threads; if nothing of an earlier run was found, every
-    such sentence says so.
+    What cannot be written is held in memory, and written once it can be.  ``on_state`` is called,
+    as `SqliteWorker` does, on the store's threads; if nothing of an earlier run was found, every
+    sentence says so.
     """
 
     def __init__(
@@ -216,10 +215,7 @@ class SqliteHistoryStore(_WriteQueue):
         return self._worker.errors
 
     def start(self) -> Resumption:
-        """Return what the file holds, by the clock of now; no histories if it cannot be read.
-
-        To be called first, and once.
-        """
+        """Return what the file holds, by the clock of now; nothing if it cannot be read."""
         self._worker.start()
         self._timeout_thread.start()
         try:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from autoscaler.core.history import GAP_PERIODS, Recommendation, ScaleEvent
-from autoscaler.core.normalize import Changes, down_window, permitted
+from autoscaler.core.history import GAP_PERIODS, History, Recommendation, ScaleEvent
+from autoscaler.core.normalize import down_window, permitted
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.writes import AFTER_DUE_SECONDS
 from autoscaler.record.rows import Lapse, Sample
@@ -226,10 +226,10 @@ def policies(
             continue
         first = bisect_right(written, time - max(_periods(own), default=0))
         recent = writes[first : bisect_left(written, time - AFTER_DUE_SECONDS)]
-        changes = Changes(
-            tuple(ScaleEvent(one.step, one.time) for one in recent if one.step > 0),
-            tuple(ScaleEvent(-one.step, one.time) for one in recent if one.step < 0),
+        history = History(
+            scale_ups=tuple(ScaleEvent(one.step, one.time) for one in recent if one.step > 0),
+            scale_downs=tuple(ScaleEvent(-one.step, one.time) for one in recent if one.step < 0),
         )
         behavior, now = own.target.spec.behavior, time + AFTER_DUE_SECONDS
-        band.append(permitted(count, bound, behavior, changes, now))
+        band.append(permitted(count, bound, behavior, history, now))
     return Band(tuple(low for low, _ in band), tuple(high for _, high in band))

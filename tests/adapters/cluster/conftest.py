@@ -10,7 +10,6 @@ from autoscaler.adapters.cluster import Api, Pods, Scales, connect
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
-from tests.worlds.cluster.faults import Script, scripts
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
 
@@ -83,10 +82,3 @@ def scales(api: Api) -> Scales:
 def pods(api: Api) -> Pods:
     """Give our adapter of pods."""
     return Pods(api)
-
-
-@pytest.fixture
-def script(tmp_path: Path) -> Iterator[Script]:
-    """Start servers as the test asks for them, and end them after it."""
-    with scripts(tmp_path) as start:
-        yield start

@@ -21,9 +21,8 @@ from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.certificates import KeyPair, self_signed
 from tests.worlds.cluster.localserver import LocalHandler, LocalServer
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.controlplane.credentials import kubeconfig
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.waiting import wait_until
 
@@ -58,10 +57,8 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
     """Start a control plane that trusts somebody."""
     folder = tmp_path_factory.mktemp("trusting")
     authority = self_signed(folder, "nobody").certificate
-    try:
+    with if_available():
         plane = ControlPlane(controllers=(), apiserver_flags=[f"--client-ca-file={authority}"])
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield Trusting(plane, authority)
 

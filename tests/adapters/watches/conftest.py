@@ -1,19 +1,22 @@
 """Clusters to watch: the shared control plane, and a control plane that only these tests use."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, connect
+from autoscaler.adapters.cluster import Api, WatchedCluster, connect
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
+from autoscaler.core.target import Target
+from tests.adapters.watches.targets import SHOP, SLOW, Watch, watching
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
 from tests.worlds.cluster.scripted import Answer
-from tests.worlds.cluster.watch_script import Script, WatchScript
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.cluster.watch_script import Script, WatchScript, deployment, listed
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
 
@@ -60,10 +63,8 @@ def crew_definition(cluster: ClusterUnderTest) -> Iterator[Json]:
 @pytest.fixture(scope="session")
 def lone_plane() -> Iterator[ControlPlane]:
     """Start a control plane without controllers, to be restarted and to have roles changed."""
-    try:
+    with if_available():
         plane = ControlPlane(controllers=(), users={"viewer": (), "limited": ()})
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield plane
 
@@ -110,5 +111,29 @@ def script(tmp_path: Path) -> Iterator[Script]:
             server = stack.enter_context(WatchScript(*lists, put=put))
             kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
             return server, stack.enter_context(connect(kubeconfig, request_timeout=5.0))
+
+        yield start
+
+
+@pytest.fixture
+def watch(script: Script) -> Iterator[Watch]:
+    """Watch the targets while a server plays lists, by default one of a Deployment for SHOP."""
+    with ExitStack() as stack:
+
+        def start(
+            *lists: Answer,
+            put: Answer | None = None,
+            autoscalers: Sequence[Answer] = (),
+            heads: Sequence[Answer] = (),
+            targets: Sequence[Target] = (SHOP,),
+            pace: WatchTimings = SLOW,
+            synced: bool = True,
+        ) -> tuple[WatchScript, WatchedCluster, list[str]]:
+            server, api = script(*(lists or [listed("7", deployment("7", 1))]), put=put)
+            server.autoscalers.lists = deque(autoscalers or server.autoscalers.lists)
+            server.heads.extend(heads)
+            notes: list[str] = []
+            watching_them = watching(api, targets, pace=pace, notes=notes, synced=synced)
+            return server, stack.enter_context(watching_them), notes
 
         yield start

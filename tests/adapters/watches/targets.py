@@ -22,6 +22,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from tests.worlds.cluster.cluster import Noting, eventually
 from tests.worlds.cluster.scripted import failure
+from tests.worlds.cluster.watch_script import WatchScript
 
 QUICK = WatchTimings(
     shortest_watch=2,
@@ -67,6 +68,10 @@ FORBIDDEN = failure(403, "Forbidden", "horizontalpodautoscalers is forbidden")
 BROKEN = failure(500, "InternalError", "no leader")
 INSTEAD = "a target that one of them controls is refused there only if that was seen before"
 """What is said where HorizontalPodAutoscalers may not be listed."""
+
+
+Watch = Callable[..., tuple[WatchScript, WatchedCluster, list[str]]]
+"""The fixture `watch`: starts a script and its watches, and gives the notes that they make."""
 
 
 def soon() -> float:

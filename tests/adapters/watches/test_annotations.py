@@ -12,6 +12,7 @@ from tests.adapters.watches.conftest import CREW_GROUP
 from tests.adapters.watches.targets import (
     SLOW,
     WEB,
+    Watch,
     await_scale,
     scale_of,
     soon,
@@ -80,17 +81,18 @@ def test_they_stay_after_our_own_write(cluster: ClusterUnderTest, api: Api, name
     assert cluster.get(path).body["spec"]["replicas"] == 4
 
 
-def test_they_are_asked_for_while_the_first_list_is_not_there(script: Script) -> None:
+def test_they_are_asked_for_while_the_first_list_is_not_there(watch: Watch) -> None:
     """Else a daemon that has just started would scale what is paused."""
     paused = deployment("7", 1)
     paused["metadata"]["annotations"] = {"autoscaler/paused": "true"}
-    server, api = script(Answer(fault="hang"), Answer(body=deployment("7", 1)), listed("7", paused))
-    with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
-        eventually(lambda: server.count("list"), bool)
-        assert watched.cached_scale("shop", WEB) is None
-        scale = watched.read_scale("shop", WEB, soon())
-        assert isinstance(scale, Scale)
-        assert scale.annotations == PAUSED
+    server, watched, _ = watch(
+        Answer(fault="hang"), Answer(body=deployment("7", 1)), listed("7", paused), synced=False
+    )
+    eventually(lambda: server.count("list"), bool)
+    assert watched.cached_scale("shop", WEB) is None
+    scale = watched.read_scale("shop", WEB, soon())
+    assert isinstance(scale, Scale)
+    assert scale.annotations == PAUSED
 
 
 def test_nothing_is_decided_while_they_cannot_be_read(script: Script) -> None:

@@ -1,26 +1,25 @@
 """Which HorizontalPodAutoscaler controls an object is at hand, and never forgotten by a fault."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, connect, watch_scopes
+from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.adapters.watches.targets import (
     BROKEN,
     FORBIDDEN,
     INSTEAD,
-    QUICK,
     SLOW,
     WEB,
-    await_scale,
+    Watch,
     deployment_ref,
     target,
     watching,
@@ -29,9 +28,9 @@ from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Noting, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
-from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant, revoke
+from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant
 from tests.worlds.cluster.scripted import Answer, failure
-from tests.worlds.cluster.watch_script import RESET, Script, deployment, event, gone, listed
+from tests.worlds.cluster.watch_script import Script, event, gone, listed
 
 KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
 
@@ -102,24 +101,12 @@ def test_the_first_sync_knows_who_made_it(
     ],
 )
 def test_group_kind_and_name_tell_the_object(
-    script: Script, version: str, kind: str, of: str, *, controlled: bool
+    watch: Watch, version: str, kind: str, of: str, *, controlled: bool
 ) -> None:
     """The version is no matter, as it is none to the HorizontalPodAutoscaler itself."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand", kind, of, version))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        seen = watched.cached_controller("shop", WEB)
-        assert seen == (HAND_MADE if controlled else None)
-
-
-def test_of_several_the_next_takes_over(script: Script) -> None:
-    """When the first is gone, the other is named."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = listed("9", autoscaler("b"), autoscaler("a"))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "a"'
-        server.autoscalers.send(event("DELETED", autoscaler("a")))
-        await_controller(watched, "shop", WEB, 'HorizontalPodAutoscaler "b"')
+    _, watched, _ = watch(autoscalers=[listed("9", autoscaler("by-hand", kind, of, version))])
+    seen = watched.cached_controller("shop", WEB)
+    assert seen == (HAND_MADE if controlled else None)
 
 
 def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
@@ -135,97 +122,43 @@ def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
     assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "hpa-00001"'
 
 
-def test_nothing_is_decided_before_they_are_known(script: Script) -> None:
+def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
     """Until their first list is there no scale is at hand, nor is one asked for; it says why."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = BROKEN
     pace = replace(SLOW, trusted=60.0)
-    with watching(api, [target("shop", "web")], pace=pace, synced=False) as watched:
-        eventually(lambda: server.count("watch"), bool)
-        eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
-        assert not watched.wait_synced(clock.monotonic() + 0.2)
-        assert watched.cached_scale("shop", WEB) == Unavailable(
-            'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
-            f"the API server {server.url} answered 500 (InternalError): no leader"
-        )
-        server.autoscalers.lists = type(server.lists)([listed("9", autoscaler("by-hand"))])
-        assert watched.wait_synced(clock.monotonic() + 20)
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        assert watched.cached_controller("shop", WEB) == HAND_MADE
+    server, watched, _ = watch(pace=pace, synced=False, autoscalers=[BROKEN])
+    eventually(lambda: server.count("watch"), bool)
+    eventually(lambda: watched._autoscaler_watches.watches()[0].reason, bool)
+    assert not watched.wait_synced(clock.monotonic() + 0.2)
+    assert watched.cached_scale("shop", WEB) == Unavailable(
+        'the list of HorizontalPodAutoscaler.autoscaling in namespace "shop" is not there yet: '
+        f"the API server {server.url} answered 500 (InternalError): no leader"
+    )
+    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
+    assert watched.wait_synced(clock.monotonic() + 20)
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    assert watched.cached_controller("shop", WEB) == HAND_MADE
 
 
 @pytest.mark.parametrize("fault", [BROKEN, FORBIDDEN])
-def test_the_last_list_stands_while_the_watch_is_broken(script: Script, fault: Answer) -> None:
+def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Answer) -> None:
     """However long it is broken, or forbidden by now; what was deleted meanwhile is seen after."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
-    notes: list[str] = []
     pace = replace(
         SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_confirmed_after=0.0
     )
-    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        eventually(lambda: server.autoscalers.count("watch"), bool)
-        server.autoscalers.lists[0] = fault
-        server.autoscalers.send(gone())
-        eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
-        refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
-        seen = watched.cached_controller("shop", WEB)
-        assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        server.autoscalers.lists[0] = listed("11")
-        await_controller(watched, "shop", WEB, None)
-        said = f"cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
-        told = [True, False] if fault is FORBIDDEN else []
-        eventually(lambda: [said in note for note in notes], told.__eq__)
-
-
-def test_where_they_may_not_be_listed_one_note_says_so(script: Script) -> None:
-    """The daemon goes on, tries again, and says when they can be listed."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = FORBIDDEN
-    notes: list[str] = []
-    pace = replace(SLOW, refused_pause=0.1)
-    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 3)
-        seen = watched.cached_controller("shop", WEB)
-        assert seen == Unchecked("horizontalpodautoscalers is forbidden")
-        name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
-        assert notes == [
-            f"{name} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
-        ]
-        server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
-        await_controller(watched, "shop", WEB, HAND_MADE)
-        eventually(lambda: notes[1:], [f"good: {name} can be watched now"].__eq__)
-
-
-def test_a_note_tells_of_namespaces_beyond_the_most(
-    script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where all at once are forbidden only so many are watched; the others are not waited for."""
-    monkeypatch.setattr(watch_scopes, "_MOST_WATCHES", 1)
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists.appendleft(FORBIDDEN)
-    notes: list[str] = []
-    targets = [target(namespace, "web") for namespace in ("shop", "storage", "till")]
-    pace = replace(SLOW, longest_pause=60, refused_pause=60)
-    with watching(api, targets, pace=pace, notes=notes) as watched:
-        assert 'not found in namespace "till"' in str(watched.cached_scale("till", WEB))
-    (told,) = notes[1:]
-    assert told == (
-        "HorizontalPodAutoscaler.autoscaling in 1 namespaces are watched one by one, because all "
-        f"at once are refused; 2 more are not watched: {INSTEAD}"
-    )
-
-
-def test_a_reset_loses_none(script: Script) -> None:
-    """A watch that breaks goes on where it was."""
-    server, api = script(listed("7", deployment("7", 1)))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        eventually(lambda: server.autoscalers.count("watch"), bool)
-        server.autoscalers.send(RESET, event("ADDED", autoscaler("by-hand")))
-        await_controller(watched, "shop", WEB, HAND_MADE)
-        assert server.autoscalers.count("list") == 1
+    server, watched, notes = watch(pace=pace, autoscalers=[listed("9", autoscaler("by-hand"))])
+    eventually(lambda: server.autoscalers.count("watch"), bool)
+    server.autoscalers.lists[0] = fault
+    server.autoscalers.send(gone())
+    eventually(lambda: server.autoscalers.count("list"), lambda count: count >= 4)
+    refused = Unchecked("horizontalpodautoscalers is forbidden", known=HAND_MADE)
+    seen = watched.cached_controller("shop", WEB)
+    assert seen == (refused if fault is FORBIDDEN else HAND_MADE)
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    server.autoscalers.lists[0] = listed("11")
+    await_controller(watched, "shop", WEB, None)
+    said = f"cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
+    told = [True, False] if fault is FORBIDDEN else []
+    eventually(lambda: [said in note for note in notes], told.__eq__)
 
 
 @pytest.fixture
@@ -262,23 +195,6 @@ def test_each_namespace_has_its_own_rights(
     ]
 
 
-def test_all_at_once_is_tried_again_after_a_refusal(
-    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
-) -> None:
-    """When the role comes, one watch takes the place of those of each namespace."""
-    pace = replace(QUICK, refused_pause=0.3)
-    with watching(limited, [target(shop, "web") for shop in shops], pace=pace) as watched:
-        assert isinstance(watched.cached_controller(shops[0], WEB), Unchecked)
-        grant(lone_cluster, "", "late", AUTOSCALERS, WATCH)
-        try:
-            for shop in shops:
-                await_controller(watched, shop, WEB, HAND_MADE)
-                await_scale(watched, shop, WEB, lambda seen: isinstance(seen, Unavailable))
-            eventually(lambda: watched._autoscaler_watches._of_each, lambda each: not each)
-        finally:
-            revoke(lone_cluster, "late", limited, manifests.pods(shops[0]))
-
-
 def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
     notes: list[str] = []
     others = ListedAutoscalers(api, namespaces, Noting(notes))
@@ -286,11 +202,10 @@ def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None]
 
 
 def test_a_plan_lists_them_once(
-    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str], tmp_path: Path
+    lone_cluster: ClusterUnderTest, lone_api: Api, limited: Api, shops: list[str]
 ) -> None:
     """All at once, or by namespace where only that is allowed; one sentence says what is not."""
-    with connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as admin:
-        assert _plan(admin, shops) == ([HAND_MADE, HAND_MADE], [])
+    assert _plan(lone_api, shops) == ([HAND_MADE, HAND_MADE], [])
     grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
     await_granted(limited, path_of(shops[1]))
     found, notes = _plan(limited, shops)
@@ -316,32 +231,29 @@ def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_watch_that_ends_by_a_defect_begins_again(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One note says so, what is known stands, and the next thread goes on from a new list."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists[0] = listed("9", autoscaler("by-hand"))
-    notes: list[str] = []
     pace = replace(SLOW, longest_pause=0.2)
-    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        (watch,) = watched._autoscaler_watches.watches()
-        breaks = [True]
+    server, watched, notes = watch(pace=pace, autoscalers=[listed("9", autoscaler("by-hand"))])
+    (broken,) = watched._autoscaler_watches.watches()
+    breaks = [True]
 
-        def apply(original: Callable[..., None], *event: object) -> None:
-            if breaks and breaks.pop():
-                raise ZeroDivisionError
-            original(*event)
+    def apply(original: Callable[..., None], *event: object) -> None:
+        if breaks and breaks.pop():
+            raise ZeroDivisionError
+        original(*event)
 
-        monkeypatch.setattr(watch.cache, "apply", partial(apply, watch.cache.apply))
-        server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
-        server.autoscalers.send(event("DELETED", autoscaler("other")))
-        eventually(lambda: notes, bool)
-        faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
-        assert watched.cached_controller("shop", WEB) == faulty
-        eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
-        server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
-        await_controller(watched, "shop", WEB, None)
-        name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
-        assert notes[0].startswith(f"{name} cannot be watched (by a fault of the autoscaler): ")
-        assert notes[1:] == [f"good: {name} can be watched now"]
-        assert watch.alive
+    monkeypatch.setattr(broken.cache, "apply", partial(apply, broken.cache.apply))
+    server.autoscalers.lists[0] = listed("11", autoscaler("by-hand"))
+    server.autoscalers.send(event("DELETED", autoscaler("other")))
+    eventually(lambda: notes, bool)
+    faulty = Unchecked("by a fault of the autoscaler", known=HAND_MADE)
+    assert watched.cached_controller("shop", WEB) == faulty
+    eventually(lambda: server.autoscalers.count("list"), lambda count: count == 2)
+    server.autoscalers.send(event("DELETED", autoscaler("by-hand")))
+    await_controller(watched, "shop", WEB, None)
+    name = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
+    assert notes[0].startswith(f"{name} cannot be watched (by a fault of the autoscaler): ")
+    assert notes[1:] == [f"good: {name} can be watched now"]
+    assert broken.alive

@@ -16,6 +16,7 @@ from tests.adapters.watches.targets import (
     BROKEN,
     SLOW,
     WEB,
+    Watch,
     await_count,
     await_scale,
     deployment_ref,
@@ -47,103 +48,102 @@ def _write(watched: WatchedCluster, replicas: int) -> Written:
     return outcome
 
 
-def test_an_older_event_does_not_undo_our_write(script: Script) -> None:
+def test_an_older_event_does_not_undo_our_write(watch: Watch) -> None:
     """Events before the version of our write are passed over, those after it count."""
-    server, api = script(listed("7", deployment("7", 1)), put=scale(5, "20"))
-    with watching(api, [target("shop", "web"), target("shop", "mark")], pace=SLOW) as watched:
-        _write(watched, 5)
-        assert scale_of(watched, "shop", "web") == Scale(5, 1, "app=web", "20")
-        server.send(event("MODIFIED", deployment("9", 2)), event("DELETED", deployment("10", 2)))
-        server.send(
-            event("ADDED", deployment("11", 3)), event("ADDED", deployment("12", 0, "mark"))
-        )
-        await_scale(watched, "shop", "mark", partial(has_count, 0))
-        assert scale_of(watched, "shop", "web").spec_replicas == 5
-        server.send(event("MODIFIED", deployment("20", 5)), event("MODIFIED", deployment("21", 4)))
-        await_count(watched, 4)
+    server, watched, _ = watch(
+        put=scale(5, "20"), targets=[target("shop", "web"), target("shop", "mark")]
+    )
+    _write(watched, 5)
+    assert scale_of(watched, "shop", "web") == Scale(5, 1, "app=web", "20")
+    server.send(event("MODIFIED", deployment("9", 2)), event("DELETED", deployment("10", 2)))
+    server.send(event("ADDED", deployment("11", 3)), event("ADDED", deployment("12", 0, "mark")))
+    await_scale(watched, "shop", "mark", partial(has_count, 0))
+    assert scale_of(watched, "shop", "web").spec_replicas == 5
+    server.send(event("MODIFIED", deployment("20", 5)), event("MODIFIED", deployment("21", 4)))
+    await_count(watched, 4)
 
 
-def test_what_the_watch_knows_is_not_undone_by_our_write(script: Script) -> None:
+def test_what_the_watch_knows_is_not_undone_by_our_write(watch: Watch) -> None:
     """When the events overtake the answer to our write, what came after it stands."""
-    server, api = script(listed("7", deployment("7", 1)), put=scale(5, "20"))
+    server, watched, _ = watch(put=scale(5, "20"))
     server.before_put.clear()
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        writer = threading.Thread(target=_write, args=(watched, 5))
-        writer.start()
-        eventually(lambda: server.count("PUT"), bool)
-        server.send(event("MODIFIED", deployment("20", 5)), event("DELETED", deployment("21", 5)))
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
-        server.before_put.set()
-        writer.join()
-        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    writer = threading.Thread(target=_write, args=(watched, 5))
+    writer.start()
+    eventually(lambda: server.count("PUT"), bool)
+    server.send(event("MODIFIED", deployment("20", 5)), event("DELETED", deployment("21", 5)))
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
+    server.before_put.set()
+    writer.join()
+    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
 
 
-def test_a_list_that_is_older_than_our_write_does_not_undo_it(script: Script) -> None:
+def test_a_list_that_is_older_than_our_write_does_not_undo_it(watch: Watch) -> None:
     """A write during a list stands until the watch comes to it."""
     first = listed("8", deployment("8", 1), more="next")
-    server, api = script(listed("7", deployment("7", 1)), first, listed("8"), put=scale(5, "20"))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        server.page_gate.clear()
-        server.send(gone())
-        eventually(lambda: server.count("list next"), bool)
-        _write(watched, 5)
-        server.page_gate.set()
-        eventually(lambda: server.count("watch 8"), bool)
-        assert scale_of(watched, "shop", "web").spec_replicas == 5
-        server.send(event("MODIFIED", deployment("9", 3)), event("MODIFIED", deployment("20", 5)))
-        server.send(event("MODIFIED", deployment("21", 6)))
-        await_count(watched, 6)
+    server, watched, _ = watch(
+        listed("7", deployment("7", 1)), first, listed("8"), put=scale(5, "20")
+    )
+    server.page_gate.clear()
+    server.send(gone())
+    eventually(lambda: server.count("list next"), bool)
+    _write(watched, 5)
+    server.page_gate.set()
+    eventually(lambda: server.count("watch 8"), bool)
+    assert scale_of(watched, "shop", "web").spec_replicas == 5
+    server.send(event("MODIFIED", deployment("9", 3)), event("MODIFIED", deployment("20", 5)))
+    server.send(event("MODIFIED", deployment("21", 6)))
+    await_count(watched, 6)
 
 
-def test_versions_that_are_no_numbers_are_not_compared(script: Script) -> None:
+def test_versions_that_are_no_numbers_are_not_compared(watch: Watch) -> None:
     """After our write the scale is read directly, until the watch brings its very version."""
-    server, api = script(listed("a", deployment("a", 1)), put=scale(5, "c"))
-    with watching(api, [target("shop", "web"), target("shop", "mark")], pace=SLOW) as watched:
-        assert scale_of(watched, "shop", "web").spec_replicas == 1
-        _write(watched, 5)
-        assert watched.cached_scale("shop", WEB) is None
-        server.send(
-            event("MODIFIED", deployment("b", 2)), event("ADDED", deployment("m", 0, "mark"))
-        )
-        await_scale(watched, "shop", "mark", partial(has_count, 0))
-        assert watched.cached_scale("shop", WEB) is None
-        server.send(event("MODIFIED", deployment("c", 5)))
-        await_count(watched, 5)
+    server, watched, _ = watch(
+        listed("a", deployment("a", 1)),
+        put=scale(5, "c"),
+        targets=[target("shop", "web"), target("shop", "mark")],
+    )
+    assert scale_of(watched, "shop", "web").spec_replicas == 1
+    _write(watched, 5)
+    assert watched.cached_scale("shop", WEB) is None
+    server.send(event("MODIFIED", deployment("b", 2)), event("ADDED", deployment("m", 0, "mark")))
+    await_scale(watched, "shop", "mark", partial(has_count, 0))
+    assert watched.cached_scale("shop", WEB) is None
+    server.send(event("MODIFIED", deployment("c", 5)))
+    await_count(watched, 5)
 
 
 @pytest.mark.parametrize("by", ["event", "status"])
-def test_after_410_everything_is_listed_anew(script: Script, by: str) -> None:
+def test_after_410_everything_is_listed_anew(watch: Watch, by: str) -> None:
     """What changed, went and came in the gap is seen, whether the 410 is a status or an event."""
-    server, api = script(
+    targets = [target("shop", name) for name in ("web", "old", "new")]
+    server, watched, _ = watch(
         listed("7", deployment("7", 1), deployment("6", 1, "old")),
         listed("30", deployment("29", 3), deployment("28", 2, "new")),
+        targets=targets,
     )
-    targets = [target("shop", name) for name in ("web", "old", "new")]
-    with watching(api, targets, pace=SLOW) as watched:
-        if by == "status":
-            server.heads.append(failure(410, "Expired", "too old resource version"))
-            server.send(END if server.count("watch") else RESET)
-        else:
-            server.send(gone())
-        await_count(watched, 3)
-        assert isinstance(watched.cached_scale("shop", deployment_ref("old")), Unavailable)
-        assert scale_of(watched, "shop", "new").spec_replicas == 2
-        eventually(lambda: server.count("watch 30"), bool)
+    if by == "status":
+        server.heads.append(failure(410, "Expired", "too old resource version"))
+        server.send(END if server.count("watch") else RESET)
+    else:
+        server.send(gone())
+    await_count(watched, 3)
+    assert isinstance(watched.cached_scale("shop", deployment_ref("old")), Unavailable)
+    assert scale_of(watched, "shop", "new").spec_replicas == 2
+    eventually(lambda: server.count("watch 30"), bool)
 
 
-def test_a_watch_that_breaks_goes_on_where_it_was(script: Script) -> None:
+def test_a_watch_that_breaks_goes_on_where_it_was(watch: Watch) -> None:
     """After a reset the watch resumes from the last event or bookmark, without a list."""
-    server, api = script(listed("7", deployment("7", 1)))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        server.send(event("MODIFIED", deployment("9", 2)))
-        await_count(watched, 2)
-        server.send(RESET)
-        eventually(lambda: server.count("watch 9"), bool)
-        server.send(bookmark("15"), END)
-        eventually(lambda: server.count("watch 15"), bool)
-        server.send(event("MODIFIED", deployment("16", 4)))
-        await_count(watched, 4)
-        assert server.count("list") == 1
+    server, watched, _ = watch()
+    server.send(event("MODIFIED", deployment("9", 2)))
+    await_count(watched, 2)
+    server.send(RESET)
+    eventually(lambda: server.count("watch 9"), bool)
+    server.send(bookmark("15"), END)
+    eventually(lambda: server.count("watch 15"), bool)
+    server.send(event("MODIFIED", deployment("16", 4)))
+    await_count(watched, 4)
+    assert server.count("list") == 1
 
 
 def test_a_kind_that_cannot_be_found_out_for_now_is_tried_again_soon(tmp_path: Path) -> None:
@@ -167,27 +167,24 @@ def test_a_kind_that_cannot_be_found_out_for_now_is_tried_again_soon(tmp_path: P
     [b"{\n", b"[]\n", b'{"type": "ADDED", "object": {}}\n', event("CHANGED", deployment("8", 1))],
     ids=["no JSON", "no object", "no metadata", "unknown type"],
 )
-def test_an_event_that_cannot_be_read_leads_to_a_list(script: Script, line: bytes) -> None:
+def test_an_event_that_cannot_be_read_leads_to_a_list(watch: Watch, line: bytes) -> None:
     """The operator is told, and the thread lives on."""
-    server, api = script(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))
-    notes: list[str] = []
-    with watching(api, [target("shop", "web")], pace=SLOW, notes=notes) as watched:
-        server.send(line)
-        await_count(watched, 6)
-        server.send(event("MODIFIED", deployment("10", 2)))
-        await_count(watched, 2)
+    server, watched, notes = watch(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))
+    server.send(line)
+    await_count(watched, 6)
+    server.send(event("MODIFIED", deployment("10", 2)))
+    await_count(watched, 2)
     assert len(notes) == 1
     assert "sent a watch event that cannot be read" in notes[0]
 
 
-def test_an_object_that_cannot_be_read_is_read_directly(script: Script) -> None:
+def test_an_object_that_cannot_be_read_is_read_directly(watch: Watch) -> None:
     """One object of an odd form takes nothing from the others."""
     odd = deployment("6", 1, "odd") | {"spec": {"replicas": "many"}}
-    _, api = script(listed("7", deployment("7", 1), odd))
     targets = [target("shop", "web"), target("shop", "odd")]
-    with watching(api, targets, pace=SLOW) as watched:
-        assert watched.cached_scale("shop", deployment_ref("odd")) is None
-        assert scale_of(watched, "shop", "web").spec_replicas == 1
+    _, watched, _ = watch(listed("7", deployment("7", 1), odd), targets=targets)
+    assert watched.cached_scale("shop", deployment_ref("odd")) is None
+    assert scale_of(watched, "shop", "web").spec_replicas == 1
 
 
 @pytest.mark.parametrize(
@@ -201,25 +198,23 @@ def test_an_object_that_cannot_be_read_is_read_directly(script: Script) -> None:
     ],
     ids=["429", "500", "HTML", "odd", "hang"],
 )
-def test_a_first_list_that_fails_is_tried_again(script: Script, fault: Answer) -> None:
+def test_a_first_list_that_fails_is_tried_again(watch: Watch, fault: Answer) -> None:
     """Until it is there nothing is at hand."""
-    server, api = script(fault, listed("7", deployment("7", 1)))
-    with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
-        assert not isinstance(watched.cached_scale("shop", WEB), Scale)
-        assert not watched.wait_synced(clock.monotonic())
-        assert watched.wait_synced(clock.monotonic() + 20)
-        assert scale_of(watched, "shop", "web").spec_replicas == 1
-        assert server.count("list") >= 2
+    server, watched, _ = watch(fault, listed("7", deployment("7", 1)), synced=False)
+    assert not isinstance(watched.cached_scale("shop", WEB), Scale)
+    assert not watched.wait_synced(clock.monotonic())
+    assert watched.wait_synced(clock.monotonic() + 20)
+    assert scale_of(watched, "shop", "web").spec_replicas == 1
+    assert server.count("list") >= 2
 
 
-def test_retry_after_is_obeyed(script: Script) -> None:
+def test_retry_after_is_obeyed(watch: Watch) -> None:
     """The server's own wait comes before ours."""
     slow = failure(429, "TooManyRequests", "slow down")
     wait = Answer(slow.status, slow.body, {"Retry-After": "1"})
-    _, api = script(wait, listed("7", deployment("7", 1)))
     began = clock.monotonic()
-    with watching(api, [target("shop", "web")], pace=SLOW):
-        assert clock.monotonic() - began >= 1.0
+    _, _, _ = watch(wait, listed("7", deployment("7", 1)))
+    assert clock.monotonic() - began >= 1.0
 
 
 def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
@@ -231,16 +226,15 @@ def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
         eventually(lambda: api.retrier.held, bool, 15.0)
 
 
-def test_a_server_that_ends_each_watch_at_once_is_not_hammered(script: Script) -> None:
+def test_a_server_that_ends_each_watch_at_once_is_not_hammered(watch: Watch) -> None:
     """The pauses grow as after any failure."""
-    server, api = script(listed("7", deployment("7", 1)))
     pace = replace(SLOW, first_pause=0.1, longest_pause=5.0)
-    with watching(api, [target("shop", "web")], pace=pace):
-        server.send(*[END] * 100)
-        until = clock.monotonic() + 2
-        eventually(clock.monotonic, lambda now: now > until)
-        assert server.count("watch") <= 8
-        eventually(lambda: server.count("watch"), lambda count: count >= 2)
+    server, _, _ = watch(pace=pace)
+    server.send(*[END] * 100)
+    until = clock.monotonic() + 2
+    eventually(clock.monotonic, lambda now: now > until)
+    assert server.count("watch") <= 8
+    eventually(lambda: server.count("watch"), lambda count: count >= 2)
 
 
 def test_a_rotated_token_is_used(script: Script, tmp_path: Path) -> None:
@@ -258,24 +252,22 @@ def test_a_rotated_token_is_used(script: Script, tmp_path: Path) -> None:
         assert server.authorizations[-1] == "Bearer new"
 
 
-def test_close_is_prompt_and_leaves_no_thread(script: Script) -> None:
+def test_close_is_prompt_and_leaves_no_thread(watch: Watch) -> None:
     """An open watch ends at once; what is asked afterwards is to be read directly."""
-    server, api = script(listed("7", deployment("7", 1)))
-    with watching(api, [target("shop", "web", pods=True)], pace=SLOW) as watched:
-        eventually(lambda: server.count("watch"), lambda count: count == 2)
-        began = clock.monotonic()
-        watched.close()
-        assert clock.monotonic() - began < 5.0
-        # The watches would last a minute.
-        eventually(watch_threads, lambda threads: not threads, 5)
-        assert watched.cached_scale("shop", WEB) is None
+    server, watched, _ = watch(targets=[target("shop", "web", pods=True)])
+    eventually(lambda: server.count("watch"), lambda count: count == 2)
+    began = clock.monotonic()
+    watched.close()
+    assert clock.monotonic() - began < 5.0
+    # The watches would last a minute.
+    eventually(watch_threads, lambda threads: not threads, 5)
+    assert watched.cached_scale("shop", WEB) is None
 
 
-def test_close_does_not_wait_for_a_dead_server(script: Script) -> None:
+def test_close_does_not_wait_for_a_dead_server(watch: Watch) -> None:
     """A server that answers nothing delays the end by a second, not more."""
-    _, api = script(Answer(fault="hang"))
-    with watching(api, [target("shop", "web")], pace=SLOW, synced=False) as watched:
-        began = clock.monotonic()
-        watched.close()
-        # A request would last five.
-        assert clock.monotonic() - began < 2.5
+    _, watched, _ = watch(Answer(fault="hang"), synced=False)
+    began = clock.monotonic()
+    watched.close()
+    # A request would last five.
+    assert clock.monotonic() - began < 2.5

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, connect
+from autoscaler.adapters.cluster import Api
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from tests.adapters.watches.targets import (
@@ -132,7 +131,7 @@ def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
 
 
 def test_a_definition_whose_paths_change_is_read_again(
-    lone_cluster: ClusterUnderTest, shops: list[str], tmp_path: Path
+    lone_cluster: ClusterUnderTest, lone_api: Api, shops: list[str]
 ) -> None:
     """The count is that of the new path, without a restart."""
     definition = manifests.crew_definition("moving")
@@ -144,10 +143,7 @@ def test_a_definition_whose_paths_change_is_read_again(
     body = manifests.crew("alpha", 4) | {"apiVersion": f"{group}/v1"}
     lone_cluster.create(path, body)
     name = f"{manifests.CRDS}/{definition['metadata']['name']}"
-    with (
-        connect(lone_cluster.write_kubeconfig(tmp_path / "admin")) as api,
-        watching(api, [target(shops[0], crew)]) as watched,
-    ):
+    with watching(lone_api, [target(shops[0], crew)]) as watched:
         assert scale_of(watched, shops[0], crew).spec_replicas == 4
         versions = lone_cluster.get(name).body["spec"]["versions"]
         schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

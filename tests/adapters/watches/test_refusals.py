@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, WatchedCluster, watch_scopes
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.adapters.watches.targets import (
     BROKEN,
@@ -18,6 +19,7 @@ from tests.adapters.watches.targets import (
     SLOW,
     TILL,
     WEB,
+    Watch,
     await_count,
     await_scale,
     scale_of,
@@ -29,7 +31,7 @@ from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
 from tests.worlds.cluster.roles import AUTOSCALERS, WATCH, await_granted, grant
 from tests.worlds.cluster.scripted import Answer, failure
-from tests.worlds.cluster.watch_script import END, Script, WatchScript, deployment, event, listed
+from tests.worlds.cluster.watch_script import END, WatchScript, deployment, event, listed
 
 UNKNOWN = failure(404, "NotFound", "the server could not find the requested resource")
 NAME = 'HorizontalPodAutoscaler.autoscaling in namespace "shop"'
@@ -54,94 +56,77 @@ def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
 
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])
-def test_a_refusal_that_passes_lets_nothing_be_decided(script: Script, refusal: Answer) -> None:
+def test_a_refusal_that_passes_lets_nothing_be_decided(watch: Watch, refusal: Answer) -> None:
     """From the start until the list there is no scale; nobody is told; the HPA is then known."""
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, *[refusal] * 6, listed("9", autoscaler("by-hand")))
-    notes: list[str] = []
-    with watching(api, [SHOP], pace=LASTING, notes=notes, synced=False) as watched:
-        until = clock.monotonic() + 20
-        while isinstance(watched.cached_scale("shop", WEB), Unavailable):
-            assert clock.monotonic() < until
-        assert watched.cached_controller("shop", WEB) == HAND_MADE
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    _, watched, notes = watch(
+        pace=LASTING, synced=False, autoscalers=[*[refusal] * 6, listed("9", autoscaler("by-hand"))]
+    )
+    until = clock.monotonic() + 20
+    while isinstance(watched.cached_scale("shop", WEB), Unavailable):
+        assert clock.monotonic() < until
+    assert watched.cached_controller("shop", WEB) == HAND_MADE
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
     assert notes == []
 
 
-def test_the_reason_names_the_refusal_and_when_it_is_believed(script: Script) -> None:
+def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> None:
     """An operator can tell it from a broken list, and knows how long it blocks at most."""
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, FORBIDDEN)
     # Also after the time for which a broken watch is trusted.
-    with watching(api, [SHOP], pace=replace(LASTING, trusted=0.0), synced=False) as watched:
-        began = clock.wall()
-        eventually(lambda: is_blocked(watched), bool)
-        seen = watched.cached_scale("shop", WEB)
-        assert isinstance(seen, Unavailable)
-        sentence, at = seen.message.rsplit(" ", 1)
-        assert sentence == (
-            f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
-            "server that has just started may refuse it for a moment, so unless it is listed "
-            "nothing is decided here before"
-        )
-        assert (
-            abs(
-                datetime.fromisoformat(at).timestamp()
-                - began
-                - LASTING.first_refusal_confirmed_after
-            )
-            < 3
-        )
-        assert watched.cached_controller("shop", WEB) == Unchecked(
-            "horizontalpodautoscalers is forbidden"
-        )
+    pace = replace(LASTING, trusted=0.0)
+    _, watched, _ = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
+    began = clock.wall()
+    eventually(lambda: is_blocked(watched), bool)
+    seen = watched.cached_scale("shop", WEB)
+    assert isinstance(seen, Unavailable)
+    sentence, at = seen.message.rsplit(" ", 1)
+    assert sentence == (
+        f"the list of {NAME} is not there yet: horizontalpodautoscalers is forbidden; an API "
+        "server that has just started may refuse it for a moment, so unless it is listed "
+        "nothing is decided here before"
+    )
+    after = datetime.fromisoformat(at).timestamp() - began
+    assert abs(after - pace.first_refusal_confirmed_after) < 3
+    assert watched.cached_controller("shop", WEB) == Unchecked(
+        "horizontalpodautoscalers is forbidden"
+    )
 
 
-def test_a_refusal_that_lasts_is_believed_and_told(script: Script) -> None:
+def test_a_refusal_that_lasts_is_believed_and_told(watch: Watch) -> None:
     """After the stated time, not later than the try that is due then; the note is as ever."""
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, FORBIDDEN)
-    notes: list[str] = []
     pace = replace(DOUBTFUL, longest_pause=30.0)
     began = clock.monotonic()
-    with watching(api, [SHOP], pace=pace, notes=notes, synced=False) as watched:
-        eventually(lambda: is_blocked(watched), bool)
-        assert notes == []
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert GRACE <= clock.monotonic() - began < GRACE + 2
-        assert notes == [
-            f"{NAME} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"
-        ]
-        assert watched.cached_controller("shop", WEB) == Unchecked(
-            "horizontalpodautoscalers is forbidden"
-        )
+    _, watched, notes = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
+    eventually(lambda: is_blocked(watched), bool)
+    assert notes == []
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    assert GRACE <= clock.monotonic() - began < GRACE + 2
+    assert notes == [f"{NAME} cannot be watched (horizontalpodautoscalers is forbidden): {INSTEAD}"]
+    assert watched.cached_controller("shop", WEB) == Unchecked(
+        "horizontalpodautoscalers is forbidden"
+    )
 
 
-def test_a_server_that_is_gone_in_between_may_be_a_new_one(script: Script) -> None:
+def test_a_server_that_is_gone_in_between_may_be_a_new_one(watch: Watch) -> None:
     """The time begins again with the first refusal after any other failure."""
-    server, api = script(listed("7", deployment("7", 1)))
+    server, watched, _ = watch(pace=DOUBTFUL, synced=False, autoscalers=[FORBIDDEN])
+    eventually(lambda: is_blocked(watched), bool)
+    refused_as(server, BROKEN)
+    eventually(lambda: is_blocked(watched), lambda blocked: not blocked)
+    until = clock.monotonic() + GRACE
+    eventually(clock.monotonic, lambda now: now >= until)
     refused_as(server, FORBIDDEN)
-    with watching(api, [SHOP], pace=DOUBTFUL, synced=False) as watched:
-        eventually(lambda: is_blocked(watched), bool)
-        refused_as(server, BROKEN)
-        eventually(lambda: is_blocked(watched), lambda blocked: not blocked)
-        until = clock.monotonic() + GRACE
-        eventually(clock.monotonic, lambda now: now >= until)
-        refused_as(server, FORBIDDEN)
-        began = clock.monotonic()
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert clock.monotonic() - began >= GRACE
+    began = clock.monotonic()
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    assert clock.monotonic() - began >= GRACE
 
 
-def test_scales_that_may_not_be_watched_are_read_at_once(script: Script) -> None:
+def test_scales_that_may_not_be_watched_are_read_at_once(watch: Watch) -> None:
     """Of all that is refused at the start only other autoscalers are waited for."""
-    _, api = script(failure(403, "Forbidden", "deployments is forbidden"))
-    notes: list[str] = []
-    with watching(api, [SHOP], pace=LASTING, notes=notes) as watched:
-        assert watched.cached_scale("shop", WEB) is None
-        assert [note.partition(" cannot")[0] for note in notes] == [
-            'Deployment.apps in namespace "shop"'
-        ]
+    _, watched, notes = watch(failure(403, "Forbidden", "deployments is forbidden"), pace=LASTING)
+    assert watched.cached_scale("shop", WEB) is None
+    assert [note.partition(" cannot")[0] for note in notes] == [
+        'Deployment.apps in namespace "shop"'
+    ]
 
 
 def test_whoever_may_list_them_by_namespace_does_not_wait(
@@ -160,88 +145,89 @@ def test_whoever_may_list_them_by_namespace_does_not_wait(
             assert isinstance(watched.cached_scale(shop, WEB), Scale)
 
 
-def test_all_at_once_and_each_namespace_are_doubted_together(script: Script) -> None:
+def test_all_at_once_and_each_namespace_are_doubted_together(watch: Watch) -> None:
     """Where nothing may be listed, the wait is one, not one after the other."""
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, FORBIDDEN)
-    notes: list[str] = []
     pace = replace(DOUBTFUL, first_refusal_confirmed_after=2.0, longest_pause=30.0)
     began = clock.monotonic()
-    with watching(api, [SHOP, TILL], pace=pace, notes=notes, synced=False) as watched:
-        eventually(lambda: is_blocked(watched, "till"), bool)
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert 2.0 <= clock.monotonic() - began < 3.8
-        eventually(lambda: len(notes), lambda count: count >= 3)
+    _, watched, notes = watch(
+        targets=[SHOP, TILL], pace=pace, synced=False, autoscalers=[FORBIDDEN]
+    )
+    eventually(lambda: is_blocked(watched, "till"), bool)
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    assert 2.0 <= clock.monotonic() - began < 3.8
+    eventually(lambda: len(notes), lambda count: count >= 3)
 
 
 def test_namespaces_beyond_the_most_wait_for_all_at_once(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They have no watch of their own; that they are not watched is told once it is certain."""
     monkeypatch.setattr(watch_scopes, "_MOST_WATCHES", 1)
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, FORBIDDEN)
-    notes: list[str] = []
-    with watching(api, [SHOP, TILL], pace=DOUBTFUL, notes=notes, synced=False) as watched:
-        eventually(lambda: is_blocked(watched, "till"), bool)
-        assert notes == []
-        await_scale(watched, "till", WEB, lambda seen: "not found" in str(seen))
-        eventually(lambda: [note for note in notes if "1 more are not watched" in note], bool)
+    _, watched, notes = watch(
+        targets=[SHOP, TILL], pace=DOUBTFUL, synced=False, autoscalers=[FORBIDDEN]
+    )
+    eventually(lambda: is_blocked(watched, "till"), bool)
+    assert notes == []
+    await_scale(watched, "till", WEB, lambda seen: "not found" in str(seen))
+    told = (
+        "HorizontalPodAutoscaler.autoscaling in 1 namespaces are watched one by one, because all "
+        f"at once are refused; 1 more are not watched: {INSTEAD}"
+    )
+    eventually(lambda: told in notes, bool)
 
 
-def test_all_at_once_takes_over_when_the_roles_are_there(script: Script) -> None:
-    """One list serves all; the watches that were begun for each namespace end."""
-    server, api = script(listed("7", deployment("7", 1)))
-    refused_as(server, *[FORBIDDEN] * 9, listed("9", autoscaler("by-hand")))
-    with watching(api, [SHOP, TILL], pace=LASTING, synced=False) as watched:
-        await_controller(watched, "shop", WEB, HAND_MADE)
-        eventually(watched._autoscaler_watches.watches, lambda some: len(some) == 1)
+@pytest.mark.parametrize("pace", [LASTING, replace(SLOW, refused_pause=0.1)])
+def test_all_at_once_takes_over_when_the_roles_are_there(watch: Watch, pace: WatchTimings) -> None:
+    """One list serves all, believed as refused or not; the watches of each namespace end."""
+    _, watched, _ = watch(
+        targets=[SHOP, TILL],
+        pace=pace,
+        synced=False,
+        autoscalers=[*[FORBIDDEN] * 9, listed("9", autoscaler("by-hand"))],
+    )
+    await_controller(watched, "shop", WEB, HAND_MADE)
+    eventually(watched._autoscaler_watches.watches, lambda some: len(some) == 1)
 
 
 NO_ROLES = failure(403, "Forbidden", "deployments is forbidden: its roles are not loaded yet")
 
 
 @pytest.mark.parametrize("refusal", [NO_ROLES, UNKNOWN], ids=["403", "404"])
-def test_a_refusal_that_passes_is_not_believed(script: Script, refusal: Answer) -> None:
+def test_a_refusal_that_passes_is_not_believed(watch: Watch, refusal: Answer) -> None:
     """What is at hand stays so, nobody is told, and the watch goes on without a list."""
-    server, api = script(listed("7", deployment("7", 1)))
-    notes: list[str] = []
     pace = replace(SLOW, refusal_confirmed_after=60.0)
-    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        # Only a watch that was open has something to believe in.
-        for watched_by in (server, server.autoscalers):
-            eventually(partial(watched_by.count, "watch"), bool)
-        server.heads.extend([refusal, refusal, refusal])
-        server.send(event("MODIFIED", deployment("9", 2)), END)
-        eventually(lambda: server.count("watch 9"), lambda count: count >= 4)
-        assert scale_of(watched, "shop", "web").spec_replicas == 2
-        server.send(event("MODIFIED", deployment("10", 3)))
-        await_count(watched, 3)
-        assert server.count("list") == 1
+    server, watched, notes = watch(pace=pace)
+    # Only a watch that was open has something to believe in.
+    # Only a watch that was open has something to believe in.
+    for watched_by in (server, server.autoscalers):
+        eventually(partial(watched_by.count, "watch"), bool)
+    server.heads.extend([refusal, refusal, refusal])
+    server.send(event("MODIFIED", deployment("9", 2)), END)
+    eventually(lambda: server.count("watch 9"), lambda count: count >= 4)
+    assert scale_of(watched, "shop", "web").spec_replicas == 2
+    server.send(event("MODIFIED", deployment("10", 3)))
+    await_count(watched, 3)
+    assert server.count("list") == 1
     assert notes == []
 
 
-def test_a_refusal_that_lasts_is_believed(script: Script) -> None:
+def test_a_refusal_that_lasts_is_believed(watch: Watch) -> None:
     """The scale is then to be read, and one note says so."""
-    server, api = script(listed("7", deployment("7", 1)))
-    notes: list[str] = []
     pace = replace(SLOW, refusal_confirmed_after=0.3, longest_pause=60, refused_pause=60)
-    with watching(api, [target("shop", "web")], pace=pace, notes=notes) as watched:
-        eventually(lambda: server.count("watch"), bool)
-        began = clock.monotonic()
-        server.heads.extend([NO_ROLES] * 100)
-        server.send(END)
-        await_scale(watched, "shop", "web", lambda seen: seen is None)
-        assert clock.monotonic() - began >= pace.refusal_confirmed_after
+    server, watched, notes = watch(pace=pace)
+    eventually(lambda: server.count("watch"), bool)
+    began = clock.monotonic()
+    server.heads.extend([NO_ROLES] * 100)
+    server.send(END)
+    await_scale(watched, "shop", "web", lambda seen: seen is None)
+    assert clock.monotonic() - began >= pace.refusal_confirmed_after
     assert len(notes) == 1
     assert "its roles are not loaded yet): their scales are read one by one" in notes[0]
 
 
-def test_a_refusal_at_the_start_is_tried_again_soon_at_first(script: Script) -> None:
+def test_a_refusal_at_the_start_is_tried_again_soon_at_first(watch: Watch) -> None:
     """It is believed at once; the pauses after it double up to minutes."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([NO_ROLES, NO_ROLES, listed("9")])
     pace = replace(SLOW, longest_pause=0.1, refused_pause=300.0)
-    with watching(api, [target("shop", "web")], pace=pace):
-        eventually(lambda: server.autoscalers.count("watch"), bool)
-        assert server.autoscalers.count("list") == 3
+    server, _, _ = watch(pace=pace, autoscalers=[NO_ROLES, NO_ROLES, listed("9")])
+    eventually(lambda: server.autoscalers.count("watch"), bool)
+    assert server.autoscalers.count("list") == 3

@@ -14,6 +14,7 @@ from tests.adapters.watches.targets import (
     SLOW,
     TILL,
     WEB,
+    Watch,
     await_scale,
     target,
     watching,
@@ -61,63 +62,61 @@ def test_one_that_was_made_meanwhile_is_known_before_anything_is_decided(
             assert watched.cached_controller(shop, WEB) == HAND_MADE
 
 
-def test_what_was_known_of_it_is_forgotten(script: Script) -> None:
+def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:
     """Until the new list comes, it is waited for; nobody is named who was there once."""
-    server, api = script(listed("7", deployment("7", 1)))
     by_hand = listed("9", autoscaler("by-hand"))
-    server.autoscalers.lists = deque([FORBIDDEN, by_hand])
-    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
-        assert watched.cached_controller("shop", WEB) == HAND_MADE
-        watched.set_targets([TILL])
-        assert last_known(watched, "shop") is None
-        server.autoscalers.lists = deque([BROKEN])
-        watched.set_targets([SHOP, TILL])
-        assert is_awaited(watched, "shop")
-        assert last_known(watched, "shop") is None
-        assert not is_awaited(watched, "till")
-        server.autoscalers.lists = deque([listed("11")])
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert watched.cached_controller("shop", WEB) is None
+    server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN, by_hand])
+    assert watched.cached_controller("shop", WEB) == HAND_MADE
+    watched.set_targets([TILL])
+    assert last_known(watched, "shop") is None
+    server.autoscalers.lists = deque([BROKEN])
+    watched.set_targets([SHOP, TILL])
+    assert is_awaited(watched, "shop")
+    assert last_known(watched, "shop") is None
+    assert not is_awaited(watched, "till")
+    server.autoscalers.lists = deque([listed("11")])
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    assert watched.cached_controller("shop", WEB) is None
 
 
-def test_where_all_are_watched_at_once_it_is_known_on_its_return(script: Script) -> None:
+def test_where_all_are_watched_at_once_it_is_known_on_its_return(watch: Watch) -> None:
     """The watch of all namespaces saw it all the time; nothing is listed anew."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
-    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
-        watched.set_targets([TILL])
-        watched.set_targets([SHOP, TILL])
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        assert watched.cached_controller("shop", WEB) == HAND_MADE
-        assert server.autoscalers.count("list") == 1
+    server, watched, _ = watch(
+        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
+    )
+    watched.set_targets([TILL])
+    watched.set_targets([SHOP, TILL])
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    assert watched.cached_controller("shop", WEB) == HAND_MADE
+    assert server.autoscalers.count("list") == 1
 
 
-def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(script: Script) -> None:
+def test_when_all_at_once_are_refused_later_each_namespace_is_listed_anew(watch: Watch) -> None:
     """What the last list of all had stands until then; what is gone since is forgotten."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
-    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
-        eventually(lambda: server.autoscalers.count("watch"), bool)
-        server.autoscalers.lists = deque([FORBIDDEN, BROKEN])
-        server.autoscalers.send(gone())
-        eventually(lambda: is_awaited(watched, "shop"), bool)
-        assert last_known(watched, "shop") == HAND_MADE
-        server.autoscalers.lists = deque([listed("11")])
-        await_controller(watched, "shop", WEB, None)
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    server, watched, _ = watch(
+        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
+    )
+    eventually(lambda: server.autoscalers.count("watch"), bool)
+    server.autoscalers.lists = deque([FORBIDDEN, BROKEN])
+    server.autoscalers.send(gone())
+    eventually(lambda: is_awaited(watched, "shop"), bool)
+    assert last_known(watched, "shop") == HAND_MADE
+    server.autoscalers.lists = deque([listed("11")])
+    await_controller(watched, "shop", WEB, None)
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
 
 
-def test_when_they_are_refused_altogether_the_last_list_of_all_stands(script: Script) -> None:
+def test_when_they_are_refused_altogether_the_last_list_of_all_stands(watch: Watch) -> None:
     """Whoever may list them no more goes on with what was there, as not to write is safe."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([listed("9", autoscaler("by-hand"))])
-    with watching(api, [SHOP, TILL], pace=ONCE) as watched:
-        eventually(lambda: server.autoscalers.count("watch"), bool)
-        server.autoscalers.lists = deque([FORBIDDEN])
-        server.autoscalers.send(gone())
-        eventually(lambda: server.autoscalers.count("list"), lambda count: count == 4)
-        await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
-        assert last_known(watched, "shop") == HAND_MADE
+    server, watched, _ = watch(
+        targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
+    )
+    eventually(lambda: server.autoscalers.count("watch"), bool)
+    server.autoscalers.lists = deque([FORBIDDEN])
+    server.autoscalers.send(gone())
+    eventually(lambda: server.autoscalers.count("list"), lambda count: count == 4)
+    await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Scale))
+    assert last_known(watched, "shop") == HAND_MADE
 
 
 def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) -> None:
@@ -135,17 +134,14 @@ def test_a_namespace_is_waited_for_from_the_refusal_of_all_on(script: Script) ->
             assert is_awaited(watched, "shop")
 
 
-def test_that_it_is_refused_again_is_told_again(script: Script) -> None:
+def test_that_it_is_refused_again_is_told_again(watch: Watch) -> None:
     """What was said of it long ago is about another time."""
-    server, api = script(listed("7", deployment("7", 1)))
-    server.autoscalers.lists = deque([FORBIDDEN])
-    notes: list[str] = []
 
     def of_the_shop() -> list[str]:
         return [note for note in notes if "HorizontalPodAutoscaler" in note and '"shop"' in note]
 
-    with watching(api, [SHOP, TILL], pace=ONCE, notes=notes) as watched:
-        (note,) = eventually(of_the_shop, bool)
-        watched.set_targets([TILL])
-        watched.set_targets([SHOP, TILL])
-        eventually(of_the_shop, lambda told: told == [note, note])
+    _, watched, notes = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN])
+    (note,) = eventually(of_the_shop, bool)
+    watched.set_targets([TILL])
+    watched.set_targets([SHOP, TILL])
+    eventually(of_the_shop, lambda told: told == [note, note])

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales, WatchedCluster
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
@@ -151,24 +150,10 @@ def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> 
         await_scale(watched, namespace, WEB, partial(has_count, 7))
 
 
-def test_changes_arrive_after_the_watch_was_renewed(
+def test_what_a_write_finds_is_at_hand_at_once(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """A watch that the server ended in good order goes on where it was."""
-    path = manifests.deployments(namespace)
-    cluster.create(path, manifests.deployment("web", 0))
-    with watching(api, [target(namespace, "web")]) as watched:
-        until, count = clock.monotonic() + 5, 0
-        while clock.monotonic() < until:
-            count = (count + 1) % 3
-            cluster.patch(f"{path}/web/scale", {"spec": {"replicas": count}})
-            await_scale(watched, namespace, WEB, partial(has_count, count))
-
-
-def test_our_own_write_is_at_hand_at_once(
-    cluster: ClusterUnderTest, api: Api, namespace: str
-) -> None:
-    """What the server answered to a write is the scale at hand when the write returns."""
+    """What the server answered, or the scale that superseded the write, when that returns."""
     path = manifests.deployments(namespace)
     cluster.create(path, manifests.deployment("web", 1))
     with watching(api, [target(namespace, "web")]) as watched:
@@ -177,19 +162,9 @@ def test_our_own_write_is_at_hand_at_once(
             outcome = watched.write_scale(namespace, WEB, scale, count, soon())
             assert isinstance(outcome, Written), outcome
             assert scale_of(watched, namespace, "web").spec_replicas == count
-
-
-def test_a_count_of_somebody_else_is_at_hand_at_once(
-    cluster: ClusterUnderTest, api: Api, namespace: str
-) -> None:
-    """The scale that superseded our write is the scale at hand when the write returns."""
-    path = manifests.deployments(namespace)
-    cluster.create(path, manifests.deployment("web", 1))
-    with watching(api, [target(namespace, "web")]) as watched:
         scale = scale_of(watched, namespace, "web")
         cluster.patch(f"{path}/web/scale", {"spec": {"replicas": 4}})
-        outcome = watched.write_scale(namespace, WEB, scale, 9, soon())
-        assert isinstance(outcome, Superseded)
+        assert isinstance(watched.write_scale(namespace, WEB, scale, 9, soon()), Superseded)
         assert scale_of(watched, namespace, "web").spec_replicas == 4
 
 

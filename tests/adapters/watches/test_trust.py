@@ -1,6 +1,7 @@
 """How long a cache is trusted that gets no events, and what happens instead."""
 
 import re
+from collections import deque
 from dataclasses import replace
 
 import pytest
@@ -13,18 +14,18 @@ from tests.adapters.watches.targets import (
     QUICK,
     SLOW,
     WEB,
+    Watch,
     await_count,
     await_pods,
     await_scale,
     names,
     scale_of,
     target,
-    watching,
 )
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.others import autoscaler
 from tests.worlds.cluster.scripted import Answer
-from tests.worlds.cluster.watch_script import RESET, Script, bookmark, deployment, listed
+from tests.worlds.cluster.watch_script import RESET, bookmark, deployment, listed
 
 STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed anew"
 LISTED = "what is watched has been listed anew"
@@ -32,75 +33,80 @@ NOT_LISTED = "FailedGetScale: .* is being listed anew: this process stood still 
 """What the operator sees, as patterns."""
 
 
-def test_a_silent_cut_is_noticed(script: Script) -> None:
+def test_a_silent_cut_is_noticed(watch: Watch) -> None:
     """A connection that says nothing beyond the watch's own end is given up, and resumed."""
-    server, api = script(listed("7", deployment("7", 1)))
     pace = replace(QUICK, shortest_watch=1, longest_watch=1, grace=0.5, trusted=60.0)
     began = clock.monotonic()
-    with watching(api, [target("shop", "web")], pace=pace) as watched:
-        server.send(bookmark("8"))
-        # The server never ends the watch, as if its packets were lost.
-        eventually(lambda: server.count("watch 8"), bool, 10)
-        assert clock.monotonic() - began >= 1.5
-        assert scale_of(watched, "shop", "web").spec_replicas == 1
+    server, watched, _ = watch(pace=pace)
+    server.send(bookmark("8"))
+    # The server never ends the watch, as if its packets were lost.
+    # The server never ends the watch, as if its packets were lost.
+    eventually(lambda: server.count("watch 8"), bool, 10)
+    assert clock.monotonic() - began >= 1.5
+    assert scale_of(watched, "shop", "web").spec_replicas == 1
 
 
-def test_a_watch_that_stays_broken_is_not_trusted(script: Script) -> None:
+def test_a_watch_that_stays_broken_is_not_trusted(watch: Watch) -> None:
     """After the time of trust the reason is given with the instant; then a list, not a watch."""
-    server, api = script(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))
-    server.heads.extend([Answer(), *[BROKEN] * 200])
     pace = replace(SLOW, trusted=4.0, longest_pause=0.2)
-    with watching(api, [target("shop", "web")], pace=pace) as watched:
-        server.lists = type(server.lists)([BROKEN])
-        server.send(RESET)
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
-        assert isinstance(seen, Unavailable)
-        before, _, after = seen.message.partition(" is broken since ")
-        assert before == 'the watch of Deployment.apps in namespace "shop"'
-        assert after[10] == "T"
-        assert after.endswith(
-            f"the API server {server.url} answered 500 (InternalError): no leader"
-        )
-        server.heads.clear()
-        server.lists = type(server.lists)([listed("9", deployment("9", 6))])
-        await_count(watched, 6)
+    server, watched, _ = watch(
+        listed("7", deployment("7", 1)),
+        listed("9", deployment("9", 6)),
+        pace=pace,
+        heads=[Answer(), *[BROKEN] * 200],
+    )
+    server.lists = deque([BROKEN])
+    server.send(RESET)
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
+    assert isinstance(seen, Unavailable)
+    before, _, after = seen.message.partition(" is broken since ")
+    assert before == 'the watch of Deployment.apps in namespace "shop"'
+    assert after[10] == "T"
+    assert after.endswith(f"the API server {server.url} answered 500 (InternalError): no leader")
+    server.heads.clear()
+    server.lists = deque([listed("9", deployment("9", 6))])
+    await_count(watched, 6)
 
 
-def test_a_mirror_that_is_listed_anew_for_long_is_not_trusted(script: Script) -> None:
+def test_a_mirror_that_is_listed_anew_for_long_is_not_trusted(watch: Watch) -> None:
     """While a list goes on no event comes in, so the time of trust runs from its begin."""
     first = listed("8", deployment("8", 1), more="next")
-    server, api = script(listed("7", deployment("7", 1)), first, listed("9", deployment("9", 6)))
-    with watching(api, [target("shop", "web")], pace=replace(SLOW, trusted=1.0)) as watched:
-        server.page_gate.clear()
-        watched.set_targets([target("shop", "web"), target("shop", "new")])
-        eventually(lambda: server.count("list next"), bool)
-        seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
-        assert isinstance(seen, Unavailable)
-        assert seen.message.endswith(": it is being listed anew")
-        server.page_gate.set()
-        await_count(watched, 6)
+    server, watched, _ = watch(
+        listed("7", deployment("7", 1)),
+        first,
+        listed("9", deployment("9", 6)),
+        pace=replace(SLOW, trusted=1.0),
+    )
+    server.page_gate.clear()
+    watched.set_targets([target("shop", "web"), target("shop", "new")])
+    eventually(lambda: server.count("list next"), bool)
+    seen = await_scale(watched, "shop", WEB, lambda seen: isinstance(seen, Unavailable))
+    assert isinstance(seen, Unavailable)
+    assert seen.message.endswith(": it is being listed anew")
+    server.page_gate.set()
+    await_count(watched, 6)
 
 
-def test_pods_of_a_broken_watch_are_listed_directly(script: Script) -> None:
+def test_pods_of_a_broken_watch_are_listed_directly(watch: Watch) -> None:
     """After seconds, not a minute: nothing guards a decision that groups by an old list."""
     pod = {
         "metadata": {"namespace": "shop", "name": "a", "labels": {"app": "web"}},
         "status": {"phase": "Running"},
     }
-    server, api = script(listed("7", pod))
-    server.heads.extend([Answer(), *[BROKEN] * 200])
     pace = replace(SLOW, pods_trusted=4.0, longest_pause=0.2)
-    with watching(api, [], pace=pace) as watched:
-        asked = ("shop", "app=web")
-        await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
-        server.send(RESET)
-        assert watched.cached_pods(*asked) is not None
-        eventually(lambda: watched.cached_pods(*asked), lambda pods: pods is None)
-        assert isinstance(watched.list_pods(*asked, clock.monotonic() + 20), tuple)
-        assert watched.cached_pods(*asked) is None
-        server.heads.clear()
-        await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
+    server, watched, _ = watch(
+        listed("7", pod), targets=[], pace=pace, heads=[Answer(), *[BROKEN] * 200]
+    )
+    asked = ("shop", "app=web")
+    await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
+    server.send(RESET)
+    assert watched.cached_pods(*asked) is not None
+    eventually(lambda: watched.cached_pods(*asked), lambda pods: pods is None)
+    assert isinstance(watched.list_pods(*asked, clock.monotonic() + 20), tuple)
+    assert watched.cached_pods(*asked) is None
+    server.heads.clear()
+    await_pods(watched, *asked, lambda pods: names(pods) == ["a"])
 
 
 class Stopped:
@@ -112,99 +118,86 @@ class Stopped:
 
 
 def test_after_a_stop_nothing_counts_before_it_is_listed_anew(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does what the watch still brings from before; the log says why."""
     stopped = Stopped(monkeypatch)
-    notes: list[str] = []
     again = listed("8", deployment("8", 8), more="next")
-    server, api = script(listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10)))
-    with watching(api, [target("shop", "web")], pace=SLOW, notes=notes) as watched:
-        watched.attend()
-        stopped.now += 4.0
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        server.page_gate.clear()
-        stopped.now += 18.0
-        seen = watched.cached_scale("shop", WEB)
-        assert isinstance(seen, Unavailable)
-        assert re.match(NOT_LISTED, f"FailedGetScale: {seen.message}")
-        assert seen.message.endswith("for 18 s")
-        watched.wait_current(clock.monotonic() + 0.05)
-        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
-        server.page_gate.set()
-        watched.wait_current(clock.monotonic() + 20.0)
-        seen = watched.cached_scale("shop", WEB)
-        assert isinstance(seen, Scale)
-        assert seen.spec_replicas == 10
+    server, watched, notes = watch(
+        listed("7", deployment("7", 8)), again, listed("9", deployment("9", 10))
+    )
+    watched.attend()
+    stopped.now += 4.0
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    server.page_gate.clear()
+    stopped.now += 18.0
+    seen = watched.cached_scale("shop", WEB)
+    assert isinstance(seen, Unavailable)
+    assert re.match(NOT_LISTED, f"FailedGetScale: {seen.message}")
+    assert seen.message.endswith("for 18 s")
+    watched.wait_current(clock.monotonic() + 0.05)
+    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    server.page_gate.set()
+    watched.wait_current(clock.monotonic() + 20.0)
+    seen = watched.cached_scale("shop", WEB)
+    assert isinstance(seen, Scale)
+    assert seen.spec_replicas == 10
     stood_still, listed_anew = notes
     assert re.fullmatch(STOOD_STILL, stood_still)
     assert listed_anew == f"good: {LISTED}"
 
 
 def test_after_a_stop_pods_are_listed_directly(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until the watch has listed them anew."""
+    """Until the watch has listed them anew, with the selectors of the scales that are known."""
     stopped = Stopped(monkeypatch)
-    server, api = script(listed("7", deployment("7", 8)))
-    with watching(api, [target("shop", "web", pods=True)], pace=SLOW) as watched:
-        watched.attend()
-        await_pods(watched, "shop", "app=web", lambda pods: pods == ())
-        server.lists = type(server.lists)([BROKEN])
-        stopped.now += 18.0
-        assert watched.cached_pods("shop", "app=web") is None
-        server.lists = type(server.lists)([listed("9", deployment("9", 8))])
-        await_pods(watched, "shop", "app=web", lambda pods: pods == ())
+    server, watched, _ = watch(
+        listed("7", deployment("7", 8)), targets=[target("shop", "web", pods=True)]
+    )
+    watched.attend()
+    await_pods(watched, "shop", "app=web", lambda pods: pods == ())
+    server.lists = deque([BROKEN])
+    stopped.now += 18.0
+    assert watched.cached_pods("shop", "app=web") is None
+    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+    assert watched._selectors() == {"shop": frozenset({"app=web"})}
+    server.lists = deque([listed("9", deployment("9", 8))])
+    await_pods(watched, "shop", "app=web", lambda pods: pods == ())
 
 
 def test_after_a_stop_the_other_autoscalers_are_listed_anew_too(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was made meanwhile controls the target: nothing is decided before that is known."""
     stopped = Stopped(monkeypatch)
-    server, api = script(listed("7", deployment("7", 8)))
-    server.autoscalers.lists.extend([listed("3", more="next"), listed("3", autoscaler("rival"))])
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        watched.attend()
-        server.autoscalers.page_gate.clear()
-        stopped.now += 3600.0
-        watched.wait_current(clock.monotonic() + 0.5)
-        seen = watched.cached_scale("shop", WEB)
-        assert isinstance(seen, Unavailable)
-        assert seen.message.startswith("HorizontalPodAutoscaler.autoscaling")
-        server.autoscalers.page_gate.set()
-        watched.wait_current(clock.monotonic() + 20.0)
-        assert isinstance(watched.cached_scale("shop", WEB), Scale)
-        assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "rival"'
+    rival = listed("3", autoscaler("rival"))
+    server, watched, _ = watch(autoscalers=[listed("1"), listed("3", more="next"), rival])
+    watched.attend()
+    server.autoscalers.page_gate.clear()
+    stopped.now += 3600.0
+    watched.wait_current(clock.monotonic() + 0.5)
+    seen = watched.cached_scale("shop", WEB)
+    assert isinstance(seen, Unavailable)
+    assert seen.message.startswith("HorizontalPodAutoscaler.autoscaling")
+    server.autoscalers.page_gate.set()
+    watched.wait_current(clock.monotonic() + 20.0)
+    assert isinstance(watched.cached_scale("shop", WEB), Scale)
+    assert watched.cached_controller("shop", WEB) == 'HorizontalPodAutoscaler "rival"'
 
 
 def test_one_list_that_keeps_failing_after_a_stop_delays_no_sync_for_long(
-    script: Script, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is waited for in the first seconds; later only its own targets are blocked."""
     stopped = Stopped(monkeypatch)
     monkeypatch.setattr(watched_cluster, "LISTED_WITHIN_SECONDS", 0.1, raising=False)
-    server, api = script(listed("7", deployment("7", 8)))
-    with watching(api, [target("shop", "web")], pace=SLOW) as watched:
-        watched.attend()
-        server.lists = type(server.lists)([BROKEN])
-        stopped.now += 18.0
-        begun = clock.monotonic()
-        for _ in range(3):
-            watched.wait_current(clock.monotonic() + 3.0)
-        assert clock.monotonic() - begun < 3.0
-        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
-
-
-def test_after_a_stop_pods_are_listed_with_the_selectors_that_are_known(
-    script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of the scales, which do not count themselves before they have been listed anew."""
-    stopped = Stopped(monkeypatch)
-    server, api = script(listed("7", deployment("7", 8)))
-    with watching(api, [target("shop", "web", pods=True)], pace=SLOW) as watched:
-        watched.attend()
-        server.lists = type(server.lists)([BROKEN])
-        stopped.now += 18.0
-        assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
-        assert watched._selectors() == {"shop": frozenset({"app=web"})}
+    server, watched, _ = watch(listed("7", deployment("7", 8)))
+    watched.attend()
+    server.lists = deque([BROKEN])
+    stopped.now += 18.0
+    begun = clock.monotonic()
+    for _ in range(3):
+        watched.wait_current(clock.monotonic() + 3.0)
+    assert clock.monotonic() - begun < 3.0
+    assert isinstance(watched.cached_scale("shop", WEB), Unavailable)

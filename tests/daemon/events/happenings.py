@@ -13,6 +13,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
+from autoscaler.telemetry.metrics import EventCounts
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe
 from tests.worlds.cluster.cluster import Noting
@@ -62,6 +63,8 @@ class Notebook(Events):
         self.told: list[tuple[str, str, str]] = []
         """Type, reason and message of it."""
         self.involved: list[Involved] = []
+        self.counts = EventCounts()
+        """As of the reporter of `told_of`."""
         self.gate = threading.Event()
         """While this is not set, writing waits."""
         self.gate.set()
@@ -94,3 +97,13 @@ def reporting(
         reporter.close()
         reporter._thread.join(10)
         assert not reporter._thread.is_alive()
+
+
+def told_of(*results: SyncResult, gate: WriteGate = ALWAYS_OPEN) -> Notebook:
+    """Return what is written of the results of syncs."""
+    notebook = Notebook()
+    with reporting(notebook, gate=gate) as reporter:
+        for one in results:
+            reporter.report(one)
+    notebook.counts = reporter.counts
+    return notebook

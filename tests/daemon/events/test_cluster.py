@@ -1,7 +1,6 @@
 """Events on a real API server, as `kubectl describe` would find them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,22 +154,3 @@ def test_a_namespace_that_goes_or_is_gone_is_no_matter(
     released = {"metadata": {"finalizers": None}}
     admin_api.patch(f"/api/v1/namespaces/{name}/configmaps/holder", released)
     admin_api.delete(f"/api/v1/namespaces/{other}")
-
-
-def test_no_secret_appears(
-    control_plane: ControlPlane, admin_api: Api, namespace: str, uid: str, tmp_path: Path
-) -> None:
-    """Neither our own token nor an address with a password is in an Event or in a note."""
-    notes: list[str] = []
-    token = control_plane.admin_token
-    with connect(control_plane.write_kubeconfig(tmp_path / "k", token)) as api:
-        with reporting(Events(api), pace=QUICK, notes=notes) as reporter:
-            reporter.report(told(namespace, uid, RESCALED, FAILED))
-        page = str(admin_api.get(f"/api/v1/namespaces/{namespace}/events"))
-    assert RESCALED.message in page
-    assert token not in page
-    with connect(control_plane.write_kubeconfig(tmp_path / "bad", WRONG)) as api:
-        with reporting(Events(api), pace=replace(QUICK, flush=1.0), notes=notes) as reporter:
-            reporter.report(told(namespace, uid, RESCALED))
-        assert reporter.counts.written == 0
-    assert WRONG not in str(notes)

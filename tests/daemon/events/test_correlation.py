@@ -27,9 +27,14 @@ def sized(size: int) -> Event:
     return Event("Normal", "SuccessfulRescale", f"New size: {size}")
 
 
-def test_the_same_again_raises_the_count() -> None:
+@pytest.fixture
+def correlator() -> Correlator:
+    """Give one that has seen nothing."""
+    return Correlator()
+
+
+def test_the_same_again_raises_the_count(correlator: Correlator) -> None:
     """Object, type, reason and message are one Event, with the first and the last instant."""
-    correlator = Correlator()
     correlator.take(WEB, FAILED, BASE, 0.0)
     requests(correlator)
     for second in (15.0, 30.0):
@@ -48,17 +53,17 @@ def test_the_same_again_raises_the_count() -> None:
     ],
     ids=["reason", "message", "type", "an object of the same name"],
 )
-def test_what_differs_is_another_event(involved: Involved, event: Event) -> None:
+def test_what_differs_is_another_event(
+    correlator: Correlator, involved: Involved, event: Event
+) -> None:
     """Each has a count of its own."""
-    correlator = Correlator()
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(involved, event, BASE, 0.0)
     assert [one.count for one in requests(correlator)] == [1, 1]
 
 
-def test_after_ten_quiet_minutes_it_is_news() -> None:
+def test_after_ten_quiet_minutes_it_is_news(correlator: Correlator) -> None:
     """The Event before has its own story, and is not touched any more."""
-    correlator = Correlator()
     correlator.take(WEB, FAILED, BASE, 0.0)
     correlator.take(WEB, FAILED, BASE + 600, 600.0)
     (first,) = requests(correlator)
@@ -68,9 +73,8 @@ def test_after_ten_quiet_minutes_it_is_news() -> None:
     assert second is not first
 
 
-def test_what_waits_is_not_written_twice() -> None:
+def test_what_waits_is_not_written_twice(correlator: Correlator) -> None:
     """Repetitions before its turn only raise the count, and cost the object nothing."""
-    correlator = Correlator()
     for _ in range(50):
         correlator.take(WEB, FAILED, BASE, 0.0)
     assert [one.count for one in requests(correlator)] == [50]
@@ -78,22 +82,23 @@ def test_what_waits_is_not_written_twice() -> None:
     assert [one.count for one in requests(correlator)] == [51]
 
 
-def test_a_warning_of_every_sync_does_not_flood() -> None:
+def test_a_warning_of_every_sync_does_not_flood(correlator: Correlator) -> None:
     """Of a day's 5,760 repetitions 25 are written at once, and then one each five minutes."""
-    correlator = Correlator()
     written = []
     for sync in range(5760):
         correlator.take(WEB, FAILED, BASE + sync * 15, sync * 15.0)
         written += [one.count for one in requests(correlator)]
+        if sync == 100:  # it takes nothing from another object
+            correlator.take(Involved("apps/v1", "Deployment", "shop", "api"), FAILED, BASE, 1500.0)
+            assert [one.involved.name for one in requests(correlator)] == ["api"]
     assert written[:25] == list(range(1, 26))
     assert len(written) == pytest.approx(25 + 24 * HOURS / 300, abs=2)
     assert correlator.held_back == 5760 - len(written)
     assert written[-1] > 5740
 
 
-def test_many_messages_of_one_reason_become_one_event() -> None:
+def test_many_messages_of_one_reason_become_one_event(correlator: Correlator) -> None:
     """Ten stand for themselves; the others are combined, and show the latest."""
-    correlator = Correlator()
     seen = []
     for size in range(1, 15):
         correlator.take(WEB, sized(size), BASE, 0.0)
@@ -106,23 +111,8 @@ def test_many_messages_of_one_reason_become_one_event() -> None:
     assert [(one.message, one.count) for one in requests(correlator)] == [("New size: 3", 2)]
 
 
-def test_one_object_takes_nothing_from_another() -> None:
-    """Each has its own requests."""
-    correlator = Correlator()
-    other = Involved("apps/v1", "Deployment", "shop", "api")
-    asked = []
-    for second in range(100):
-        correlator.take(WEB, FAILED, BASE, second)
-        asked += requests(correlator)
-    correlator.take(other, FAILED, BASE, 100.0)
-    asked += requests(correlator)
-    assert [one.involved.name for one in asked] == ["web"] * 25 + ["api"]
-    assert correlator.held_back == 75
-
-
-def test_an_outage_does_not_use_up_what_tells_its_end() -> None:
+def test_an_outage_does_not_use_up_what_tells_its_end(correlator: Correlator) -> None:
     """However often two warnings come back, and however they differ, other reasons are written."""
-    correlator = Correlator()
     written = []
     for sync in range(240):
         for number, reason in enumerate((FAILED.reason, "FailedComputeMetricsReplicas")):
@@ -138,9 +128,8 @@ def test_an_outage_does_not_use_up_what_tells_its_end() -> None:
     assert ended == ["FallbackEnded", "SuccessfulRescale", "Resumed"]
 
 
-def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time() -> None:
+def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time(correlator: Correlator) -> None:
     """The drop is counted, costs the object nothing, and the count goes on."""
-    correlator = Correlator()
     everything = events._MOST_WAITING
     for number in range(everything):
         involved = Involved("apps/v1", "Deployment", "shop", f"web-{number}")
@@ -152,9 +141,10 @@ def test_what_finds_too_much_waiting_is_dropped_and_comes_next_time() -> None:
     assert [one.count for one in requests(correlator)] == [2]
 
 
-def test_memory_is_bounded(record_property: Callable[[str, object], None]) -> None:
+def test_memory_is_bounded(
+    correlator: Correlator, record_property: Callable[[str, object], None]
+) -> None:
     """Ever new objects push out the quietest; an object's old happenings go as well."""
-    correlator = Correlator()
 
     def take(first: int, last: int) -> int:
         for number in range(first, last):

@@ -31,19 +31,20 @@ from tests.daemon.events.happenings import (
     Notebook,
     reporting,
     result,
+    told_of,
 )
 from tests.worlds.cluster.cluster import eventually
 
 
 def test_what_a_decision_tells_is_written() -> None:
     """All of its events, in their order, and its foreign change before them."""
-    notebook = Notebook()
-    with reporting(notebook) as reporter:
-        reporter.report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
-    messages = [message for _, message, _ in notebook.written]
-    foreign = '"kubectl" set the replicas from 3 to 7'
-    assert messages == [foreign, FAILED.message, RESCALED.message]
-    assert reporter.counts == EventCounts(written=3)
+    notebook = told_of(result(FAILED, RESCALED, foreign=BY_KUBECTL))
+    assert [message for _, message, _ in notebook.written] == [
+        '"kubectl" set the replicas from 3 to 7',
+        FAILED.message,
+        RESCALED.message,
+    ]
+    assert notebook.counts == EventCounts(written=3)
 
 
 def test_the_event_of_a_metric_that_failed_names_it() -> None:
@@ -53,11 +54,8 @@ def test_the_event_of_a_metric_that_failed_names_it() -> None:
     )
     gone = Gap(GapKind.EMPTY, "the query returned no series")
     failed = decided(of, observe(3, gone, values(5), gone))[0]
-    notebook = Notebook()
-    with reporting(notebook) as reporter:
-        reporter.report(SyncResult(Target("shop", of, (Query("up"),) * 3), failed))
-    messages = [message for _, message, _ in notebook.written]
-    assert messages == [
+    notebook = told_of(SyncResult(Target("shop", of, (Query("up"),) * 3), failed))
+    assert [message for _, message, _ in notebook.written] == [
         "the query returned no series (metric queue)",
         "the query returned no series (metric x)",
         "2 of 3 metrics are not usable; the first of them: the query returned no series",
@@ -80,14 +78,11 @@ def test_a_foreign_change_is_told_with_its_manager(
     change: ForeignChange, kind: str, message: str
 ) -> None:
     """It is a warning where it undoes what we did."""
-    notebook = Notebook()
-    with reporting(notebook) as reporter:
-        reporter.report(result(foreign=change))
-    assert notebook.told == [(kind, "ReplicasChangedByOther", message)]
+    assert told_of(result(foreign=change)).told == [(kind, "ReplicasChangedByOther", message)]
 
 
 class Gate(WriteGate):
-    """Closed at first."""
+    """Leads since an instant that the test says; closed at first."""
 
     since: float | None = None
 
@@ -98,21 +93,15 @@ class Gate(WriteGate):
 
 def test_a_follower_tells_nothing() -> None:
     """Neither of a write that it leaves to the leader, nor of what the leader sees as well."""
-    notebook, gate = Notebook(), Gate()
-    with reporting(notebook, gate=gate) as reporter:
-        reporter.report(result(FAILED, foreign=BY_KUBECTL))
-        gate.since = 0.0
-        reporter.report(result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING)))
-    assert notebook.written == []
+    assert told_of(result(FAILED, foreign=BY_KUBECTL), gate=Gate()).written == []
+    left = result(RESCALED, write=NotWritten(NotWrittenReason.NOT_LEADING))
+    assert told_of(left).written == []
 
 
 @pytest.mark.parametrize("write", [Superseded, WriteFailed], ids=["superseded", "failed"])
 def test_a_failed_write_is_told(write: type) -> None:
     """What became of the write does not matter, as long as one was meant to be."""
-    notebook = Notebook()
-    with reporting(notebook) as reporter:
-        reporter.report(result(FAILED, write=write("why")))
-    assert len(notebook.written) == 1
+    assert len(told_of(result(FAILED, write=write("why"))).written) == 1
 
 
 def test_a_scale_that_cannot_be_read_keeps_its_uid() -> None:
@@ -301,14 +290,10 @@ def paused(pause: Pause | None) -> SyncResult:
 
 def test_a_pause_is_told_when_it_begins_changes_and_ends() -> None:
     """Once each; one that is there when the process begins was told before."""
-    notebook = Notebook()
     down = Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused", until=BASE + 3600)
     unread = replace(paused(None), decision=replace(paused(None).decision, zone=Zone.UNKNOWN))
     syncs = [paused(Pause()), paused(Pause()), paused(None), paused(down), unread, paused(down)]
-    with reporting(notebook) as reporter:
-        for one in (*syncs, paused(Pause())):
-            reporter.report(one)
-    assert notebook.told == [
+    assert told_of(*syncs, paused(Pause())).told == [
         ("Normal", "Resumed", "no longer paused"),
         (
             "Normal",

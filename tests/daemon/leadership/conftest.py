@@ -1,22 +1,59 @@
 """What the tests of the election run against."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.adapters.cluster import Leases, connect
 from autoscaler.core.election import ElectionTimes
-from autoscaler.daemon.leadership import Leadership
-from tests.daemon.leadership.audit import POLICY
-from tests.daemon.leadership.told import Told
-from tests.worlds.cluster.scripted import Answer, ScriptedServer
-from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
+from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
+from tests.daemon.leadership.audit import POLICY, Audit
+from tests.daemon.leadership.shop import Shop
 from tests.worlds.controlplane.credentials import write_kubeconfig
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.proxies.tcp import TcpProxy
+from tests.worlds.waiting import wait_until
+
+
+@dataclass
+class Told(ElectionObserver):
+    """The changes so far, each with the instant of `clock.monotonic` at which it was told."""
+
+    changes: list[tuple[Role, str]] = field(default_factory=list)
+    at: list[float] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Take in a change."""
+        self.at.append(clock.monotonic())
+        self.changes.append((role, sentence))
+
+    def fault(self, error: BaseException) -> None:
+        """Take in a defect."""
+        self.faults.append(error)
+
+    @property
+    def standings(self) -> list[Role]:
+        """Where the candidate stood, one after the other."""
+        return [standing for standing, _ in self.changes]
+
+    def wait_for(self, standing: Role, after: float = 0.0, seconds: float = 30.0) -> float:
+        """Return when a standing was told, since an instant."""
+
+        def found() -> list[float]:
+            told = zip(self.standings, self.at, strict=False)
+            return [at for one, at in told if one is standing and at >= after]
+
+        return wait_until(f"{standing} is told", found, timeout=seconds, interval=0.005)[0]
+
 
 QUICK = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.2)
 """For tests that wait for an end; whoever must go on leading would not survive a busy machine."""
@@ -41,25 +78,31 @@ def audited_plane(audit_log: Path) -> Iterator[ControlPlane]:
         f"--audit-log-path={audit_log}",
     )
     users = {"left": ("system:masters",), "right": ("system:masters",)}
-    try:
+    with if_available():
         plane = ControlPlane(controllers=(), apiserver_flags=flags, users=users)
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield plane
 
 
 @pytest.fixture
-def scripted(tmp_path: Path) -> Iterator[Callable[[Answer], Leases]]:
-    """Start a server with one answer to everything, and give a Lease on it."""
-    with ExitStack() as stack:
+def shop(
+    audited_plane: ControlPlane,
+    prometheus_server: PrometheusServer,
+    prometheus_exporter: Exporter,
+    tmp_path: Path,
+) -> Iterator[Shop]:
+    """Make a namespace of its own, which is empty."""
+    name = f"shop-{secrets.token_hex(5)}"
+    with audited_plane.api() as api:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        servers = prometheus_server, prometheus_exporter
+        yield Shop(audited_plane, api, name, {}, *servers, tmp_path)
 
-        def start(answer: Answer) -> Leases:
-            server = stack.enter_context(ScriptedServer(answer))
-            api = stack.enter_context(connect(server.write_kubeconfig(tmp_path / "scripted")))
-            return Leases(api, "shop", "autoscaler")
 
-        yield start
+@pytest.fixture
+def audit(audit_log: Path, shop: Shop) -> Audit:
+    """Give the account of who wrote what in the namespace."""
+    return Audit(audit_log, shop.namespace)
 
 
 @pytest.fixture
@@ -89,12 +132,8 @@ def stand(
             write_kubeconfig(kubeconfig, url, control_plane.ca_file, token)
             api = stack.enter_context(connect(kubeconfig))
             told = Told()
-            leadership = Leadership(
-                Leases(api, namespace, "autoscaler"),
-                identity,
-                times,
-                observer=told,
-            )
+            leases = Leases(api, namespace, "autoscaler")
+            leadership = Leadership(leases, identity, times, observer=told)
             leadership.start()
             stack.callback(leadership.close)
             return leadership, told

@@ -1,45 +1,32 @@
 """Deployments that follow their queues, and real daemons with one Lease that see to it."""
 
-import secrets
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from autoscaler import clock
-from tests.worlds.controlplane import workloads
-from tests.worlds.controlplane.api import Api
-from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.daemon import DaemonProcess, write_config
-from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.daemon import DaemonProcess, Document, external, target
 from tests.worlds.waiting import wait_until
+from tests.worlds.world import World
 
 
-class Shop:
-    """A namespace with Deployments of so many replicas, and a queue for each of them."""
+@dataclass
+class Shop(World):
+    """A namespace with Deployments, a queue for each of them, and daemons that elect a leader."""
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        api: Api,
-        exporter: Exporter,
-        names: Iterable[str],
-        replicas: int,
-    ) -> None:
-        self.namespace = f"shop-{secrets.token_hex(5)}"
-        self.deployments = workloads.collection("Deployment", self.namespace)
-        self.queues = f'queue_messages{{namespace="{self.namespace}"}}'
-        """Selects the queues; others are in the same Prometheus."""
-        self.api = api
-        self._plane, self._exporter = plane, exporter
-        api.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        for name in names:
-            api.create(self.deployments, workloads.deployment(name, replicas))
+    behaviors: dict[str, object] = field(default_factory=dict)
+    """How each Deployment is scaled."""
+
+    def open(self, behaviors: Mapping[str, object], replicas: int) -> None:
+        """Create Deployments that need as many replicas as they have."""
+        self.behaviors.update(behaviors)
+        for name in behaviors:
+            self.deploy(name, replicas)
             self.load(name, replicas)
+        self.prometheus.wait_for(self.metric, count=len(behaviors))
 
     def load(self, name: str, replicas: int) -> None:
         """Fill a queue for so many replicas."""
-        labels = {"namespace": self.namespace, "queue": name}
-        self._exporter.set("queue_messages", labels, replicas)
+        self.exporter.set(self.metric, {"queue": name}, replicas)
 
     def holder(self) -> str:
         """Return who holds the Lease, without the random part."""
@@ -54,36 +41,25 @@ class Shop:
         return clock.monotonic()
 
     def daemon(
-        self,
-        user: str,
-        folder: Path,
-        document: dict[str, Any],
-        behaviors: Mapping[str, object],
-        *arguments: str,
+        self, user: str, election: Document, *arguments: str, **more: object
     ) -> DaemonProcess:
-        """Run a daemon as a user, of targets with these behaviors; the document has the rest."""
-        kubeconfig = folder / f"{user}.kubeconfig"
-        self._plane.write_kubeconfig(kubeconfig, self._plane.token_for(user))
-        election = document["leaderElection"]
-        whole = document | {
-            "syncPeriod": "1s",
-            "leaderElection": election | {"namespace": self.namespace, "identity": user},
-            "queries": {"queue_messages": f"sum by (queue) ({self.queues})"},
-            "targets": [self._target(*each) for each in behaviors.items()],
-        }
-        file = write_config(folder / f"{user}.yaml", whole)
+        """Run a daemon as a user, with these settings of the election."""
+        kubeconfig = self.folder / f"{user}.kubeconfig"
+        self.plane.write_kubeconfig(kubeconfig, self.plane.token_for(user))
+        named = {"enabled": True, "namespace": self.namespace, "identity": user}
+        document = self.document(
+            *map(self._of_queue, self.behaviors),
+            leaderElection=election | named,
+            queries={"queue": f"sum by (queue) ({self.metric})"},
+            listen=None,
+            **more,
+        )
+        file = self.write(document, user)
         return DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}, *arguments)
 
-    def _target(self, name: str, behavior: object) -> dict[str, object]:
-        metric = {"name": "queue_messages", "selector": {"matchLabels": {"queue": name}}}
-        target = {"type": "AverageValue", "averageValue": 1}
-        return {
-            "namespace": self.namespace,
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "maxReplicas": 40,
-            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
-            "behavior": behavior,
-        }
+    def _of_queue(self, name: str) -> Document:
+        scaled = {"maxReplicas": 40, "behavior": self.behaviors[name]}
+        return target(self.namespace, name, external("queue", 1, queue=name), **scaled)
 
 
 def rules(pods: int, seconds: int) -> dict[str, object]:

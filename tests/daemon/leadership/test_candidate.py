@@ -7,7 +7,7 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.core.election import ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership, Role, unique
-from tests.daemon.leadership.told import Told
+from tests.daemon.leadership.conftest import Told
 from tests.worlds.waiting import wait_until
 
 

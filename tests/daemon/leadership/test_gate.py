@@ -2,11 +2,6 @@
 
 import math
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-
-import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Scales, connect
@@ -14,8 +9,8 @@ from autoscaler.core.election import WriteGate
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
-from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, at_once, within
-from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
+from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, Script, at_once, within
+from tests.worlds.cluster.scripted import scale
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api as AdminApi
 from tests.worlds.controlplane.server import ControlPlane
@@ -23,8 +18,6 @@ from tests.worlds.controlplane.server import ControlPlane
 DECIDED_ON = Scale(1, 1, "app=web", "7")
 FOR_EVER, OVER = math.inf, -math.inf
 NOT_LEADING = NotWritten(NotWrittenReason.NOT_LEADING)
-
-Play = Callable[..., tuple[ScriptedServer, Api]]
 
 
 class Gate(WriteGate):
@@ -38,54 +31,42 @@ class Gate(WriteGate):
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
-@pytest.fixture
-def play(tmp_path: Path) -> Iterator[Play]:
-    """Start a server that plays answers, and a connection to it."""
-    with ExitStack() as stack:
-
-        def start(*answers: Answer) -> tuple[ScriptedServer, Api]:
-            server = stack.enter_context(ScriptedServer(*answers))
-            return server, stack.enter_context(connect(server.write_kubeconfig(tmp_path / "k")))
-
-        yield start
-
-
 def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
     """Write 4 replicas."""
     return Scales(api, gate).write("shop", WEB, DECIDED_ON, 4, clock.monotonic() + seconds)
 
 
-def test_who_does_not_lead_sends_nothing(play: Play) -> None:
+def test_who_does_not_lead_sends_nothing(script: Script) -> None:
     """The outcome says why nothing was written."""
-    server, api = play(scale(4, "8"))
+    server, api = script(scale(4, "8"))
     assert write(api, Gate(OVER)) == NOT_LEADING
     assert server.asked == []
 
 
-def test_who_leads_writes(play: Play) -> None:
+def test_who_leads_writes(script: Script) -> None:
     """Once: the gate is open before the request and when its body is sent."""
-    server, api = play(scale(4, "8"))
+    server, api = script(scale(4, "8"))
     assert write(api, Gate(FOR_EVER)) == Written(Scale(4, 1, "app=web", "8"))
     assert server.methods == ["PUT"]
 
 
-def test_it_is_asked_again_before_another_try(play: Play) -> None:
+def test_it_is_asked_again_before_another_try(script: Script) -> None:
     """After a conflict, which wrote nothing, the write is left out."""
-    server, api = play(CONFLICT, scale(1, "9"))
+    server, api = script(CONFLICT, scale(1, "9"))
     assert write(api, Gate(FOR_EVER, FOR_EVER, OVER)) == NOT_LEADING
     assert server.methods == ["PUT", "GET"]
 
 
-def test_a_try_that_landed_unseen_is_written_all_the_same(play: Play) -> None:
+def test_a_try_that_landed_unseen_is_written_all_the_same(script: Script) -> None:
     """What was sent while we led counts; to look is no write."""
-    server, api = play(at_once(BROKEN), scale(4, "8"))
+    server, api = script(at_once(BROKEN), scale(4, "8"))
     assert isinstance(write(api, Gate(FOR_EVER, FOR_EVER, OVER)), Written)
     assert server.methods == ["PUT", "GET"]
 
 
-def test_a_try_that_did_not_land_is_not_repeated(play: Play) -> None:
+def test_a_try_that_did_not_land_is_not_repeated(script: Script) -> None:
     """A write that was sent has failed, which is more than not written."""
-    server, api = play(at_once(BROKEN), scale(1, "7"))
+    server, api = script(at_once(BROKEN), scale(1, "7"))
     outcome = write(api, Gate(FOR_EVER, FOR_EVER, OVER))
     assert outcome == WriteFailed(
         "this process does not lead any more; the count is still the old one", unknown=True
@@ -93,9 +74,9 @@ def test_a_try_that_did_not_land_is_not_repeated(play: Play) -> None:
     assert server.methods.count("PUT") == 1
 
 
-def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
+def test_a_try_of_which_nothing_is_known_may_have_landed(script: Script) -> None:
     """Neither the request nor the look after it was answered."""
-    server, api = play(HANG)
+    server, api = script(HANG)
     until = clock.monotonic() + 0.3
     with within(8.0):
         outcome = write(api, Gate(until), seconds=1.0)
@@ -104,9 +85,9 @@ def test_a_try_of_which_nothing_is_known_may_have_landed(play: Play) -> None:
     assert server.methods.count("PUT") == 1
 
 
-def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
+def test_a_try_ends_before_the_leadership_may(script: Script) -> None:
     """Also where the write itself has more time; the server is told to give up then too."""
-    server, api = play(HANG, scale(4, "8"))
+    server, api = script(HANG, scale(4, "8"))
     began = clock.monotonic()
     until = began + 2.0
     assert isinstance(write(api, Gate(until)), Written)
@@ -121,9 +102,9 @@ def test_a_try_ends_before_the_leadership_may(play: Play) -> None:
     assert 0 < float(timeout.removesuffix("s")) <= 2
 
 
-def test_the_kernel_gives_up_what_we_have_given_up(play: Play) -> None:
+def test_the_kernel_gives_up_what_we_have_given_up(script: Script) -> None:
     """Else it would send a request again for a quarter of an hour, also after it was closed."""
-    server, api = play(scale(4, "8"))
+    server, api = script(scale(4, "8"))
     assert isinstance(write(api, Gate(FOR_EVER)), Written)
     access = api._credentials.access(clock.monotonic())
     assert not isinstance(access, Failure)

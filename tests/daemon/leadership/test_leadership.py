@@ -12,8 +12,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.election import ElectionTimes
 from autoscaler.daemon.leadership import Leadership, Role
-from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK
-from tests.daemon.leadership.told import Told
+from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy
 from tests.worlds.waiting import wait_until
@@ -236,10 +235,7 @@ def _rule(*verbs: str, names: list[str] | None = None) -> Json:
 def test_who_is_refused_says_so_once_and_tries_again(
     stand: Stand, admin_api: Api, namespace: str
 ) -> None:
-    """The sentence names the user, the verb and the resource; granted, the Lease is taken.
-
-    The least rights are get and update of the one Lease, and create, which knows no names.
-    """
+    """The sentence names user, verb and resource; with the least rights the Lease is taken."""
     candidate, told = stand("a", user="nobody")
     refused = told.wait_for(Role.UNREADABLE)
     assert not candidate.leading()
@@ -282,10 +278,3 @@ def test_each_right_is_needed(
         return any(f"cannot {verb} resource" in sentence for _, sentence in told.changes)
 
     wait_until(f"{verb} is missed", missing)
-
-
-def test_a_namespace_that_is_not_there_is_told(stand: Stand) -> None:
-    """In the API server's words."""
-    _, told = stand("a", namespace="nowhere")
-    told.wait_for(Role.UNREADABLE)
-    assert told.changes[0][1].endswith('namespaces "nowhere" not found')

@@ -1,6 +1,6 @@
 """Leases on a real API server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Failure, Lease, Leases, connect
 from autoscaler.core.election import LeaseRecord
+from tests.worlds.cluster.faults import Script
 from tests.worlds.cluster.scripted import Answer, failure
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.server import ControlPlane
@@ -124,7 +125,9 @@ def test_a_namespace_that_is_not_there_is_told(control_plane: ControlPlane) -> N
     assert (answer.status, answer.message) == (404, 'namespaces "nowhere" not found')
 
 
-ScriptedLeases = Callable[[Answer], Leases]
+def read_from(script: Script, answer: Answer) -> Lease | Failure | None:
+    """Read a Lease on a server with one answer to everything."""
+    return Leases(script(answer)[1], "shop", "autoscaler").read(soon())
 
 
 @pytest.mark.parametrize(
@@ -138,18 +141,18 @@ ScriptedLeases = Callable[[Answer], Leases]
         b"<html>",
     ],
 )
-def test_what_is_no_lease_is_a_failure(scripted: ScriptedLeases, body: Json | bytes) -> None:
+def test_what_is_no_lease_is_a_failure(script: Script, body: Json | bytes) -> None:
     """Nothing is made of it, least of all a Lease that is free."""
-    assert isinstance(scripted(Answer(body=body)).read(soon()), Failure)
+    assert isinstance(read_from(script, Answer(body=body)), Failure)
 
 
-def test_a_server_without_leases_is_a_failure(scripted: ScriptedLeases) -> None:
+def test_a_server_without_leases_is_a_failure(script: Script) -> None:
     """404 that names no object: the path itself is unknown there."""
     answer = Answer(404, b"404 page not found", {})
-    assert isinstance(scripted(answer).read(soon()), Failure)
+    assert isinstance(read_from(script, answer), Failure)
 
 
-def test_an_object_that_is_not_there_is_none(scripted: ScriptedLeases) -> None:
+def test_an_object_that_is_not_there_is_none(script: Script) -> None:
     """404 that names the Lease."""
     missing = failure(404, "NotFound", 'leases "autoscaler" not found', name="autoscaler")
-    assert scripted(missing).read(soon()) is None
+    assert read_from(script, missing) is None

@@ -1,8 +1,10 @@
 """Two processes that write whenever they may: by the API server's log no two ever do at once."""
 
-import secrets
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from autoscaler.daemon.leadership import Role
 from tests.daemon.leadership.audit import Audit
 from tests.daemon.leadership.conftest import SLACK
 from tests.daemon.leadership.processes import WriterProcess
-from tests.worlds.controlplane import workloads
+from tests.daemon.leadership.shop import Shop
 from tests.worlds.controlplane.credentials import write_kubeconfig
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.proxies.tcp import TcpProxy
@@ -22,7 +24,7 @@ from tests.worlds.waiting import wait_until
 
 TIMES = ElectionTimes(lease_duration=6.0, renew_deadline=3.0, retry_period=0.2)
 """A busy machine, and writers who keep it so, neither end a lease nor bring two close together."""
-DEPLOYMENTS = 4
+USERS, DEPLOYMENTS = ("left", "right"), 4
 MANY = 20
 """Writes that show that somebody writes."""
 
@@ -30,21 +32,11 @@ Start = Callable[..., WriterProcess]
 
 
 @pytest.fixture
-def shop(audited_plane: ControlPlane) -> str:
-    """Make a namespace with the Deployments of each writer."""
-    name = f"shop-{secrets.token_hex(5)}"
-    with audited_plane.api() as api:
-        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
-        for user in ("left", "right"):
-            for number in range(DEPLOYMENTS):
-                deployment = workloads.deployment(f"{user}-{number}", replicas=1)
-                api.create(workloads.collection("Deployment", name), deployment)
-    return name
-
-
-@pytest.fixture
-def start(audited_plane: ControlPlane, shop: str, tmp_path: Path) -> Iterator[Start]:
-    """Start writers, which are killed after the test."""
+def start(audited_plane: ControlPlane, shop: Shop, tmp_path: Path) -> Iterator[Start]:
+    """Start writers, each with Deployments of its own, which are killed after the test."""
+    names = {user: [f"{user}-{number}" for number in range(DEPLOYMENTS)] for user in USERS}
+    for name in chain(*names.values()):
+        shop.deploy(name)
     with ExitStack() as stack:
 
         def start(
@@ -56,16 +48,11 @@ def start(audited_plane: ControlPlane, shop: str, tmp_path: Path) -> Iterator[St
             kubeconfig = tmp_path / f"{user}.kubeconfig"
             token = audited_plane.token_for(user)
             write_kubeconfig(kubeconfig, url, audited_plane.ca_file, token)
-            names = [f"{user}-{number}" for number in range(DEPLOYMENTS)]
-            return stack.enter_context(WriterProcess(kubeconfig, shop, user, names, times, pause))
+            own = names[user]
+            writer = WriterProcess(kubeconfig, shop.namespace, user, own, times, pause)
+            return stack.enter_context(writer)
 
         yield start
-
-
-@pytest.fixture
-def audit(audit_log: Path, shop: str) -> Audit:
-    """Give the account of who wrote what in the namespace."""
-    return Audit(audit_log, shop)
 
 
 @pytest.fixture
@@ -78,9 +65,9 @@ def proxy(audited_plane: ControlPlane) -> Iterator[TcpProxy]:
 def led(start: Start, audit: Audit, **leader_: Any) -> tuple[WriterProcess, WriterProcess]:
     """Start a leader that writes and a follower that does not."""
     leader = start("left", **leader_)
-    leader.wait_for(Role.LEADER)
+    leader.wait_role(Role.LEADER)
     follower = start("right")
-    follower.wait_for(Role.FOLLOWER)
+    follower.wait_role(Role.FOLLOWER)
     await_writes(audit, leader)
     assert audit.scales()["right"] == 0
     return leader, follower
@@ -97,11 +84,11 @@ def test_who_is_stopped_writes_nothing_after_another_took_over(start: Start, aud
     leader, follower = led(start, audit)
     for _ in range(2):
         stopped = clock.monotonic()
-        leader.pause()
-        took = follower.wait_for(Role.LEADER, after=stopped)
+        os.kill(leader.pid, signal.SIGSTOP)
+        took = follower.wait_role(Role.LEADER, after=stopped)
         assert took - stopped < TIMES.lease_duration + 2 * TIMES.retry_period + SLACK
-        leader.go_on()
-        leader.wait_for(Role.FOLLOWER, after=took)
+        os.kill(leader.pid, signal.SIGCONT)
+        leader.wait_role(Role.FOLLOWER, after=took)
         leader, follower = follower, leader
         await_writes(audit, leader)
     assert leader.stop() == follower.stop() == 0
@@ -118,13 +105,13 @@ def test_who_is_stopped_while_it_connects_writes_nothing_when_it_goes_on(
     proxy.hold()
     proxy.mend()
     proxy.wait_held(DEPLOYMENTS)
-    leader.pause()
-    took = follower.wait_for(Role.LEADER)
+    os.kill(leader.pid, signal.SIGSTOP)
+    took = follower.wait_role(Role.LEADER)
     proxy.release()
     # The handshakes of TLS have their answers then, and are over as soon as it goes on.
     proxy.wait_answered(DEPLOYMENTS)
-    leader.go_on()
-    leader.wait_for(Role.FOLLOWER, after=took)
+    os.kill(leader.pid, signal.SIGCONT)
+    leader.wait_role(Role.FOLLOWER, after=took)
     await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
     audit.scales_by_holders()
@@ -137,36 +124,33 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
     leader, follower = led(start, audit, url=proxy.url)
     lost = clock.monotonic()
     proxy.hold()
-    took = follower.wait_for(Role.LEADER)
+    took = follower.wait_role(Role.LEADER)
     assert took - lost < TIMES.lease_duration + 2 * TIMES.retry_period + SLACK
-    assert leader.wait_for(Role.LOST) < took
+    assert leader.wait_role(Role.LOST) < took
     proxy.cut()
     proxy.release()
     proxy.mend()
-    leader.wait_for(Role.FOLLOWER)
+    leader.wait_role(Role.FOLLOWER)
     await_writes(audit, follower)
     assert leader.stop() == follower.stop() == 0
     audit.scales_by_holders()
 
 
 def test_by_default_a_dead_leader_is_replaced_within_20_seconds(start: Start, audit: Audit) -> None:
-    """SIGKILL: 15 s of its lease, and at most 2.4 s until the last renewal was seen.
-
-    After SIGTERM, exit code 0, it is about the retry period.
-    """
+    """15 s of its lease, and at most 2.4 s until a renewal is seen; after SIGTERM at once."""
     times = ElectionTimes()
     leader = start("left", times)
-    leader.wait_for(Role.LEADER)
+    leader.wait_role(Role.LEADER)
     follower = start("right", times)
-    follower.wait_for(Role.FOLLOWER)
+    follower.wait_role(Role.FOLLOWER)
     killed = clock.monotonic()
     leader.kill()
-    took = follower.wait_for(Role.LEADER, seconds=25) - killed
+    took = follower.wait_role(Role.LEADER, seconds=25) - killed
     assert 10 < took < 20
     third = start("left", times)
-    third.wait_for(Role.FOLLOWER)
+    third.wait_role(Role.FOLLOWER)
     stopped = clock.monotonic()
     assert follower.stop() == 0
-    assert third.wait_for(Role.LEADER) - stopped < times.retry_period * 1.2 + 2 * SLACK
+    assert third.wait_role(Role.LEADER) - stopped < times.retry_period * 1.2 + 2 * SLACK
     assert third.stop() == 0
     audit.scales_by_holders()

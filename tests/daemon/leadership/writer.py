@@ -9,6 +9,9 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from autoscaler import clock
@@ -31,23 +34,20 @@ def say(**fields: object) -> None:
 def keep_writing(
     scales: Scales,
     namespace: str,
-    name: str,
     pause: float,
     leadership: Leadership,
     stop: threading.Event,
+    name: str,
 ) -> None:
     """Change the count of one Deployment, again and again."""
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     known: Scale | None = None
-    replicas = 0
     while not stop.is_set():
         deadline = clock.monotonic() + _WRITE_SECONDS
         if known is None:
             seen = scales.read(namespace, ref, deadline)
             known = seen if isinstance(seen, Scale) else None
-            stop.wait(_IDLE_SECONDS)
-            continue
-        if not leadership.leading():
+        if known is None or not leadership.leading():
             stop.wait(_IDLE_SECONDS)
             continue
         replicas = known.spec_replicas % 1000 + 1
@@ -64,46 +64,39 @@ class Saying(ElectionObserver):
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Print a change."""
-        say(standing=role.value, sentence=sentence)
+        say(role=role.value, sentence=sentence)
 
     def fault(self, error: BaseException) -> None:
         """Print a defect."""
         say(fault=repr(error))
 
 
-def main(settings: dict[str, object]) -> None:
+def main(
+    kubeconfig: str,
+    namespace: str,
+    identity: str,
+    pause: float,
+    deployments: Sequence[str],
+    times: Sequence[float],
+) -> None:
     """Stand for election, and write, until SIGTERM."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    kubeconfig, namespace = Path(str(settings["kubeconfig"])), str(settings["namespace"])
-    identity = str(settings["identity"])
-    times = ElectionTimes(*json.loads(str(settings["times"])))
-
-    with connect(kubeconfig, stop=stop) as api, connect(kubeconfig) as own:
-        leadership = Leadership(
-            Leases(own, namespace, "autoscaler"),
-            identity,
-            times,
-            observer=Saying(),
-        )
+    file = Path(kubeconfig)
+    with connect(file, stop=stop) as api, connect(file) as own:
+        leases = Leases(own, namespace, "autoscaler")
+        leadership = Leadership(leases, identity, ElectionTimes(*times), observer=Saying())
         leadership.start()
-        scales = Scales(api, leadership)
-        writers = [
-            threading.Thread(
-                target=keep_writing,
-                args=(scales, namespace, name, float(str(settings["pause"])), leadership, stop),
-                daemon=True,
+        with ThreadPoolExecutor(len(deployments)) as pool:
+            write = partial(
+                keep_writing, Scales(api, leadership), namespace, pause, leadership, stop
             )
-            for name in json.loads(str(settings["deployments"]))
-        ]
-        for writer in writers:
-            writer.start()
-        while not stop.wait(0.1):
-            """A signal is handled between two calls."""
-        for writer in writers:
-            writer.join()
+            for name in deployments:
+                pool.submit(write, name)
+            while not stop.wait(0.1):
+                """A signal is handled between two calls."""
         leadership.close()
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(**json.loads(sys.argv[1]))

@@ -78,10 +78,8 @@ def test_changes_are_of_some_targets_and_of_a_time() -> None:
     record = kept(*(change(number, targets[number % 3]) for number in range(1, 10)))
     with asking(of(record)) as client:
         assert ids(client, f"/changes?{END}&target={QUEUE}")[0] == [7, 4, 1]
-        assert ids(client, f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3") == (
-            [8, 7, 5],
-            client.json(f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3")["continue"],
-        )
+        page, _ = ids(client, f"/changes?{END}&target={QUEUE}&target={targets[2]}&limit=3")
+        assert page == [8, 7, 5]
         time = "from=2027-01-01T00:00:03Z&to=2027-01-01T01:00:05%2B01:00"
         assert ids(client, f"/changes?{time}")[0] == [4, 3]
         problem = client.problem(f"/changes?target=shop/Deployment/wev&{END}", 404)

@@ -1,6 +1,7 @@
 """What is not answered: every error below /api/v1 is a problem that says what would be right."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -86,21 +87,8 @@ def test_a_token_whose_number_is_out_of_range_is_none(
 
 
 ODD = [
-    *(
-        "",
-        "-1",
-        "0",
-        "-0",
-        "1e400",
-        "1e308",
-        "nan",
-        "inf",
-        "0x10",
-        "1_0",
-        "%d9%a3",
-        "9" * 900,
-        "-" * 999,
-    ),
+    *("", "-1", "0", "-0", "1e400", "1e308", "nan", "inf", "0x10", "1_0", "%d9%a3"),
+    *("9" * 900, "-" * 999),
     *("%00", "%ff", "%ed%a0%80", "%1b[2J", "true", "null", "[]", "{}", "999999999999999999999"),
     *("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z"),
     *("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2b23:59"),
@@ -189,9 +177,7 @@ def test_a_fault_is_told_of_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -
 def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A further request waits, and is a 503 if that takes too long; then there is room again."""
     monkeypatch.setattr(application, "Answering", lambda: Answering(wait_seconds=0.2))
-    made, release = threading.Semaphore(0), threading.Event()
-
-    fleet = endpoints.fleet
+    made, release, fleet = threading.Semaphore(0), threading.Event(), endpoints.fleet
 
     def slow(views: Views, now: float) -> FleetTotals:
         made.release()
@@ -199,29 +185,18 @@ def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
         return fleet(views, now)
 
     monkeypatch.setattr(endpoints, "fleet", slow)
-    with serving(daemon()) as listener:
-        asking_ = [
-            threading.Thread(target=Client(listener).get, args=("/fleet",))
-            for _ in range(MOST_AT_ONCE)
-        ]
-        for one in asking_:
-            one.start()
+    with serving(daemon()) as listener, ThreadPoolExecutor(MOST_AT_ONCE) as others:
+        for _ in range(MOST_AT_ONCE):
+            others.submit(Client(listener).get, "/fleet")
             assert made.acquire(timeout=20)
         client = Client(listener)
         problem = client.problem("/health", 503)
         assert problem["detail"] == "too many requests are being answered"
         release.set()
-        for one in asking_:
-            one.join()
+        others.shutdown()
         assert client.json("/health")
 
 
-def test_texts_from_outside_are_ascii() -> None:
-    """Whatever a name holds: the page is JSON, and acts on no terminal."""
-    metrics = metrics_of(result_of(target_of("a\x1b\u202e\ud800")))
-    with asking(views_of(metrics)) as client:
-        body = client.get("/targets")
-        assert body.isascii()
-        assert b"\x1b" not in body
-        detail = client.problem("/targets/a/b/%1b%E2%80%AE", 404)["detail"]
-    assert detail.isprintable()
+def test_a_name_from_outside_is_printable(client: Client) -> None:
+    """The sentence acts on no terminal."""
+    assert client.problem("/targets/a/b/%1b%E2%80%AE", 404)["detail"].isprintable()

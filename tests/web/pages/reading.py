@@ -1,18 +1,15 @@
 """Pages without a browser: asked for in this process, and parsed by the standard library."""
 
 import asyncio
-import gzip
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import yaml
 from starlette.applications import Starlette
-from starlette.types import Message
 
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config, load
@@ -21,6 +18,7 @@ from autoscaler.telemetry.health import Component, Health
 from autoscaler.web import pages
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of
+from tests.web import asgi
 from tests.web.api import serving
 
 VOID = frozenset({"meta", "link", "input", "br", "path"})
@@ -80,19 +78,8 @@ class Parsed(HTMLParser):
         return [one.attributes.get("href") or "" for one in self.of("a")]
 
 
-@dataclass(slots=True)
-class Answer:
-    """An answer; ``sent`` is its body as it was sent."""
-
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
-    sent: bytes = b""
-
-    @property
-    def text(self) -> str:
-        """The body, unpacked."""
-        packed = self.headers.get("content-encoding") == "gzip"
-        return (gzip.decompress(self.sent) if packed else self.sent).decode()
+class Answer(asgi.Answer):
+    """An answer that is a page."""
 
     @property
     def page(self) -> Parsed:
@@ -103,38 +90,8 @@ class Answer:
 def ask(views: Views | None, url: str, method: str = "GET", accept: str = "*/*") -> Answer:
     """Ask the pages of views; None is a daemon that starts."""
     app = Starlette(routes=pages.routes(lambda: views))
-    return asyncio.run(_ask(app, url, method, accept))
-
-
-async def _ask(app: Starlette, url: str, method: str, accept: str) -> Answer:
-    parts, answer = urlsplit(url), Answer()
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": unquote(parts.path),
-        "raw_path": parts.path.encode(),
-        "query_string": parts.query.encode(),
-        "headers": [
-            (b"accept-encoding", b"gzip"),
-            (b"accept", accept.encode()),
-            (b"host", b"localhost"),
-        ],
-        "root_path": "",
-        "scheme": "http",
-    }
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            answer.headers = {k.decode(): v.decode() for k, v in message["headers"]}
-        else:
-            answer.sent += message.get("body", b"")
-
-    await app(scope, receive, send)
-    return answer
+    headers = {"accept-encoding": "gzip", "accept": accept, "host": "localhost"}
+    return Answer(*asyncio.run(asgi.answer_of(app, url, headers.items(), method=method)))
 
 
 def views_of(

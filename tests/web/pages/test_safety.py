@@ -5,7 +5,9 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -13,27 +15,20 @@ from autoscaler.core.observation import Gap, GapKind, Scale
 from autoscaler.core.spec import ExternalMetric, MetricIdentifier
 from autoscaler.core.target import Query
 from autoscaler.telemetry.health import Component
-from autoscaler.web.pages.frame import static_url
+from autoscaler.web.pages.frame import static_url, target_path
 from autoscaler.web.site import Views
 from tests.core.builders import average
 from tests.telemetry.results import result_of, target_of
+from tests.web.api.test_problems import ODD
 from tests.web.pages.reading import Answer, ask, views_of
+from tests.worlds.pages import fleets
 from tests.worlds.record import MemoryRecord
 
 ROOT = Path(__file__).parents[3]
-HOSTILE = (
-    '"><script>alert(1)</script>',
-    "'><img src=x onerror=alert(1)>",
-    "javascript:alert(1)",
-    "\x1b[2J\x1b[31mred",
-    "\u202eesrever\u2066",
-    "</title></pre></bdi><b>bold",
-    "{{ 7 * 7 }}{% raw %}",
-    "\ud800lone",
-    "x" * 10_000,
-)
+HOSTILE = (*fleets.HOSTILE, "\x1b[2J\x1b[31mred", "</title></pre></bdi><b>bold", "\ud800lone")
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 EVENT = re.compile(r"on[a-z]+$")
+quoted = partial(quote, safe="", errors="replace")
 
 
 def hostile_views(folder: Path, text: str) -> Views:
@@ -50,19 +45,10 @@ def hostile_views(folder: Path, text: str) -> Views:
 
 def asked(views: Views, text: str) -> list[Answer]:
     """Return the pages that show a text, which is in their addresses too."""
-    path = "/targets/" + "/".join(
-        static_href(part) for part in views.states.known()[0].target.key.split("/", 2)
-    )
-    urls = ["/", "/health", path, f"{path}?part=explanation", f"/?q={static_href(text)}"]
-    urls += [f"/targets/{static_href(text[:500])}/b/c", f"{path}?from={static_href(text[:200])}"]
+    path = target_path(views.states.known()[0].target.key)
+    urls = ["/", "/health", path, f"{path}?part=explanation", f"/?q={quoted(text)}"]
+    urls += [f"/targets/{quoted(text[:500])}/b/c", f"{path}?from={quoted(text[:200])}"]
     return [ask(views, url) for url in urls]
-
-
-def static_href(text: str) -> str:
-    """Quote a text for an address."""
-    from urllib.parse import quote  # noqa: PLC0415
-
-    return quote(text, safe="", errors="replace")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:24]))
@@ -131,17 +117,11 @@ def test_the_wheel_has_templates_scripts_and_their_licence(tmp_path: Path) -> No
     assert "autoscaler/web/pages/static/uplot/LICENSE" in shipped
 
 
-ODD_NUMBERS = [
-    *("-1", "0", "1e400", "nan", "9" * 900, "٣", "1_0", "\x00", "\ud800", "99999999"),
-    *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"),
-]
-
-
 def test_no_value_in_an_address_is_a_fault(tmp_path: Path) -> None:
     """Numbers and instants of any size too: what is none is as if it was not there."""
     views = views_of(tmp_path, [result_of(target_of("web"))], MemoryRecord())
     page = "/targets/shop/Deployment/web"
-    for value in map(static_href, ODD_NUMBERS):
+    for value in (*ODD, "99999999"):
         for name in ("page", "sort", "state", "q"):
             assert ask(views, f"/?{name}={value}").status == 200
         for name in ("from", "to", "at", "last", "part"):

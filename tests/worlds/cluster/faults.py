@@ -1,10 +1,9 @@
 """A scripted server and a connection to it, and the faults that it plays."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales, connect
@@ -28,23 +27,16 @@ def at_once(answer: Answer) -> Answer:
     return Answer(answer.status, answer.body, {"Retry-After": "0"})
 
 
-class Script(Protocol):
-    """Starts a server that gives the answers in turn, and a connection to it."""
-
-    def __call__(
-        self,
-        *answers: Answer,
-        timeout: float = 5.0,
-        stop: threading.Event | None = None,
-        user: Mapping[str, object] | None = None,
-    ) -> tuple[ScriptedServer, Api]:
-        """Start them; the kubeconfig, `kubeconfig` of the temporary folder, has this user."""
-        ...
+Script = Callable[..., tuple[ScriptedServer, Api]]
+"""Starts a server that gives the answers in turn, and a connection to it, as of `scripts`."""
 
 
 @contextmanager
 def scripts(folder: Path) -> Iterator[Script]:
-    """Start servers as a test asks for them, and end them after it."""
+    """Start servers as a test asks for them, and end them after it.
+
+    The kubeconfig, `kubeconfig` of the folder, has the ``user``.
+    """
     with ExitStack() as stack:
 
         def start(

@@ -8,9 +8,8 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NoReturn
 
 import pytest
 
@@ -31,20 +30,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             binaries.locate(report=_reporter(session.config))
 
 
-def unavailable(reason: ControlPlaneUnavailable) -> NoReturn:
-    """Skip the test, or fail it where the environment variable CI is true."""
-    if os.environ.get("CI", "").lower() in {"1", "true"}:
-        pytest.fail(f"no control plane: {reason}", pytrace=False)
-    pytest.skip(f"no control plane: {reason}")
+@contextmanager
+def if_available() -> Iterator[None]:
+    """Skip the test where a program is not there and cannot be built, in CI fail it."""
+    try:
+        yield
+    except ControlPlaneUnavailable as reason:
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            pytest.fail(f"no control plane: {reason}", pytrace=False)
+        pytest.skip(f"no control plane: {reason}")
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """Start the control plane, with its controllers, that all tests of the session share."""
-    try:
+    with if_available():
         plane = ControlPlane()
-    except ControlPlaneUnavailable as reason:
-        unavailable(reason)
     with plane:
         yield plane
 

@@ -11,7 +11,7 @@ import pytest
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
-from tests.worlds.controlplane.fixtures import unavailable
+from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.process import ServerFailedError
 from tests.worlds.waiting import wait_until
@@ -80,6 +80,6 @@ def test_what_is_unavailable_skips_but_fails_under_ci(monkeypatch: pytest.Monkey
     outcomes = (pytest.skip.Exception, pytest.fail.Exception)
     for ci, outcome in (("", pytest.skip.Exception), ("true", pytest.fail.Exception)):
         monkeypatch.setenv("CI", ci)
-        with pytest.raises(outcomes, match="no control plane: no Go") as caught:
-            unavailable(ControlPlaneUnavailable("no Go"))
+        with pytest.raises(outcomes, match="no control plane: no Go") as caught, if_available():
+            raise ControlPlaneUnavailable("no Go")
         assert caught.type is outcome

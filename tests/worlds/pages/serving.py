@@ -1,10 +1,16 @@
 """A real listener in this process with the real pages and API over a fleet."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.adapters.record.file import open_file
+from autoscaler.core.spec import Flags
+from autoscaler.daemon.recording import Recorder
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import Metrics
@@ -14,7 +20,6 @@ from autoscaler.web.listener import Listener
 from autoscaler.web.site import Site, Views, application
 from tests.worlds.pages.fleets import Fleet
 from tests.worlds.pages.playing import played
-from tests.worlds.pages.recording import recorded
 
 _MESSAGES = {
     Component.CONFIGURATION: "/etc/autoscaler/autoscaler.yaml is in force",
@@ -24,6 +29,10 @@ _MESSAGES = {
     Component.STATE: "state is kept in /var/lib/autoscaler/autoscaler.db",
     Component.RECORD: "decisions are recorded in /var/lib/autoscaler/record.db",
 }
+
+
+_ROWS = 1000
+"""Of one transaction of the record, as the daemon's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +79,21 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     with Listener("127.0.0.1", 0, app, faults.append) as listener:
         yield Served(fleet, views, f"http://127.0.0.1:{listener.port}")
     assert not faults, faults
+
+
+@contextmanager
+def recorded(directory: Path, fleet: Fleet) -> Iterator[Recorder]:
+    """Give what records a fleet's results in a state directory; at the end all is in a real file.
+
+    No thread writes it, and nothing is lost.
+    """
+    rows: list[SyncRow] = []
+    writer = SimpleNamespace(epoch=0, retain=lambda _: None, put=rows.append)
+    recorder = Recorder(cast("RecordWriter", writer))
+    recorder.configure([player.target for player in fleet.players], Flags())
+    yield recorder
+    with closing(open_file(directory, fleet.begin, print)) as file:
+        for first in range(0, len(rows), _ROWS):
+            some = rows[first : first + _ROWS]
+            file.write(some, some[-1].time)
+        file.finish()

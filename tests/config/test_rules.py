@@ -1,4 +1,4 @@
-"""The JSON Schema accepts what `load` accepts, and refuses what a schema can refuse."""
+"""The tables of rules: `load` tells each fault, and the JSON Schema agrees where it can."""
 
 import json
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from tests.config import (
     test_service_rules,
     test_target_rules,
 )
+from tests.config.documents import assert_refused, loaded, with_servers
 
 FOLDER = Path(__file__).parents[2] / "config"
 SCHEMA = json_schema()
@@ -128,8 +129,11 @@ def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, Js
     + test_extension_rules.ROWS
     + test_service_rules.ROWS,
 )
-def test_every_fault_of_the_tables_is_refused(text: str, path: str, fragment: str) -> None:
-    """Every fault of the tables is one for the schema too, but for those that no schema sees."""
+def test_every_fault_of_the_tables_is_refused(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
+    """At its path, with a line and what is right; by the schema too, if a schema can see it."""
+    assert_refused(tmp_path, text, path, fragment)
     beyond = any(
         part in fragment and sign in text and (part != "quantity such" or ": .nan" in text)
         for part, sign in BEYOND_A_SCHEMA.items()
@@ -145,8 +149,9 @@ def test_every_fault_of_the_tables_is_refused(text: str, path: str, fragment: st
     + test_service_rules.FINE
     + test_extension_rules.FINE,
 )
-def test_what_load_takes_is_accepted(text: str) -> None:
-    """What `load` takes, the schema takes."""
+def test_what_is_right_is_accepted(tmp_path: Path, text: str) -> None:
+    """What the API server takes is taken, also where it looks odd; the schema agrees."""
+    loaded(tmp_path, with_servers(text))
     assert [error.message for error in VALIDATOR.iter_errors(value_of(text))] == []
 
 

@@ -1,0 +1,119 @@
+"""The documents: links lead somewhere, and what pages say of modules and tests is true."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import autoscaler
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+PACKAGE = Path(autoscaler.__file__).parent
+FLOORS = ARCHITECTURE.split("```")[1]
+
+
+def test_every_module_that_the_page_names_exists() -> None:
+    """As a module or a package, with a name in it where one is given."""
+    named = set(
+        re.findall(
+            r"\b(?:core|sync|rendering|record|config|adapters|daemon|web|telemetry|cli|transport)(?:/[a-z_]+)+",
+            ARCHITECTURE,
+        )
+    )
+    assert len(named) > 40
+    missing = [
+        name
+        for name in named
+        if not ((PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file())
+    ]
+    assert missing == []
+
+
+def test_the_floors_are_those_that_imports_are_held_to() -> None:
+    """In their order, each package of a floor on its line, and every package on one."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (layers,) = (
+        one["layers"]
+        for one in settings["tool"]["importlinter"]["contracts"]
+        if one["type"] == "layers"
+    )
+    floors = [
+        {name.strip().removeprefix("autoscaler.") for name in row.split("|")} for row in layers
+    ]
+    lines = [line for line in FLOORS.splitlines() if line.strip()]
+    shown = [
+        set(re.split(r"\s{2,}", line.strip())[: len(floor)])
+        for line, floor in zip(lines, floors, strict=True)
+    ]
+    assert shown == floors
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert packages <= set().union(*floors)
+
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)""")
+_FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the names by which GitHub links to the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", document.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Each relative link names a file, and with `#` a heading of it."""
+    for link in _LINK.findall(_FENCED.sub("", document.read_text())):
+        if link.startswith("https://"):
+            continue
+        name, _, anchor = link.partition("#")
+        file = (document.parent / name).resolve() if name else document
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda path: path.name
+)
+def test_comments_of_the_examples_lead_somewhere(file: Path) -> None:
+    """So do those to the documents in the comments of examples."""
+    for name, anchor in re.findall(r"(docs/\w+\.md)(?:#([\w-]+))?", file.read_text()):
+        assert (ROOT / name).exists()
+        assert not anchor or anchor in anchors(ROOT / name)
+
+
+SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+ROWS = [line for line in SECURITY.splitlines() if line.startswith("| ")]
+HEAD = "| what they may try | what happens | test |"
+
+
+def test_each_test_that_is_named_is_there() -> None:
+    """By its file and its name."""
+    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", SECURITY))
+    assert len(named) > 30
+    found = {
+        (file, node.name)
+        for file, _ in named
+        for node in ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert named - found == set()
+
+
+def test_each_row_names_a_test() -> None:
+    """What no test holds is not said to be defended."""
+    rows = [row for row in ROWS if row != HEAD]
+    assert len(rows) > 30
+    assert [row for row in rows if "::test_" not in row] == []
+
+
+def test_each_table_has_a_paragraph_of_what_is_not_defended() -> None:
+    """Nobody has to guess what is left out."""
+    for chapter in SECURITY.split("\n## ")[1:]:
+        assert HEAD in chapter
+        assert "\nNot defended" in chapter
