@@ -16,7 +16,6 @@ from tests.core.builders import (
     TENTH,
     TRUE,
     UNKNOWN,
-    average,
     container,
     container_cpu,
     cpu,
@@ -193,12 +192,6 @@ def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
 
 
 # -- averages of pods: AverageValue of Resource, ContainerResource and Pods ------------------------
-
-
-def test_an_average_needs_no_requests() -> None:
-    """AverageValue targets of cpu never look at requests."""
-    of = (pod("p0", requests=PodRequests((container(),))),)
-    assert proposed(cpu(average("100m")), samples(300), of, 1).proposal == 3
 
 
 @pytest.mark.parametrize(

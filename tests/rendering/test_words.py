@@ -1,6 +1,7 @@
 """The words for a decision: names, numbers and sentences that people read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -207,17 +208,18 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
         "FailedRescale: it was refused",
         "3 -> 5 replicas not written: it was refused",
     )
-    controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
-    assert controlled.classified().state is State.CONTROLLED
-    assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert "controlledBy" not in whole(up).document()
+    controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
+    assert controlled.classified().state is State.CONTROLLED
     assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
     )
-    still = SyncResult(up.target, synced(spec(QUEUE), 1, values(10.0)).decision, None, 'HPA "web"')
-    told = 'stays at 1 replica; HPA "web" controls it: the daemon leaves it alone'
-    assert verdict(still) == told
+    still = replace(controlled, decision=replace(up.decision, rescale=False))
+    assert verdict(still) == (
+        'stays at 3 replicas; HPA "web" controls it: the daemon leaves it alone'
+    )
 
 
 def matches(key: str, operator: Operator, *of: str) -> ExternalMetric:
