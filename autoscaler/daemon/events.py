@@ -179,38 +179,31 @@ class EventReporter(Reporter):
         self._thread.join(max(0.0, self._end - clock.monotonic()) + _JOIN_SECONDS)
 
     def _run(self) -> None:
-        going_on = True
-        while going_on:
+        while not self._is_over():
             try:
-                going_on = self._wait_for_work()
-                due = clock.monotonic() >= self._next_request
-                if going_on and due and self._correlator.waiting:
-                    self._write_one()
+                self._step()
             except Exception as error:  # noqa: BLE001 - without this thread no Event is written
                 self._refused += 1
                 self._next_request = clock.monotonic() + self._pace.first_pause
                 self._observer.fault(error)
         self._refused += self._correlator.waiting
 
-    def _wait_for_work(self) -> bool:
-        """Take what was queued until an Event may be written; return False at the end."""
-        while True:
-            now, more = clock.monotonic(), self._correlator.waiting or not self._queue.empty()
-            if self._end is not None and (now >= self._end or not more):
-                return False
-            try:
-                queued = self._next_queued(now)
-            except Empty:
-                return True
-            if queued is not None:
-                self._take(queued)
+    def _is_over(self) -> bool:
+        more = self._correlator.waiting or not self._queue.empty()
+        return self._end is not None and (clock.monotonic() >= self._end or not more)
 
-    def _next_queued(self, now: float) -> _QueuedEvents | None:
-        """Wait for the queue until the next Event may be written.  Raises Empty then."""
-        if not self._correlator.waiting:
-            return self._queue.get()
+    def _step(self) -> None:
+        """Take in what is queued next, or write an Event once the queue is empty and one is due."""
         until = self._next_request if self._end is None else min(self._next_request, self._end)
-        return self._queue.get(timeout=until - now) if until > now else self._queue.get_nowait()
+        patience = max(0.0, until - clock.monotonic()) if self._correlator.waiting else None
+        try:
+            queued = self._queue.get(timeout=patience)
+        except Empty:
+            if clock.monotonic() >= self._next_request:
+                self._write_one()
+            return
+        if queued is not None:
+            self._take(queued)
 
     def _take(self, queued: _QueuedEvents) -> None:
         now = clock.monotonic()

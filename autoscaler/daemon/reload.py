@@ -152,21 +152,22 @@ _Stamp = tuple[int, ...]
 
 
 class FileSource:
-    """Fits `ConfigSource` with files, of which all are in force or none."""
+    """Fits `ConfigSource` with files, of which all are in force or none.
 
-    def __init__(self, config: Config) -> None:
-        self._path = config.path
-        self._watch = FileWatch(config.sources)
+    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
+    a path to see the links of a mounted ConfigMap change.
+    """
 
-    def changed(self) -> bool:
-        """Return whether the files hold something else."""
-        return self._watch.changed()
+    def __init__(self, path: Path, sources: Sources) -> None:
+        self._path = path
+        self.rearm(sources)
+        self._seen = self._stamps()
 
     def read(self) -> Loaded:
         """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
-            if not self._watch.differ():
+            if not self._differ():
                 break
             read = self._try()
         if isinstance(read, ConfigError):
@@ -178,20 +179,8 @@ class FileSource:
             read: Config | ConfigError = load(self._path)
         except ConfigError as error:
             read = error
-        self._watch.rearm(read.sources)
+        self.rearm(read.sources)
         return read
-
-
-class FileWatch:
-    """Notices that the files of the configuration differ from what was loaded.
-
-    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
-    a path to see the links of a mounted ConfigMap change.  All calls come from one thread.
-    """
-
-    def __init__(self, sources: Sources) -> None:
-        self.rearm(sources)
-        self._seen = self._stamps()
 
     def rearm(self, sources: Sources) -> None:
         """Compare with these from now on: what the last load read, valid or not."""
@@ -209,9 +198,9 @@ class FileWatch:
         if stamps != seen or stamps == self._compared:
             return False
         self._compared = stamps
-        return self.differ(stamps)
+        return self._differ(stamps)
 
-    def differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
+    def _differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
         """Return whether the files changed while they were read; ``stamps`` are those of now."""
         contents = {path: _content(path) for path in stamps or self._stamps()}
         return contents != self._sources.digests

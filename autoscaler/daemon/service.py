@@ -143,7 +143,9 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
-        self.reload = Reload(config, FileSource(config), self._reconfigure, announcements)
+        self.reload = Reload(
+            config, FileSource(config.path, config.sources), self._reconfigure, announcements
+        )
         telemetry.site.history_lines = self._history_lines
         elects = config.leader_election.enabled
         telemetry.site.views = Views(

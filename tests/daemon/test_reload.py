@@ -37,7 +37,7 @@ class Reloading(Announced):
         self._now = 1000.0
         self.write("15s")
         config = load(file)
-        self.source = source or FileSource(config)
+        self.source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
     def write(self, period: str) -> None:

@@ -64,7 +64,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT],
         ),
         "state directory cannot be written": Proof(
-            test_failures.test_a_directory_that_cannot_be_written,
+            test_failures.test_what_cannot_be_used,
             seen=[test_failures.CANNOT_BE_USED],
         ),
         "state lost": Proof(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -209,11 +210,17 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
         "FailedRescale: it was refused",
         "3 -> 5 replicas not written: it was refused",
     )
+    assert "controlledBy" not in whole(up).document()
     controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert controlled.classified().state is State.CONTROLLED
     assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
+    )
+    still = replace(controlled, decision=replace(up.decision, rescale=False))
+    assert verdict(still) == (
+        'stays at 3 replicas; HPA "web" controls it: the daemon leaves it alone'
     )
 
 

@@ -55,6 +55,11 @@ class Background:
         raise NotImplementedError
 
 
+def soon(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so that tells by itself what it is; fails after 30 s."""
+    wait_until("it is so", is_so, timeout=30.0, interval=0.005)
+
+
 def let_pass(seconds: float) -> None:
     """Wait for a time, of which nothing can be told but that it passes."""
     threading.Event().wait(seconds)

@@ -79,32 +79,6 @@ histories = st.builds(
 """Any history that can be."""
 
 
-FULL = History(
-    recommendations=(),
-    scale_ups=(ScaleEvent(3, T0 - 40.5, earliest=T0 - 55.25), ScaleEvent(1, T0 - 20.0)),
-    scale_downs=(ScaleEvent(2, T0 - 300.0, outdated=True, earliest=T0 - 301.0),),
-    conditions=(
-        Condition(
-            "AbleToScale", ConditionStatus.TRUE, "ReadyForNewScale", 'größer "3" \ud800', T0 - 60.0
-        ),
-        Condition("ScalingActive", ConditionStatus.UNKNOWN, "", "", 0.0),
-    ),
-    desired_replicas=4,
-    last_scale_time=T0 - 20.0,
-    zeroed_by_us=True,
-    pending=PendingWrite(4, 5, T0 - 1.5, "8812"),
-    contention=Contention(4, -2, (T0 - 90.0, T0 - 30.0), 17),
-    unobserved=True,
-    gaps=(
-        ReadingGap("queue", since=T0 - 45.0, first=True),
-        ReadingGap("cpu", "web-0", until=T0 + 200_000.0, losses=((T0 - 15.0, 15.0), (T0, 7.5))),
-    ),
-    unseen=T0 - 3600.0,
-    controller="a ScaledObject \ud800",
-)
-"""One with every field, as `version-2.sql` has it."""
-
-
 def nth(number: int, *, pending: bool = False) -> History:
     """Return the history after so many syncs: all of it tells which, one slot is new each time."""
     time = T0 + 15.1 * number
