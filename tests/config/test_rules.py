@@ -88,18 +88,6 @@ def test_it_is_valid_by_draft_2020_12() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-@pytest.mark.parametrize(
-    ("name", "flag"), [("autoscaler", ""), ("autoscaler-targets", " --included")]
-)
-def test_the_committed_copies_are_those_of_the_code(name: str, flag: str) -> None:
-    """The copies that editors use are the schemas of the code."""
-    schema = json_schema(included=bool(flag))
-    expected = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    assert (FOLDER / f"{name}.schema.json").read_text(encoding="utf-8") == expected, (
-        f"write it again: autoscaler schema{flag} > config/{name}.schema.json"
-    )
-
-
 def test_every_field_is_described() -> None:
     """Whoever hovers over a key in an editor reads what it means."""
     for path, schema in properties(SCHEMA, ""):
