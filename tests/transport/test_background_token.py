@@ -87,7 +87,7 @@ def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it(
     failure: float | str,
 ) -> None:
     """While the endpoint fails, or gives what has expired, the old one is used; then the new."""
-    with kept(0.25, *[failure] * 3, 60.0) as (endpoint, token):
+    with kept(1.5, *[failure] * 3, 60.0) as (endpoint, token):
         token.get(5)
         soon(lambda: endpoint.asked >= 2)
         assert token.get(0) == 1
