@@ -104,18 +104,6 @@ def test_a_change_of_another_field_is_no_obstacle(
     assert body["metadata"]["annotations"]["example.com/touched"] == "yes"
 
 
-def test_a_count_of_somebody_else_stands(
-    cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str
-) -> None:
-    """Who changed the count between our read and our write is not overwritten."""
-    scale = _read(scales, namespace)
-    cluster.patch(f"{web}/scale", {"spec": {"replicas": 7}})
-    outcome = scales.write(namespace, WEB, scale, 4, _soon())
-    assert isinstance(outcome, Superseded)
-    assert outcome.scale.spec_replicas == 7
-    assert cluster.get(web).body["spec"]["replicas"] == 7
-
-
 def test_of_many_writers_one_wins(scales: Scales, namespace: str, web: str) -> None:
     """Eight threads that decided on the same scale: one count is written, seven see it."""
     assert web
