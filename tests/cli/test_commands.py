@@ -1,11 +1,12 @@
 """The commands as processes: what they print, and how they exit."""
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,19 @@ from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.waiting import wait_until
 
+COMMANDS = [
+    "run",
+    "validate",
+    "plan",
+    "status",
+    "explain",
+    "history",
+    "pause",
+    "resume",
+    "release",
+    "schema",
+    "demo",
+]
 NOWHERE = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
 
 
@@ -75,11 +89,9 @@ def test_version_is_that_of_the_package() -> None:
     assert (ran.returncode, ran.stdout) == (0, f"autoscaler {__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "command", ["", "run", "validate", "plan", "status", "pause", "resume", "schema", "demo"]
-)
-def test_every_command_explains_itself_on_a_terminal(command: str) -> None:
-    """`COMMAND --help` says how it is used; at 80 columns no line is longer, nothing is cut off."""
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_explains_itself(command: str) -> None:
+    """`--help` says how it is used; at 80 columns no line is longer, and nothing is cut off."""
     ran = autoscaler(*command.split(), "--help", environment={"COLUMNS": "80"})
     assert ran.returncode == 0
     assert f"autoscaler {command}" in ran.stdout
@@ -165,23 +177,15 @@ def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_bad_configuration_exits_2_with_sentences(command: str, tmp_path: Path) -> None:
-    """Neither `run` nor `plan` starts on a file with errors."""
-    file = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
-    ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
-    assert ran.returncode == 2
-    assert "prometheus.url" in ran.stderr
-    assert "Traceback" not in ran.stderr
-
-
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_no_cluster_to_talk_to_exits_1_with_a_sentence(command: str, tmp_path: Path) -> None:
-    """Without in-cluster configuration and kubeconfig the command says so."""
-    file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
-    ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("autoscaler cannot ")
-    assert "Traceback" not in ran.stderr
+def test_a_command_that_cannot_begin_says_so(command: str, tmp_path: Path) -> None:
+    """On a file with errors it exits with 2, without a cluster to talk to with 1."""
+    bad = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
+    good = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
+    for file, code, said in ((bad, 2, "prometheus.url"), (good, 1, "autoscaler cannot ")):
+        ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
+        assert ran.returncode == code
+        assert said in ran.stderr
+        assert "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -215,27 +219,39 @@ def plan_file(
     return write_config(tmp_path / "plan.yaml", document)
 
 
+Plan = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def plan(plan_file: Path, environment: Mapping[str, str]) -> Plan:
+    """Plan that file."""
+    return functools.partial(autoscaler, "plan", "-c", str(plan_file), environment=environment)
+
+
 def test_plan_shows_what_run_would_do_and_writes_nothing(
-    plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
+    plan: Plan, admin_api: Api, namespace: str
 ) -> None:
     """Both targets are told, ceil(90 / 30) = 3 for one and the reason of the other; exit 1."""
-    ran = autoscaler("plan", "-c", str(plan_file), environment=environment)
+    ran = plan()
     assert ran.returncode == 1, ran.stderr
     assert f"{namespace}/Deployment/worker  2 -> 3" in ran.stdout
     assert re.search(r"queue_messages: \S+/30 per replica asks for 3 replicas", ran.stdout)
     assert "would scale 2 -> 3 replicas" in ran.stdout
     assert "the scale cannot be read: " in ran.stdout
+    worker, ghost = json.loads(plan("-o", "json").stdout)
+    assert worker["target"] == f"{namespace}/Deployment/worker"
+    assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
+    assert worker["metrics"][0]["values"] == ["90"]
+    assert [stage["name"] for stage in worker["stages"]] == ["combine", "stabilize", "limit"]
+    assert "not found" in ghost["scale"]["error"]
+    assert ghost["outcome"] == "blocked"
     path = f"{workloads.collection('Deployment', namespace)}/worker"
     assert admin_api.get(path)["spec"]["replicas"] == 2
 
 
-def test_plan_of_one_target_explains_its_decision(
-    plan_file: Path, namespace: str, environment: Mapping[str, str]
-) -> None:
+def test_plan_of_one_target_explains_its_decision(plan: Plan, namespace: str) -> None:
     """`--explain NAMESPACE/NAME` tells reading, ratio, proposal and verdict; exit 0."""
-    ran = autoscaler(
-        "plan", "-c", str(plan_file), "--explain", f"{namespace}/worker", environment=environment
-    )
+    ran = plan("--explain", f"{namespace}/worker")
     assert ran.returncode == 0, ran.stderr
     for part in (
         "would scale 2 -> 3 replicas",
@@ -247,30 +263,10 @@ def test_plan_of_one_target_explains_its_decision(
     ):
         assert part in ran.stdout
     assert "ghost" not in ran.stdout
-
-
-def test_plan_as_json_holds_the_whole_record(
-    plan_file: Path, namespace: str, environment: Mapping[str, str]
-) -> None:
-    """`-o json` is a list of records with metrics, stages, conditions and events."""
-    ran = autoscaler("plan", "-c", str(plan_file), "-o", "json", environment=environment)
-    worker, ghost = json.loads(ran.stdout)
-    assert worker["target"] == f"{namespace}/Deployment/worker"
-    assert (worker["desiredReplicas"], worker["rescale"], worker["write"]) == (3, True, "planned")
-    assert worker["metrics"][0]["values"] == ["90"]
-    assert [stage["name"] for stage in worker["stages"]] == ["combine", "stabilize", "limit"]
-    assert "not found" in ghost["scale"]["error"]
-    assert ghost["outcome"] == "blocked"
-
-
-def test_plan_of_an_unknown_target(
-    plan_file: Path, namespace: str, environment: Mapping[str, str]
-) -> None:
-    """A misspelt name is refused with the one that was meant; exit 2."""
-    name = f"{namespace}/deployment/wroker"
-    ran = autoscaler("plan", "-c", str(plan_file), name, environment=environment)
+    misspelt = f"{namespace}/deployment/wroker"
+    ran = plan(misspelt)
     assert ran.returncode == 2
-    assert f"no target is called {name}; did you mean {namespace}/worker?" in ran.stderr
+    assert f"no target is called {misspelt}; did you mean {namespace}/worker?" in ran.stderr
 
 
 def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, str]) -> None:
@@ -281,7 +277,7 @@ def test_plan_of_no_targets_says_so(tmp_path: Path, environment: Mapping[str, st
 
 
 def test_plan_of_one_target_knows_its_neighbours(
-    plan_file: Path, admin_api: Api, namespace: str, environment: Mapping[str, str]
+    plan: Plan, admin_api: Api, namespace: str
 ) -> None:
     """A target whose pods are also another target's is blocked, though only it is asked for."""
     twin = workloads.deployment("ghost", 1)
@@ -291,7 +287,7 @@ def test_plan_of_one_target_knows_its_neighbours(
     admin_api.create(workloads.collection("Deployment", namespace), twin)
     path = workloads.collection("Pod", namespace)
     wait_until("a pod", lambda: admin_api.get(path, labelSelector="app=worker")["items"])
-    ran = autoscaler("plan", "-c", str(plan_file), f"{namespace}/worker", environment=environment)
+    ran = plan(f"{namespace}/worker")
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "pods of the selector 'app=worker' are also those of" in ran.stdout
 

@@ -32,6 +32,7 @@ from tests.worlds.memory import Memory, answer
 from tests.worlds.process import free_port
 from tests.worlds.prometheus import faults
 
+LAST_KNOWN = "(as last known; it cannot be checked now: forbidden)"
 HPA = 'HorizontalPodAutoscaler "web"'
 
 
@@ -41,11 +42,7 @@ HPA = 'HorizontalPodAutoscaler "web"'
         (None, HPA, ""),
         (HPA, "", HPA),
         (Unchecked("forbidden"), "", ""),
-        (
-            Unchecked("forbidden"),
-            HPA,
-            f"{HPA} (as last known; it cannot be checked now: forbidden)",
-        ),
+        (Unchecked("forbidden"), HPA, f"{HPA} {LAST_KNOWN}"),
     ],
 )
 def test_who_controls_a_target_is_who_does_so_to_the_daemon(
@@ -105,16 +102,12 @@ def test_servers_that_are_not_there_are_given_up_after_a_second(
 
 
 def test_a_daemon_that_is_named_must_answer(tmp_path: Path) -> None:
-    """Else there is no plan; an address that is none is not repeated, since it may hold secrets."""
+    """Else there is no plan."""
     file = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
     nobody = f"http://127.0.0.1:{free_port()}"
     ran = autoscaler("plan", "-c", str(file), "--url", nobody)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == f"autoscaler cannot plan: no daemon listens at {nobody}\n"
-    ran = autoscaler("plan", "-c", str(file), "--url", "http://user:s3cret@127.0.0.1:9191")
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "must be an address such as http://127.0.0.1:9191" in ran.stderr
-    assert "s3cret" not in ran.stderr
 
 
 class NobodyElse:

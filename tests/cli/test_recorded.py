@@ -204,7 +204,6 @@ def test_what_cannot_be_explained_is_said(
             ["--url", "http://a", "--user", "me", "--password-file", "p", "--token-file", "t"],
             "give --token-file or --user",
         ),
-        (["--url", "ftp://a"], "it must be an address such as http://127.0.0.1:9191"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: list[str], advice: str) -> None:
