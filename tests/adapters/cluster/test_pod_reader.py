@@ -75,8 +75,8 @@ def test_pods_of_one_template_share_their_requests() -> None:
     """Equal requests are one object, whatever else differs; other requests are another."""
     first, second, other = _pod("a"), _pod("b"), _pod("c")
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "501m"
-    assert read_pod(first).requests is reader.read(second).requests
-    assert read_pod(other).requests != reader.read(first).requests
+    assert read_pod(first).requests is read_pod(second).requests
+    assert read_pod(other).requests != read_pod(first).requests
 
 
 @pytest.mark.parametrize(
