@@ -21,10 +21,7 @@ from autoscaler.settings.models import InnerModel, inner_models
 def check_files(
     sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
 ) -> Iterator[tuple[Source, Finding]]:
-    """Check all files, of which the main one is first; ``pod_namespace`` is that of our own pod.
-
-    Unless the files are ``complete``, queries are not looked up: a missing file may hold them.
-    """
+    """Check all files, the main one first; only if they are ``complete`` look queries up."""
     context = _context(sources, pod_namespace) if complete else Context(pod_namespace)
     for number, source in enumerate(sources):
         model = IncludedFile if number else MainFile
@@ -79,10 +76,7 @@ def check_value(
 def _each(
     location: Location, value: object, many: type | None
 ) -> Iterator[tuple[Location, object]]:
-    """Yield the values of a list or a mapping, or the one that there is, and where each stands.
-
-    Nothing of what has another shape: that is reported as such.
-    """
+    """Yield the values at a key and their places; a wrong shape, which is told, has none."""
     if many is None:
         yield location, value
     elif many is tuple and isinstance(value, list | tuple):

@@ -24,10 +24,7 @@ def config_of(
     sources: Sources,
     pod_namespace: str | None,
 ) -> Config:
-    """Convert documents that all rules accepted; ``path`` is the file of the main one.
-
-    Their ``targets`` are converted one after another, as they come.
-    """
+    """Convert documents that all rules accepted, and their ``targets`` one after another."""
     parts: list[MainFile | IncludedFile] = [main, *included]
     queries = Queries(
         {name: query for part in parts for name, query in part.queries.items()},

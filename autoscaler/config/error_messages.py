@@ -81,10 +81,7 @@ class Names(dict[str, _Value]):
         return dict(sorted({_folded(name): name for name in short}.items()))
 
     def closest(self, word: str, cutoff: float = 0.6) -> str | None:
-        """Return what a word was probably meant for: of very many names one that begins like it.
-
-        ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
-        """
+        """Return what a word was probably meant for; ``cutoff`` is from 0 to 1 (of `difflib`)."""
         self._uses += 1
         if len(word) > _LONGEST_COMPARED or self._uses > _MOST_USES:
             return None
@@ -244,11 +241,7 @@ _ANY = "NAME"
 def _place_of_key(
     key: str, model: type[BaseModel], root: type[BaseModel]
 ) -> tuple[str, Sequence[str]] | None:
-    """Say where a key belongs that ``model`` does not know, and which keys lead there from here.
-
-    None where that is not clear.  What is below the place where it stands comes first, then
-    ``root``, then the top of the file.
-    """
+    """Say where a key belongs that ``model`` lacks, and which keys lead there; None if unclear."""
     below = _nearest_places(key, model)
     if below:
         first = (path.split(".")[0].removesuffix("[]") for path in below)

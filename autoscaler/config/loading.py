@@ -74,10 +74,7 @@ def namespace_or_anywhere() -> str:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Leave out collections while a document grows: nearly all of it is kept, and they cost most.
-
-    They are for cycles only; the rest is freed as ever.
-    """
+    """Leave out collections, which are for cycles only and cost most while a document grows."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -205,10 +202,7 @@ def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Ite
 
 
 def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
-    """Check one HorizontalPodAutoscalerSpec (autoscaling/v2), given as plain data.
-
-    Queries are not looked up.  Raises ConfigError with every problem at once.
-    """
+    """Check an autoscaling/v2 spec of plain data, but not its queries.  Raises ConfigError."""
     shape, model = _validated(HorizontalPodAutoscalerSpec, spec)
     broken = check_value(spec, HorizontalPodAutoscalerSpec, Context())
     findings = one_per_place([*shape, *broken])
@@ -272,10 +266,7 @@ class _Checking:
         return self._valid(source, value | left, model, ())
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
-        """Check the shapes of the targets one by one, and yield them as long as nothing is wrong.
-
-        All at once pydantic would make errors of all that is wrong before it returns one.
-        """
+        """Check target by target, as pydantic makes all errors of a call, and yield what is right."""
         ready = MOST_PROBLEMS
         for source in sources:
             shared = Shared(self._comparisons)
@@ -301,10 +292,7 @@ class _Checking:
 def _manifests(
     value: object, location: Location, shared: Shared, *, with_ready: bool = True
 ) -> list[Finding]:
-    """Find manifests where targets belong; ``shared`` is that of the file.
-
-    ``with_ready`` also writes what they would be, which takes long.
-    """
+    """Find manifests where targets belong; ``with_ready`` also writes what they would be."""
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
     return [

@@ -136,10 +136,7 @@ def range_of(promql: str) -> float:
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between two brackets, up to where it was read.
-
-    Sets are joined by `or`, and of `and` and `unless` the left side gives the series.
-    """
+    """What stands between two brackets; of `and` and `unless` the left side gives the series."""
 
     is_one_side: bool = False
     """Whether a side of `or` that was read is a condition."""

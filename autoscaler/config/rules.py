@@ -182,10 +182,7 @@ def _only_one_of(keys: Sequence[str], sentence: str) -> Rule:
 
 
 def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator[Rule]:
-    """Yield the rules of two times, of which one is longer than ``factor`` times the other.
-
-    ``at`` has a sentence for each; the finding is at the first of them that is written.
-    """
+    """Yield rules that a time is longer than ``factor`` times another, at the first that is set."""
 
     def late(key: str, election: Fields, _: Context) -> tuple[str, str] | None:
         long, short = _seconds(election, longer), _seconds(election, shorter)
@@ -305,10 +302,7 @@ _SLIPS = {"", "app", "extensions"}
 
 
 def group_of(ref: Fields) -> str | None:
-    """Return the group of `apiVersion`; as for the HPA only it counts, so that a version is free.
-
-    None where there is none that could be one.
-    """
+    """Return the group of `apiVersion`: as for the HPA its version is free.  None if there is none."""
     version = ref.get("apiVersion")
     return version.rpartition("/")[0] if isinstance(version, str) else None
 

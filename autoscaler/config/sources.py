@@ -38,10 +38,7 @@ class Inclusion:
 
 
 def patterns_of(document: object, folder: Path) -> dict[int, Path]:
-    """Return each pattern of the document by its position; relative ones begin at ``folder``.
-
-    Of more than `MOST_FILES` only the first.
-    """
+    """Return the first patterns of the document by position; relative ones begin at ``folder``."""
     return {
         index: absolute(pattern, folder)
         for index, pattern in islice(entries(document, "include"), MOST_FILES + 1)
@@ -104,11 +101,7 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 
 def _matches(pattern: Path) -> dict[Path, os.stat_result | None]:
-    """Return everything that has a matching name, be it a file or not.
-
-    Raises OSError where a folder cannot be listed: that is not the same as one without matches;
-    and _ManyError.
-    """
+    """Return all of a matching name.  Raises OSError of a folder's listing, and _ManyError."""
     matches = [Path(pattern.anchor)]
     literal = True
     for part in pattern.parts[1 if pattern.anchor else 0 :]:
@@ -221,10 +214,7 @@ def named_files(
 
 @functools.cache
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
-    """Return the keys of a model whose type is FilePath, and those that lead to models with some.
-
-    Also the keys of mappings to such values; no list has any.
-    """
+    """Return a model's keys to FilePaths, also by name, and those to models that have some."""
     own = [
         field.alias or name
         for name, field in model.model_fields.items()

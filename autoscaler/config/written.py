@@ -40,19 +40,12 @@ _USUAL = Query(promql="")
 
 
 def as_written(target: Target) -> Parts:
-    """Return an entry of `targets` that is the same target in any configuration.
-
-    What `queries` and `resourceQueries` say stands in the entry; what is off does not.
-    """
+    """Return an entry of `targets` that is the same target anywhere, without what is off."""
     return _without_nothing(written(target, complete=False))
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
-    """Return the same with what is off; None stands for what is not set.
-
-    A ``complete`` one has the queries with their defaults, beside the metrics: they may stand in
-    `queries` too.
-    """
+    """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
     spec, extensions = target.spec, _parts(target.extensions)
     extensions |= {"pause": _paused(target.extensions.pause)}
     del extensions["activations"]
@@ -186,10 +179,7 @@ _SECRET = {"headers", "queryParameters", "endpointParams"}
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field that differs: where it stands in the YAML, and both values.
-
-    None means absent.  Secrets are not among the values.
-    """
+    """A field that differs: its place in the YAML, both values or None; secrets are not shown."""
 
     path: str
     before: str | None
@@ -222,10 +212,7 @@ class Comparison:
 
 
 def compare(before: Config, after: Config) -> Comparison:
-    """Say what a reload changes: values as they are in force, with defaults filled in.
-
-    Where the targets stand, in which file and in which order, makes no difference.
-    """
+    """Say what a reload changes of the values in force, wherever and however targets stand."""
     old = {target.key: target for target in before.targets}
     new = {target.key: target for target in after.targets}
     both = (

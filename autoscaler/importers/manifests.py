@@ -131,10 +131,7 @@ def _autoscaler(
 
 
 def ready_of(advice: Sequence[Advice], *, entry: bool = False, left_out: int = 0) -> str:
-    """Write drafts as the parts of one configuration, or one as the ``entry`` that it would be.
-
-    What would be very long is left out, and with the ``left_out`` ones counted as undecided.
-    """
+    """Write drafts as one configuration, or one as an ``entry``; very long ones are counted."""
     written, room = [], _LONGEST_OF_ALL
     for each in advice:
         length = _length(each.draft.target)

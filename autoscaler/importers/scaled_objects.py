@@ -1,7 +1,4 @@
-"""A ScaledObject of KEDA -> the target that it would be here, as far as it has a counterpart.
-
-What somebody has to decide about stands in the target as `undecided`, with which none is valid.
-"""
+"""A ScaledObject of KEDA -> the target that it would be here, and as `undecided` what is left."""
 
 import re
 from collections import Counter
