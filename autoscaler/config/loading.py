@@ -266,7 +266,7 @@ class _Checking:
         return self._valid(source, value | left, model, ())
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
-        """Check target by target, as pydantic makes all errors of a call, and yield what is right."""
+        """Check target by target, since pydantic makes all errors of a call, and yield the right."""
         ready = MOST_PROBLEMS
         for source in sources:
             shared = Shared(self._comparisons)

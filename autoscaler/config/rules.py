@@ -302,7 +302,7 @@ _SLIPS = {"", "app", "extensions"}
 
 
 def group_of(ref: Fields) -> str | None:
-    """Return the group of `apiVersion`: as for the HPA its version is free.  None if there is none."""
+    """Return the group of `apiVersion`, whose version is free as for the HPA; None without one."""
     version = ref.get("apiVersion")
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
