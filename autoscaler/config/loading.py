@@ -139,9 +139,7 @@ def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) ->
     main, inclusion = files.main, files.inclusion
     checking.add(main, _include_findings(files.patterns, inclusion))
     # Whether it has nothing but what included ones have.
-    is_part = (
-        isinstance(main.value, dict) and set() < main.value.keys() <= INCLUDED_KEYS
-    )
+    is_part = isinstance(main.value, dict) and set() < main.value.keys() <= INCLUDED_KEYS
     if is_part:
         message = "is missing: where the metrics come from; a file that another one includes is "
         message += "checked with that one"
