@@ -203,13 +203,9 @@ def named_files(
         elif isinstance(name, Mapping):
             each = ((str(of), one) for of, one in name.items() if isinstance(one, str | Path))
             yield from (((*location, key, of), one) for of, one in each)
-    for key, within_of, many in inner:
-        within = child(value, key)
-        if many is None:
-            yield from named_files(within, within_of, (*location, key))
-        elif many is dict and isinstance(within, Mapping):
-            for name, one in within.items():
-                yield from named_files(one, within_of, (*location, key, str(name)))
+    for one in inner:
+        for place, part in one.values(value):
+            yield from named_files(part, one.model, (*location, *place))
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -41,7 +41,8 @@ _USUAL = Query(promql="")
 
 def as_written(target: Target) -> Parts:
     """Return an entry of `targets` that is the same target anywhere, without what is off."""
-    return _without_nothing(written(target, complete=False))
+    parts: Parts = _without_nothing(written(target, complete=False))
+    return parts
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
@@ -153,18 +154,11 @@ def _answer(query: Query, *, complete: bool) -> Parts:
     return {key: part for key, part in parts.items() if key == "query" or part != usual[key]}
 
 
-def _without_nothing(parts: Parts) -> Parts:
-    return {
-        key: _filled(part)
-        for key, part in parts.items()
-        if part is not None and part is not False and part != []
-    }
-
-
-def _filled(part: object) -> object:
+def _without_nothing(part: Any) -> Any:
     if isinstance(part, dict):
-        return _without_nothing(part)
-    return [_filled(one) for one in part] if isinstance(part, list) else part
+        left = {key: one for key, one in part.items() if one not in (None, [])}
+        return {key: _without_nothing(one) for key, one in left.items() if one is not False}
+    return list(map(_without_nothing, part)) if isinstance(part, list) else part
 
 
 _AT_RESTART = (

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticUseDefault
 
-from autoscaler.documents import Location
+from autoscaler.documents import Location, child
 from autoscaler.settings import durations
 
 Core = TypeVar("Core")
@@ -159,6 +159,16 @@ class InnerModel(NamedTuple):
     model: type[BaseModel]
     many: type | None
     """tuple for a list, dict for a mapping by name, None for one model."""
+
+    def values(self, around: object) -> Iterator[tuple[Location, object]]:
+        """Yield the values at the key and their places; a wrong shape, which is told, has none."""
+        value = child(around, self.key)
+        if self.many is None:
+            yield (self.key,), value
+        elif self.many is tuple and isinstance(value, list | tuple):
+            yield from (((self.key, index), one) for index, one in enumerate(value))
+        elif self.many is dict and isinstance(value, Mapping):
+            yield from (((self.key, str(name)), one) for name, one in value.items())
 
 
 def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
