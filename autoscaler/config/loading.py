@@ -268,7 +268,7 @@ def _manifests(
         Finding(
             *(one.location, one.message),
             show_value=False,
-            details=one.details,
+            details=one.draft.notes,
             ready=ready_of([one], entry=True) if one.kind and with_ready else "",
         )
         for one in advice_on(value, location, shared)

@@ -161,9 +161,9 @@ class Reading:
         for advice, line in (
             (advice, document.line_of(advice.location))
             for document in documents(text, report)
-            for advice in advice_on(document.value, shared=conversion.shared)
+            for advice in advice_on(document.value, (), conversion.shared)
         ):
-            problem = Problem(file, line, "", None, advice.message, advice.details)
+            problem = Problem(file, line, "", None, advice.message, advice.draft.notes)
             if advice.kind:
                 conversion.add(advice)
                 problems.append(problem)

@@ -17,7 +17,7 @@ from autoscaler.config.settings import MainFile
 from autoscaler.documents import Location, child, entries
 from autoscaler.file_contents import kind_of
 from autoscaler.settings.fields import FilePath, absolute
-from autoscaler.settings.models import InnerModel, inner_models
+from autoscaler.settings.models import InnerModel, fields_by_key, inner_models
 
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""
@@ -212,8 +212,8 @@ def named_files(
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
     """Return a model's keys to FilePaths, also by name, and those to models that have some."""
     own = [
-        field.alias or name
-        for name, field in model.model_fields.items()
+        key
+        for key, field in fields_by_key(model).items()
         if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
     ]
     inner = [one for one in inner_models(model) if any(_keys_to_files(one.model))]

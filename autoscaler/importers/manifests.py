@@ -64,22 +64,16 @@ class Advice(NamedTuple):
     message: str
     draft: TargetDraft = TargetDraft({})
 
-    @property
-    def details(self) -> tuple[str, ...]:
-        """The notes on the draft."""
-        return self.draft.notes
 
-
-def advice_on(value: Value, location: Location = (), shared: Shared | None = None) -> list[Advice]:
+def advice_on(value: Value, location: Location, shared: Shared) -> list[Advice]:
     """Say where the fields of the autoscalers go that are in a document, or else what it is.
 
     ``location`` is where it stands among the targets, empty for a file.  ``shared`` collects what
     the targets of several documents have in common.  Nothing is said of what is no manifest.
     """
-    together = Shared() if shared is None else shared
     instead_of = _ENTRY if location else _FILE
     manifests = list(_manifests(value, location))
-    every = (_autoscaler(manifest, place, instead_of, together) for place, manifest in manifests)
+    every = (_autoscaler(manifest, place, instead_of, shared) for place, manifest in manifests)
     autoscalers = [advice for advice in every if advice is not None]
     if autoscalers or not manifests:
         return autoscalers
