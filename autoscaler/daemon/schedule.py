@@ -84,10 +84,7 @@ class SyncSchedule:
     """
 
     def __init__(
-        self,
-        stop: threading.Event,
-        instruments: Instruments,
-        steps: clock.Steps | None = None,
+        self, stop: threading.Event, instruments: Instruments, steps: clock.Steps | None = None
     ) -> None:
         self._stop = stop
         self._log = structlog.get_logger()

@@ -100,11 +100,7 @@ class MainLoop:
     """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first."""
 
     def __init__(
-        self,
-        config: Config,
-        signals: Signals,
-        stack: ExitStack,
-        telemetry: Telemetry | None = None,
+        self, config: Config, signals: Signals, stack: ExitStack, telemetry: Telemetry | None = None
     ) -> None:
         self.config = config
         self.signals = signals

@@ -114,12 +114,7 @@ class ReplaceableConnections:
     """The connections in use, which a reload may replace; that to the API server is for good."""
 
     def __init__(
-        self,
-        config: Config,
-        api: Api,
-        stop: threading.Event,
-        gate: WriteGate,
-        observer: Observer,
+        self, config: Config, api: Api, stop: threading.Event, gate: WriteGate, observer: Observer
     ) -> None:
         self._used_by_all = (api, stop, gate, observer)
         self.current = Connections(config, *self._used_by_all)

@@ -123,10 +123,7 @@ class TargetStates:
 
     def find(self, key: str, finding: str) -> None:
         """Note what there is where a query of a target found no series; empty for no more."""
-        if finding:
-            self._findings[key] = finding
-        else:
-            self._findings.pop(key, None)
+        self._findings[key] = finding
         self.version = next(self._versions)
 
     def resume(self, standings: Mapping[str, Standing]) -> None:

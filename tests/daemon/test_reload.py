@@ -9,13 +9,7 @@ from structlog.typing import EventDict
 from autoscaler import file_contents
 from autoscaler.config import Config, ConfigError, load, reading
 from autoscaler.config.problems import Problem
-from autoscaler.daemon.reload import (
-    RETRY_SECONDS,
-    ConfigSource,
-    FileSource,
-    Loaded,
-    Reload,
-)
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Loaded, Reload
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.telemetry.health import Component
 from tests.telemetry.results import series_of

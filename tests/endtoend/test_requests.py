@@ -37,9 +37,7 @@ def queries(prometheus: str) -> float:
     return sum(float(value) for value in re.findall(pattern, page, re.MULTILINE))
 
 
-def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(
-    world: World,
-) -> None:
+def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(world: World) -> None:
     """Six syncs of twenty targets of one query: six queries, and not one scale is read."""
     names = [f"worker-{number}" for number in range(TARGETS)]
     for name in names:

@@ -118,10 +118,7 @@ def test_a_namespace_that_goes_or_is_gone_is_no_matter(
     name, other = "events-going", "events-staying"
     for each in (name, other):
         admin_api.create("/api/v1/namespaces", {"metadata": {"name": each}})
-    holder = {
-        "metadata": {"name": "holder", "finalizers": ["example.com/hold"]},
-        "data": {},
-    }
+    holder = {"metadata": {"name": "holder", "finalizers": ["example.com/hold"]}, "data": {}}
     admin_api.create(f"/api/v1/namespaces/{name}/configmaps", holder)
     admin_api.delete(f"/api/v1/namespaces/{name}")
     notes: list[str] = []
