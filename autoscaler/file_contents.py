@@ -64,6 +64,13 @@ def kind_of(mode: int) -> str | None:
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
 
+def stamp_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return what is another whenever a path leads to another file or to another content."""
+    # A file that may be read now has another time of change, and no other mtime.
+    times = status.st_ctime_ns, status.st_mtime_ns
+    return status.st_dev, status.st_ino, *times, status.st_size
+
+
 def _size(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count // 2**10} KiB"
 

@@ -200,8 +200,9 @@ def _results(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    lacking = (one for one in results if one.groups is not None and one.groups.missing)
-    if context.observation.ranges is not None and (history.gaps or any(lacking)):
+    if context.observation.ranges is not None and (
+        history.gaps or any(one.groups is not None and one.groups.missing for one in results)
+    ):
         results, history = gaps.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:
@@ -284,17 +285,25 @@ def _concluded(
     decision = Decision(
         time=context.now,
         stamp=context.stamp,
+        zone=result.zone,
+        outcome=result.outcome,
         scale=scale,
         min_replicas=context.spec.min_replicas,
         max_replicas=context.spec.max_replicas,
         tolerance=context.tolerance,
+        desired=result.desired,
         rescale=isinstance(scale, Scale) and result.desired != current,
+        reason=result.reason,
+        metrics=result.metrics,
+        combination=result.combination,
+        stabilization=result.stabilization,
+        limit=result.limit,
         conditions=context.status.conditions,
         events=tuple(context.status.events),
         foreign=foreign,
         held_until=contested,
         saturation=saturation,
-        **dict(zip(_OF_RESULT, _values_of_result(result), strict=True)),
+        wanted_by=result.wanted_by,
         **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
     )
     is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
@@ -319,9 +328,7 @@ def _saturated(
     return saturation, extended if after == since else changed(extended, saturated_since=after)
 
 
-_IN_DECISION = {each.name for each in fields(Decision)}
-_OF_RESULT, _OF_GUARDS = (
-    tuple(each.name for each in fields(part) if each.name in _IN_DECISION)
-    for part in (Reconciled, Guards)
+_OF_GUARDS = tuple(
+    {each.name for each in fields(Guards)} & {each.name for each in fields(Decision)}
 )
-_values_of_result, _values_of_guards = attrgetter(*_OF_RESULT), attrgetter(*_OF_GUARDS)
+_values_of_guards = attrgetter(*_OF_GUARDS)

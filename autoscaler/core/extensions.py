@@ -88,8 +88,7 @@ class Extensions:
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
     ignore_surge: bool = field(
-        default=False,
-        metadata={"Surge": "the pods of a rolling update's surge do not count"},
+        default=False, metadata={"Surge": "the pods of a rolling update's surge do not count"}
     )
 
 

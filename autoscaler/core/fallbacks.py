@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core.decision import (
-    FallbackUse,
-    MetricFailure,
-    MetricResult,
-    Outcome,
-    Reconciled,
-)
+from autoscaler.core.decision import FallbackUse, MetricFailure, MetricResult, Outcome, Reconciled
 from autoscaler.core.extensions import Fallback, FallbackBehavior
 from autoscaler.core.history import FailureStreak, History, with_extended
 from autoscaler.core.per_pod import MetricContext

@@ -11,12 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.core.calculator import propose
-from autoscaler.core.decision import (
-    MetricFailure,
-    MetricResult,
-    Refill,
-    Stabilization,
-)
+from autoscaler.core.decision import MetricFailure, MetricResult, Refill, Stabilization
 from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap, with_extended
 from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
 from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading

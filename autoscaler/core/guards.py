@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from autoscaler.core.bounds import bounds_in_force, keeps_awake, within
 from autoscaler.core.decision import Bounds, IdleStatus, Outcome, QueryHold, Reconciled, Refill
 from autoscaler.core.extensions import Pause, PauseMode
-from autoscaler.core.history import History, with_extended
+from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, idle_in_force
 from autoscaler.core.observation import ConditionStatus, Scale
@@ -56,23 +56,27 @@ def guards_in_force(
 ) -> tuple[DecisionContext, Guards, History]:
     """Find the pause, the bounds in force and the activity (semantics 8.1 to 8.3)."""
     observation, spec, extensions = context.observation, context.spec, context.extensions
+    extended, recommendations = history.extended, history.recommendations
     pause, bounds, idle, kept_awake = _pause(context, scale), None, None, False
     activities: Activities = ()
     if extensions.schedules or observation.asks_for_bounds:
-        bounds, extended = bounds_in_force(spec, observation, history.extended, context.now)
-        if extended is not history.extended:
-            history = changed(history, extended=extended)
+        bounds, extended = bounds_in_force(spec, observation, extended, context.now)
         kept_awake = keeps_awake(spec, bounds, observation)
-        context = replace(context, spec=within(spec, bounds))
+        context = changed(context, spec=within(spec, bounds))
     if extensions.idle is not None:
-        current, is_back = scale.spec_replicas, guards.is_back
-        idle, activities, history = idle_in_force(
-            context, extensions.idle, current, history, is_back=is_back, kept_awake=kept_awake
+        idle, activities, extended = idle_in_force(
+            context,
+            extensions.idle,
+            scale.spec_replicas,
+            history,
+            extended,
+            is_back=guards.is_back,
+            kept_awake=kept_awake,
         )
-        if idle.asleep and history.recommendations:
-            history = changed(history, recommendations=())
-    elif history.extended.last_active is not None:
-        history = with_extended(history, last_active=None)
+        if idle.asleep and recommendations:
+            recommendations = ()
+    elif extended.last_active is not None:
+        extended = replace(extended, last_active=None)
     guards = changed(
         guards,
         pause=pause,
@@ -82,6 +86,8 @@ def guards_in_force(
         pauses_all=pause is not None and pause.mode is PauseMode.ALL,
         sleeps=idle is not None and idle.asleep and not kept_awake,
     )
+    if extended is not history.extended or recommendations is not history.recommendations:
+        history = changed(history, extended=extended, recommendations=recommendations)
     return context, guards, history
 
 

@@ -14,7 +14,13 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.extensions import Idle
 from autoscaler.core.gaps import current_refill
-from autoscaler.core.history import UNKNOWN, History, Recommendation, with_extended
+from autoscaler.core.history import (
+    UNKNOWN,
+    ExtensionHistory,
+    History,
+    Recommendation,
+    with_extended,
+)
 from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
 from autoscaler.core.observation import Values
 from autoscaler.core.quantity import in_units
@@ -57,15 +63,16 @@ def idle_in_force(
     idle: Idle,
     current: int,
     history: History,
+    before: ExtensionHistory,
     *,
     is_back: bool,
     kept_awake: bool,
-) -> tuple[IdleStatus, Activities, History]:
-    """Return how the target stands with its rule, and what is known of its activity from now on.
+) -> tuple[IdleStatus, Activities, ExtensionHistory]:
+    """Return how the target stands with its rule, and what is known ``before`` and after this sync.
 
     It was active if nothing is known of the time before this sync, as where it ``is_back``.
     """
-    before, stamp, is_new = history.extended, context.stamp, history.recommendations is None
+    stamp, is_new, after = context.stamp, history.recommendations is None, before
     activities = activities_of(context, history)
     first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
@@ -74,10 +81,10 @@ def idle_in_force(
     if active or kept_awake or is_back or is_new or last_active is None:
         last_active = stamp
     if first_seen != before.first_seen or last_active != before.last_active:
-        history = with_extended(history, first_seen=first_seen, last_active=last_active)
+        after = changed(before, first_seen=first_seen, last_active=last_active)
     until = max(last_active + idle.after, first_seen + idle.initially)
     sleeping = current <= idle.replicas
-    return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, history
+    return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, after
 
 
 def note_activity_unread(context: DecisionContext, history: History) -> History:

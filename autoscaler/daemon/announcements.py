@@ -151,10 +151,7 @@ class Announcements(ElectionObserver):
         self._log_state("record", ok, sentence, Component.RECORD)
 
     def stands_by(self, directory: Path, holder: str) -> None:
-        """Report that another daemon is at work with the state directory; called again and again.
-
-        A process that waits in reserve is ready: what replaces the other one may end that.
-        """
+        """Report who has the state directory, at each look; who waits in reserve is ready."""
         sentence = (
             f"{holder} is at work with the state directory {directory}: nothing is decided or "
             "written here until that has ended; if both are to run, give each a stateDirectory of "
@@ -266,11 +263,7 @@ class Announcements(ElectionObserver):
         self._instruments.asked_prometheus_again(server)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Count a request.
-
-        Most refusals are of one object or one verb: only rejected credentials, and a server that
-        can do nothing, mean that it does not answer us.
-        """
+        """Count a request; most refusals are of one object or one verb, and so answers."""
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
@@ -281,7 +274,6 @@ class Announcements(ElectionObserver):
         self._instruments.kubernetes_retries.inc()
 
     def _server(self, server: str, name: str, problem: str | None, sentence: str = "") -> None:
-        """Report that a server no longer answers, because of a problem, or does again."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return

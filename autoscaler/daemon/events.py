@@ -73,11 +73,10 @@ class _QueuedEvents(NamedTuple):
 
 
 class EventReporter(Reporter):
-    """Queues what happened, and writes it on a thread of its own.
+    """Queues what happened; a thread of its own writes it, so that no sync waits for an Event.
 
-    Whatever the API server does, no sync waits for an Event.  Only the leader writes Events, so
-    that each is written once.  The ``observer`` is called, on that thread, whenever it changes
-    whether Events may be written, and at a defect, by which one Event is lost.
+    Only the leader writes, so that each is written once.  The ``observer`` is called on that
+    thread: when it changes whether Events may be written, and at a defect, which costs one Event.
     """
 
     def __init__(
@@ -144,10 +143,7 @@ class EventReporter(Reporter):
             self._queue.put(_QueuedEvents(involved, instant, (event,)))
 
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
-        """Return the Event about a pause that has begun, changed or ended, if one has.
-
-        One that was there at the first sync of this process was told by an earlier one.
-        """
+        """Return the Event about a pause that has begun, changed or ended since the first sync."""
         if decision.zone in {Zone.UNKNOWN, Zone.CONTROLLED}:
             return ()  # nobody looked for one
         before, now = self._paused.get(key), decision.pause
@@ -183,38 +179,31 @@ class EventReporter(Reporter):
         self._thread.join(max(0.0, self._end - clock.monotonic()) + _JOIN_SECONDS)
 
     def _run(self) -> None:
-        going_on = True
-        while going_on:
+        while not self._is_over():
             try:
-                going_on = self._wait_for_work()
-                due = clock.monotonic() >= self._next_request
-                if going_on and due and self._correlator.waiting:
-                    self._write_one()
+                self._step()
             except Exception as error:  # noqa: BLE001 - without this thread no Event is written
                 self._refused += 1
                 self._next_request = clock.monotonic() + self._pace.first_pause
                 self._observer.fault(error)
         self._refused += self._correlator.waiting
 
-    def _wait_for_work(self) -> bool:
-        """Take what was queued until an Event may be written; return False at the end."""
-        while True:
-            now, more = clock.monotonic(), self._correlator.waiting or not self._queue.empty()
-            if self._end is not None and (now >= self._end or not more):
-                return False
-            try:
-                queued = self._next_queued(now)
-            except Empty:
-                return True
-            if queued is not None:
-                self._take(queued)
+    def _is_over(self) -> bool:
+        more = self._correlator.waiting or not self._queue.empty()
+        return self._end is not None and (clock.monotonic() >= self._end or not more)
 
-    def _next_queued(self, now: float) -> _QueuedEvents | None:
-        """Wait for the queue until the next Event may be written.  Raises Empty then."""
-        if not self._correlator.waiting:
-            return self._queue.get()
+    def _step(self) -> None:
+        """Take in what is queued next, or write an Event once the queue is empty and one is due."""
         until = self._next_request if self._end is None else min(self._next_request, self._end)
-        return self._queue.get(timeout=until - now) if until > now else self._queue.get_nowait()
+        patience = max(0.0, until - clock.monotonic()) if self._correlator.waiting else None
+        try:
+            queued = self._queue.get(timeout=patience)
+        except Empty:
+            if clock.monotonic() >= self._next_request:
+                self._write_one()
+            return
+        if queued is not None:
+            self._take(queued)
 
     def _take(self, queued: _QueuedEvents) -> None:
         now = clock.monotonic()
@@ -290,10 +279,8 @@ class _Object:
             alike = sum(each[:2] == kind[:2] for each in self.happenings)
             if alike >= _MOST_ALIKE:
                 kind, message = (event.type, event.reason, ""), _COMBINED + event.message
-            happening = self.happenings.get(kind)
-            if happening is None:
-                happening = Occurrences(involved, event.type, event.reason, message, instant)
-                self.happenings[kind] = happening
+            new = Occurrences(involved, event.type, event.reason, message, instant)
+            happening = self.happenings.setdefault(kind, new)
             happening.message = message
         happening.seen, happening.last = now, instant
         happening.count += 1
@@ -301,27 +288,22 @@ class _Object:
 
 
 class Correlator:
-    """Decides which Events are worth a request, and in which order.
-
-    ``held_back`` is how many were counted only, ``dropped`` how many were lost because too many
-    were waiting.  All memory is bounded.
-    """
+    """Decides which Events are worth a request, and in which order.  All memory is bounded."""
 
     def __init__(self) -> None:
         self._objects: OrderedDict[Involved, _Object] = OrderedDict()
         self._waiting: OrderedDict[int, Occurrences] = OrderedDict()
         self.held_back = 0
+        """How many were counted only."""
         self.dropped = 0
+        """How many were lost because too many were waiting."""
 
     def take(self, involved: Involved, event: Event, instant: float, now: float) -> None:
         """Add an Event of the Unix time ``instant``, at the monotonic time ``now``."""
-        known = self._objects.get(involved)
-        if known is None:
-            known = self._objects[involved] = _Object()
-            if len(self._objects) > _MOST_OBJECTS:
-                self._objects.popitem(last=False)
-        else:
-            self._objects.move_to_end(involved)
+        known = self._objects.setdefault(involved, _Object())
+        self._objects.move_to_end(involved)
+        if len(self._objects) > _MOST_OBJECTS:
+            self._objects.popitem(last=False)
         occurrences = known.happens(involved, event, instant, now)
         if id(occurrences) in self._waiting:
             return

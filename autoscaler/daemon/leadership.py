@@ -51,11 +51,9 @@ class ElectionObserver(Observer):
 
 
 class Leadership(WriteGate):
-    """Holds the Lease whenever it can, on a thread of its own.
+    """Holds the Lease whenever it can, on a thread of its own, on which the ``observer`` is called.
 
-    The ``observer`` is called on that thread at each change of role, and at defects, after which
-    the election goes on.  ``leases`` should have a connection of its own, so that no queue delays
-    a renewal.
+    ``leases`` should have a connection of its own, so that no queue delays a renewal.
     """
 
     def __init__(
@@ -102,10 +100,7 @@ class Leadership(WriteGate):
         self._thread.start()
 
     def close(self) -> None:
-        """Stop leading, and release the Lease; all writes must have ended.
-
-        Returns within seconds, also where the API server does not answer.
-        """
+        """Stop leading, and release the Lease, within seconds; all writes must have ended."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(self._request_seconds * 2 + _RELEASE_SECONDS)
@@ -224,10 +219,7 @@ class Leadership(WriteGate):
 def leader_election(
     settings: LeaderElection, api: Api, observer: ElectionObserver
 ) -> Iterator[Leadership]:
-    """Take part in the election until the block ends; all writes must have ended by then.
-
-    The ``api`` is for the election alone, and is closed at the end.
-    """
+    """Take part until the block ends, after all writes; the ``api`` is the election's alone."""
     with closing(api):
         leadership = Leadership(
             Leases(api, settings.namespace, settings.name),

@@ -28,10 +28,7 @@ def open_listeners(
     announcements: Announcements,
     stack: ExitStack,
 ) -> None:
-    """Listen where the configuration says; ``routes`` are those of the pages and the API.
-
-    Raises ListenError where an address cannot be listened on, or a file of `web` cannot be used.
-    """
+    """Listen where the configuration says; ``routes`` are of pages and API.  Raises ListenError."""
     fault, apart = announcements.fault, config.web.listen is not None
 
     def listen(

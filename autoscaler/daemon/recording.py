@@ -67,10 +67,7 @@ class Recording(NamedTuple):
 def open_recording(
     config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
 ) -> Recording:
-    """Open the record; ``stack`` closes it.
-
-    Without a state directory it is in a temporary one, which goes with the process.
-    """
+    """Open the record until ``stack`` closes it, without a state directory in a temporary one."""
     settings, directory, note = config.record, config.state_directory, ""
     if settings is None:
         return Recording()

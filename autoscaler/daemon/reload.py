@@ -1,7 +1,6 @@
 """Reloads the configuration when its source has another one, such as files that change."""
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from autoscaler.config.settings import Sources
 from autoscaler.config.sources import included, stat_of
 from autoscaler.config.written import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.file_contents import read_bytes
+from autoscaler.file_contents import read_bytes, stamp_of
 from autoscaler.rendering import wording
 
 RETRY_SECONDS = 30.0
@@ -47,10 +46,10 @@ class ConfigSource(Protocol):
 
 
 class Reload:
-    """Reads the configuration again on request, or when its source has another one.
+    """Reads the configuration again on request, or when its source has another one than in force.
 
-    ``config`` is the one in force.  ``apply`` raises where it fails; the configuration before stays
-    then, and `apply` is tried again.  One with mistakes is read again only when it changes.
+    ``apply`` raises where it fails; the one before stays then, and it is tried again.  One with
+    mistakes is read again only when it changes.
     """
 
     def __init__(
@@ -70,10 +69,9 @@ class Reload:
         self._again_at = math.inf
 
     def poll(self, now: float, *, asked: bool) -> bool:
-        """Reload if that is ``asked`` for, the source has something else, or it is time to retry.
+        """Reload if there is something to; return whether another configuration was applied.
 
-        Call it once a second; ``now`` is of `clock.monotonic`.  Returns whether another
-        configuration was applied.
+        Call it once a second; ``now`` is of `clock.monotonic`.
         """
         due = now >= self._again_at
         return (self._source.changed() or asked or due) and self._reload(now)
@@ -154,24 +152,22 @@ _Stamp = tuple[int, ...]
 
 
 class FileSource:
-    """Fits `ConfigSource` with files, of which all are in force or none."""
+    """Fits `ConfigSource` with files, of which all are in force or none.
 
-    def __init__(self, config: Config) -> None:
-        self._path = config.path
-        self._watch = FileWatch(config.sources)
+    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
+    a path to see the links of a mounted ConfigMap change.
+    """
 
-    def changed(self) -> bool:
-        """Return whether the files hold something else."""
-        return self._watch.changed()
+    def __init__(self, path: Path, sources: Sources) -> None:
+        self._path = path
+        self.rearm(sources)
+        self._seen = self._stamps()
 
     def read(self) -> Loaded:
-        """Read the files, again if they were written meanwhile: all must be of one moment.
-
-        Raises ConfigError for a mistake in any of them.
-        """
+        """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
-            if not self._watch.differ():
+            if not self._differ():
                 break
             read = self._try()
         if isinstance(read, ConfigError):
@@ -183,20 +179,8 @@ class FileSource:
             read: Config | ConfigError = load(self._path)
         except ConfigError as error:
             read = error
-        self._watch.rearm(read.sources)
+        self.rearm(read.sources)
         return read
-
-
-class FileWatch:
-    """Notices that the files of the configuration differ from what was loaded.
-
-    It polls: inotify says nothing of network file systems, and needs a watch on every folder along
-    a path to see the links of a mounted ConfigMap change.  All calls come from one thread.
-    """
-
-    def __init__(self, sources: Sources) -> None:
-        self.rearm(sources)
-        self._seen = self._stamps()
 
     def rearm(self, sources: Sources) -> None:
         """Compare with these from now on: what the last load read, valid or not."""
@@ -204,36 +188,31 @@ class FileWatch:
         self._compared: dict[Path, _Stamp | None] | None = None
 
     def changed(self) -> bool:
-        """Return whether there is something else to load; call it once a second.
+        """Return once whether there is something else to load; call it once a second.
 
-        A change is returned once.  Files count when they did not change from one call to the
-        next, so that one that is being written is not loaded in halves; one that was written
-        anew with the same content has not changed.
+        Files count when they did not change from one call to the next, so that none is loaded in
+        halves; one that was written anew with the same content has not changed.
         """
         stamps = self._stamps()
         seen, self._seen = self._seen, stamps
         if stamps != seen or stamps == self._compared:
             return False
         self._compared = stamps
-        return self.differ(stamps)
+        return self._differ(stamps)
 
-    def differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
+    def _differ(self, stamps: Mapping[Path, _Stamp | None] | None = None) -> bool:
         """Return whether the files changed while they were read; ``stamps`` are those of now."""
         contents = {path: _content(path) for path in stamps or self._stamps()}
         return contents != self._sources.digests
 
     def _stamps(self) -> dict[Path, _Stamp | None]:
-        """Return the stamps of the main file, of what `include` matches, and of what was missing.
-
-        None is a file that does not exist.
-        """
+        """Return the stamps of all files that count; None for one that does not exist."""
         main = next(iter(self._sources.digests))
         found = included(self._sources.include, main)
         named = {path: stat_of(path) for path in self._sources.unusable}
         statuses = {main: stat_of(main), **found.files, **named}
-        return {path: _stamp(status) for path, status in statuses.items()} | dict.fromkeys(
-            found.faults
-        )
+        stamps = {path: one and stamp_of(one) for path, one in statuses.items()}
+        return stamps | dict.fromkeys(found.faults)
 
 
 def _content(path: Path) -> str | None:
@@ -241,11 +220,3 @@ def _content(path: Path) -> str | None:
         return digest(read_bytes(path, MOST_OF_A_FILE))
     except (OSError, ValueError):  # of a name that no file can have
         return None
-
-
-def _stamp(status: os.stat_result | None) -> _Stamp | None:
-    if status is None:
-        return None
-    # A file that may be read now has another time of change, and no other mtime.
-    changed, written = status.st_ctime_ns, status.st_mtime_ns
-    return (status.st_dev, status.st_ino, changed, written, status.st_size)

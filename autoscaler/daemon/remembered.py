@@ -29,19 +29,17 @@ _NO_WAY_DOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Histories by our clock, and where they are from.
-
-    ``source`` completes "goes on with what ...", and is empty if there are none; ``reasons`` say
-    why a source was passed over.
-    """
+    """Histories by our clock, and where they are from."""
 
     histories: Mapping[str, History] = field(default_factory=dict)
     source: str = ""
+    """Completes "goes on with what ..."; empty if there are none."""
     after: str = ""
     """What the line says after the source."""
     before: str = ""
     """What the line says first: that no daemon listens."""
     reasons: tuple[str, ...] = ()
+    """Why other sources were passed over."""
 
     def told(self, targets: Sequence[Target]) -> str:
         """Return a line that says what a plan of these targets goes on with."""
@@ -66,10 +64,7 @@ def _share(known: int, every: int) -> str:
 
 
 def tripped(config: Config, now: float) -> Mapping[str, Trip]:
-    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it.
-
-    Empty where the configuration has no breaker, and where its state directory has no state.
-    """
+    """Return by server which scale-down breakers hold at a Unix time, as the daemon has kept it."""
     breaker, directory = config.breaker, config.state_directory
     if breaker is None or directory is None:
         return {}

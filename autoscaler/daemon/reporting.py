@@ -1,7 +1,6 @@
 """Results as log lines: each change in full, lasting trouble summed up each minute.
 
-An outage lasts for hundreds of syncs of thousands of targets.  A line for each would be gigabytes
-a day, which hide its beginning and its end.
+An outage lasts for hundreds of syncs of thousands of targets: a line for each would hide its end.
 """
 
 import dataclasses
@@ -83,16 +82,15 @@ _STOPPED = {State.PAUSED, State.DISABLED}
 
 
 class StateChange(NamedTuple):
-    """A change of a target's state, which was ``before`` for so many seconds, if that is known.
-
-    ``before`` is None at its first sync.  ``logged`` says whether the change is worth a line,
-    ``silent_until`` that there are no more lines of its kind before that Unix time.
-    """
+    """A change of a target's state, which was ``before`` for so many seconds, if that is known."""
 
     before: State | None
+    """None at its first sync."""
     seconds: float | None
     logged: bool = True
+    """Whether it is worth a line."""
     silent_until: float | None = None
+    """Before that Unix time there are no more lines of its kind."""
 
 
 class Summary(NamedTuple):
@@ -121,10 +119,7 @@ class _LoggedState:
 
 
 class StateChanges:
-    """The state of each target, and which changes of it are worth a log line.
-
-    Several threads may note targets at the same time, each target by one of them.
-    """
+    """Which changes of state are worth a log line; a target is noted by one thread at a time."""
 
     def __init__(self) -> None:
         self._known: dict[str, _LoggedState | None] = {}
@@ -221,11 +216,7 @@ def _summary(state: State, cause: str, targets: list[tuple[float, str]]) -> Summ
 
 
 class LogReporter(Reporter):
-    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest.
-
-    Once a minute it warns how many targets fail for the same cause.  A change by others is info,
-    and a warning where it undoes our own.
-    """
+    """Logs each target's sync: at info what changes, as a warning what fails, at debug the rest."""
 
     def __init__(self) -> None:
         self._log: FilteringBoundLogger = structlog.get_logger()
@@ -293,7 +284,6 @@ class LogReporter(Reporter):
             )
 
     def _log_saturated(self, target: str, decision: Decision) -> None:
-        """Log once that a saturation lasts, and once that it is over."""
         begun, blocked = self._saturated.get(target), decision.outcome is Outcome.BLOCKED
         if decision.saturation is None and begun is not None and not blocked:
             del self._saturated[target]
@@ -315,7 +305,6 @@ class LogReporter(Reporter):
             )
 
     def _sum_up(self, summary: Summary) -> None:
-        """Log how many targets are still in one state for one cause."""
         begun = rfc3339(summary.since)
         targets = f"{wording.counted(summary.targets, 'target')} {_TELLING[summary.state].trouble}"
         self._log.warning(

@@ -64,10 +64,7 @@ class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
         self._grid += timedelta(seconds=seconds)
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """Return when the tick is due after the ``previous`` time.
-
-        Periods that have passed whole, as when the clock was set ahead, are skipped.
-        """
+        """Return when it is due after a time; whole periods that have passed are skipped."""
         if previous is None:
             return self._first
         self.due = previous
@@ -81,17 +78,13 @@ class HangingSyncError(Exception):
 
 
 class SyncSchedule:
-    """Runs ticks, each at once and then periodically.
+    """Runs ticks, each at once and then periodically, also after one that failed.
 
     A tick that is due while the one before still runs is left out, which is logged and counted.
-    An error in a tick is logged with its traceback, and the next tick comes all the same.
     """
 
     def __init__(
-        self,
-        stop: threading.Event,
-        instruments: Instruments,
-        steps: clock.Steps | None = None,
+        self, stop: threading.Event, instruments: Instruments, steps: clock.Steps | None = None
     ) -> None:
         self._stop = stop
         self._log = structlog.get_logger()

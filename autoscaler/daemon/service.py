@@ -97,17 +97,10 @@ class Telemetry:
 
 
 class MainLoop:
-    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first.
-
-    ``config`` is the configuration at the start.
-    """
+    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first."""
 
     def __init__(
-        self,
-        config: Config,
-        signals: Signals,
-        stack: ExitStack,
-        telemetry: Telemetry | None = None,
+        self, config: Config, signals: Signals, stack: ExitStack, telemetry: Telemetry | None = None
     ) -> None:
         self.config = config
         self.signals = signals
@@ -146,7 +139,9 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
-        self.reload = Reload(config, FileSource(config), self._reconfigure, announcements)
+        self.reload = Reload(
+            config, FileSource(config.path, config.sources), self._reconfigure, announcements
+        )
         telemetry.site.history_lines = self._history_lines
         elects = config.leader_election.enabled
         telemetry.site.views = Views(
@@ -198,10 +193,7 @@ class MainLoop:
         return self.reload.poll(clock.monotonic(), asked=self.signals.take_reload())
 
     def _reconfigure(self, config: Config) -> None:
-        """Switch to another configuration; the current one stays in use if this raises.
-
-        Where only targets are others, the syncs of those that stay go on meanwhile.
-        """
+        """Switch to another configuration; the current one stays in use if this raises."""
         at_once = not only_targets_differ(self.reload.config, config)
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
@@ -228,10 +220,7 @@ class MainLoop:
             self._rights_asked.start()
 
     def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
-        """Switch to a configuration, its ``ticks`` and ``connections``.
-
-        No sync may run of a target that is changed or removed.
-        """
+        """Switch to a configuration while no sync runs of a target that is changed or removed."""
         telemetry, targets = self.telemetry, config.targets
         self.cluster.set_targets(targets)
         telemetry.metrics.per_target = config.per_target_metrics
@@ -249,7 +238,6 @@ class MainLoop:
         telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ports(self, connections: Connections) -> Ports:
-        """Return the ports of syncs that use these connections."""
         telemetry, events = self.telemetry, connections.events
         told = (telemetry.log_reporter, telemetry.metrics)
         no_series, pod = self._no_series.use(connections.prometheus), own_pod()
@@ -308,10 +296,7 @@ class MainLoop:
 def _open_api(
     config: Config, stop: threading.Event, announcements: Announcements, stack: ExitStack
 ) -> tuple[WriteGate, Api]:
-    """Connect to the API server, and take part in the leader election if it is enabled.
-
-    A reload changes neither: another cluster has another Lease and other histories.
-    """
+    """Connect to the API server for good: another cluster has another Lease, other histories."""
     server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     gate = ALWAYS_OPEN
     if config.leader_election.enabled:
@@ -326,7 +311,6 @@ def _open_api(
 
 
 def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
-    """Begin the watches, and wait for them a while."""
     cluster.start()
     until = clock.monotonic() + SYNCED_WITHIN_SECONDS
     while not stop.is_set() and clock.monotonic() < until:
@@ -335,10 +319,7 @@ def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
 
 
 def _tune_garbage_collection() -> None:
-    """Free what a reload replaced, exempt the rest from garbage collection, and collect rarely.
-
-    With thousands of targets a full collection costs as much as a sync; syncs make few cycles.
-    """
+    """Free what a reload replaced, and collect rarely: with many targets that costs a sync."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -116,7 +116,6 @@ def _status(text: str) -> str:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """Return the watchdog's period, if it watches this process."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = environment.get("WATCHDOG_USEC", "")

@@ -35,9 +35,8 @@ def await_turn(
 ) -> bool:
     """Wait until no other daemon is at work with a directory; return False if ``stop`` comes first.
 
-    The directory is this process' until the ``stack`` closes, or the process ends in any way.
-    ``waits`` is called with who has it, at each try.  Where nothing can be locked nobody is waited
-    for: the store says what is wrong with the directory.
+    It is this process' until the ``stack`` closes.  ``waits`` is called with who has it, at each
+    try.  Where nothing can be locked nobody is waited for: the store says what is wrong.
     """
     while not stop.is_set():
         found = _try(directory)
@@ -72,26 +71,20 @@ def _try(directory: Path) -> int | HeldError | None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A store, the histories to go on with, and the clock that they are by.
-
-    ``decided`` says when, by `clock.steady`, their targets were decided about last, where that is
-    known.
-    """
+    """A store, the histories to go on with, and the clock that they are by."""
 
     history_store: HistoryStore
     known: Mapping[str, History] = field(default_factory=dict)
     steps: clock.Steps = field(default_factory=lambda: clock.Steps(clock.wall(), clock.steady()))
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     decided: Mapping[str, float] = field(default_factory=dict)
+    """When, by `clock.steady`, a target was decided about last, where that is known."""
 
 
 def open_memory(
     config: Config, announcements: Announcements, metrics: Metrics, stack: ExitStack
 ) -> Memory:
-    """Open the state directory; ``stack`` closes it.
-
-    Histories of targets that are no longer configured are dropped.
-    """
+    """Open the state directory until ``stack`` closes it; forget what is no longer configured."""
     if config.state_directory is None:
         return Memory(NoHistoryStore())
     store = SqliteHistoryStore(config.state_directory, announcements.state)
@@ -118,11 +111,7 @@ def look_for_releases(
     release: Callable[[str | None], object],
     refused: Callable[[str], None],
 ) -> None:
-    """Look for requests until ``stop``, on a thread of its own: a disk may hang.
-
-    On that thread ``release`` is called with the server of a request, None for all, and ``refused``
-    with why a request cannot be read.
-    """
+    """Look for requests until ``stop``, on a thread of its own: a disk may hang."""
 
     def look() -> None:
         while not stop.wait(_LOOK_SECONDS):

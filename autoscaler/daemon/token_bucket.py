@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first.
-
-    ``refilled`` is the instant of the last refill, by the clock of the caller.
-    """
+    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first."""
 
     most: int
     refill_seconds: float
     refilled: float = 0.0
+    """The instant of the last refill, by the clock of the caller."""
     left: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -53,10 +53,7 @@ def ports_to_plan(
 
 
 def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[str]:
-    """Ask which rights a daemon lacks for the targets; return a sentence for each kind of right.
-
-    Takes seconds at most; says nothing where the API server does not tell.
-    """
+    """Return a sentence for each kind of right that a daemon lacks, as far as the server tells."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
     return missing_rights(
@@ -71,8 +68,7 @@ def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[s
 class Connections:
     """The connections to Prometheus and the writer of Events of one configuration.
 
-    What those ``before`` have as well is used on.  No request is sent before the first query and
-    the first Event, but for a token.
+    What those ``before`` have as well is used on.  Nothing is asked yet, but for a token.
     """
 
     def __init__(
@@ -115,28 +111,17 @@ class Connections:
 
 
 class ReplaceableConnections:
-    """The connections in use, which a reload may replace.
-
-    The API server is not among them: the Lease and the histories belong to one cluster.
-    """
+    """The connections in use, which a reload may replace; that to the API server is for good."""
 
     def __init__(
-        self,
-        config: Config,
-        api: Api,
-        stop: threading.Event,
-        gate: WriteGate,
-        observer: Observer,
+        self, config: Config, api: Api, stop: threading.Event, gate: WriteGate, observer: Observer
     ) -> None:
         self._used_by_all = (api, stop, gate, observer)
         self.current = Connections(config, *self._used_by_all)
 
     @contextmanager
     def replaced(self, config: Config) -> Iterator[Connections]:
-        """Give the connections of a configuration, which are the current ones after the block.
-
-        Those that are not needed any more are closed: the new ones where the block raises.
-        """
+        """Give another configuration's connections: current after the block, unless it raises."""
         old = self.current
         new = Connections(config, *self._used_by_all, before=old)
         try:

@@ -3,13 +3,17 @@
 import os
 import socket
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from autoscaler import clock
 from autoscaler.adapters.temporary_folder import held
 
 _GRACE = 10.0
+_STARTS_WITHIN, _POLL = 30.0, 0.1
+_SHOWN_LINES = 10
 
 
 class DemoError(Exception):
@@ -53,12 +57,47 @@ class Child:
         code = self._process.poll()
         if code is not None:
             how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
-            raise DemoError(f"{self.name} {how}. The last lines of its log:\n{self.tail()}")
+            raise self.failure(f"{self.name} {how}")
 
-    def tail(self, count: int = 10) -> str:
-        """Return the last lines of the log."""
-        lines = self.log.read_text(errors="replace").splitlines()[-count:]
-        return "\n".join(f"  {line}" for line in lines) or "  (it is empty)"
+    def wait(self, what: str, probe: Callable[[], bool], stop: threading.Event) -> None:
+        """Wait until it did what it is to do, or ``stop`` is set.  Raises DemoError after 30 s."""
+        deadline = clock.monotonic() + _STARTS_WITHIN
+        while not stop.is_set() and not probe():
+            self.check()
+            if clock.monotonic() > deadline:
+                raise self.failure(f"{self.name} did not {what} within {_STARTS_WITHIN:.0f} s")
+            stop.wait(_POLL)
+
+    def failure(self, sentence: str, whose: str = "its") -> DemoError:
+        """Return the error with the last lines of the log."""
+        lines = self.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
+        tail = "\n".join(f"  {line}" for line in lines) or "  (it is empty)"
+        return DemoError(f"{sentence}. The last lines of {whose} log:\n{tail}")
+
+
+class Ticking:
+    """Calls `_tick` every so many seconds on a thread, inside a `with` statement."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _tick(self) -> None:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._tick()
+            self._stop.wait(self._seconds)
 
 
 def free_port() -> int:

@@ -11,13 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from autoscaler import clock
-from autoscaler.demo.children import Child, DemoError, free_port
-from autoscaler.demo.services import CPU, LOAD, Service
+from autoscaler.demo.children import Child, free_port
+from autoscaler.demo.services import CPU, LOAD, Service, external
 from autoscaler.demo.story import DEPLOYMENT, METRIC, QUEUE, Story
-
-_LISTENS_WITHIN = 30.0
-_POLL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +57,9 @@ def config(
 
 def _workers(story: Story) -> dict[str, object]:
     """Return what the target of the queue's workers is besides its name."""
-    target = {"type": "AverageValue", "averageValue": str(story.messages_per_worker)}
-    external = {"metric": {"name": METRIC}, "target": target}
-    return {
-        "minReplicas": 1,
-        "maxReplicas": story.max_workers,
-        "metrics": [{"type": "External", "external": external}],
-        "behavior": {"scaleDown": {"stabilizationWindowSeconds": story.scale_down_window}},
-    }
+    slowly = {"scaleDown": {"stabilizationWindowSeconds": story.scale_down_window}}
+    each, most = story.messages_per_worker, story.max_workers
+    return external({"name": METRIC}, each, maximum=most, behavior=slowly)
 
 
 def _target(access: ClusterAccess, name: str, scaling: Mapping[str, object]) -> dict[str, object]:
@@ -121,24 +112,14 @@ def running(
     argv = [sys.executable, "-m", "autoscaler", "run", "-c", str(file)]
     argv += ["--log-level", "debug", "--log-format", "json"]
     with Child("The autoscaler", argv, folder / "autoscaler.log") as process:
-        _wait_until_it_listens(process, port, stop)
+        process.wait("listen", lambda: _listens(port), stop)
         workers = f"{namespace}/Deployment/{DEPLOYMENT}"
         yield DemoDaemon(process, file, f"http://{address}/", workers)
 
 
-def _wait_until_it_listens(process: Child, port: int, stop: threading.Event) -> None:
-    deadline = clock.monotonic() + _LISTENS_WITHIN
-    while not stop.is_set():
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        process.check()
-        if clock.monotonic() > deadline:
-            raise DemoError(
-                f"The autoscaler did not listen within {_LISTENS_WITHIN:.0f} s. "
-                f"The last lines of its log:\n{process.tail()}"
-            )
-        stop.wait(_POLL)
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _sync(line: bytes, target: str) -> LogLine | None:

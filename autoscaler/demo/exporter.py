@@ -1,12 +1,12 @@
 """The metrics of the queue and of the services for Prometheus, on a free loopback port."""
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Self
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from autoscaler import clock
+from autoscaler.demo.children import Ticking
 from autoscaler.demo.queue import QueueState
 from autoscaler.demo.services import CPU, LOAD, WEB, loads, web_cores
 from autoscaler.demo.story import METRIC, QUEUE
@@ -66,7 +66,7 @@ class Exporter:
         self._pods = set(cores)
 
 
-class Traffic:
+class Traffic(Ticking):
     """Publishes the load of all services inside a `with` statement.
 
     ``pods`` returns the running pods of a Deployment, or None while they are unknown.
@@ -75,30 +75,22 @@ class Traffic:
     def __init__(
         self, exporter: Exporter, namespace: str, pods: Callable[[str], list[str] | None]
     ) -> None:
+        super().__init__(_TICK)
         self._exporter = exporter
         self._namespace = namespace
         self._pods = pods
         self._began = clock.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="demo-traffic")
 
     def __enter__(self) -> Self:
         self._exporter.publish_loads(loads(0.0))
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            elapsed = clock.monotonic() - self._began
-            self._exporter.publish_loads(loads(elapsed))
-            names = self._pods(WEB)
-            if names is not None:
-                each = web_cores(elapsed) / max(len(names), 1)
-                self._exporter.publish_cores(
-                    {(self._namespace, name, _CONTAINER): each for name in names}
-                )
-            self._stop.wait(_TICK)
+    def _tick(self) -> None:
+        elapsed = clock.monotonic() - self._began
+        self._exporter.publish_loads(loads(elapsed))
+        names = self._pods(WEB)
+        if names is not None:
+            each = web_cores(elapsed) / max(len(names), 1)
+            self._exporter.publish_cores(
+                {(self._namespace, name, _CONTAINER): each for name in names}
+            )

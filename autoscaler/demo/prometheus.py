@@ -11,12 +11,9 @@ from pathlib import Path
 import requests
 import yaml
 
-from autoscaler import clock
 from autoscaler.demo.children import Child, DemoError, free_port
 from autoscaler.demo.story import METRIC
 
-_READY_WITHIN = 30.0
-_POLL = 0.1
 INSTALL = (
     "On Debian and Ubuntu it is installed with\n"
     "  sudo apt-get install prometheus\n"
@@ -64,23 +61,11 @@ def running(binary: str, folder: Path, target: str, stop: threading.Event) -> It
         f"--web.listen-address={address}",
     ]
     with Child("Prometheus", argv, folder / "prometheus.log") as process:
-        prometheus = Prometheus(f"http://{address}", process)
-        _wait_for_metric(prometheus, stop)
-        yield prometheus
-
-
-def _wait_for_metric(prometheus: Prometheus, stop: threading.Event) -> None:
-    deadline = clock.monotonic() + _READY_WITHIN
-    with requests.Session() as session:
-        session.trust_env = False
-        while not stop.is_set() and not _knows_metric(session, prometheus.url):
-            prometheus.process.check()
-            if clock.monotonic() > deadline:
-                raise DemoError(
-                    f"Prometheus did not scrape the queue within {_READY_WITHIN:.0f} s. "
-                    f"The last lines of its log:\n{prometheus.process.tail()}"
-                )
-            stop.wait(_POLL)
+        url = f"http://{address}"
+        with requests.Session() as session:
+            session.trust_env = False
+            process.wait("scrape the queue", lambda: _knows_metric(session, url), stop)
+        yield Prometheus(url, process)
 
 
 def _knows_metric(session: requests.Session, url: str) -> bool:

@@ -1,11 +1,10 @@
 """The queue of the demo: a simulation of messages that arrive and workers that consume them."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
 
 from autoscaler import clock
+from autoscaler.demo.children import Ticking
 from autoscaler.demo.story import Story
 
 _TICK = 0.25
@@ -51,7 +50,7 @@ def step(story: Story, state: QueueState, elapsed: float, workers: Workers) -> Q
     )
 
 
-class RunningQueue:
+class RunningQueue(Ticking):
     """Runs the simulation in real time in a thread, from `begin` on, inside a `with` statement.
 
     ``workers`` returns the workers, or None while they are unknown: then only the time changes.
@@ -64,21 +63,12 @@ class RunningQueue:
         workers: Callable[[], Workers | None],
         publish: Callable[[QueueState], None],
     ) -> None:
+        super().__init__(_TICK)
         self._story = story
         self._workers = workers
         self._publish = publish
         self._state = QueueState()
         self._began: float | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="demo-queue")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     @property
     def state(self) -> QueueState:
@@ -89,13 +79,11 @@ class RunningQueue:
         """Begin the story."""
         self._began = clock.monotonic()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            workers = self._workers() or self._state.workers
-            if self._began is None:
-                self._state = replace(self._state, workers=workers)
-            else:
-                elapsed = clock.monotonic() - self._began
-                self._state = step(self._story, self._state, elapsed, workers)
-            self._publish(self._state)
-            self._stop.wait(_TICK)
+    def _tick(self) -> None:
+        workers = self._workers() or self._state.workers
+        if self._began is None:
+            self._state = replace(self._state, workers=workers)
+        else:
+            elapsed = clock.monotonic() - self._began
+            self._state = step(self._story, self._state, elapsed, workers)
+        self._publish(self._state)

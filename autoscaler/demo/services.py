@@ -72,6 +72,13 @@ def _wave(elapsed: float) -> float:
 
 def _of(name: str, average: int, *, maximum: int = 6, **more: object) -> dict[str, object]:
     metric = {"name": LOAD, "selector": {"matchLabels": {"service": name}}}
+    return external(metric, average, maximum=maximum, **more)
+
+
+def external(
+    metric: Mapping[str, object], average: int, *, maximum: int, **more: object
+) -> dict[str, object]:
+    """Return what a target of so much of an External metric a replica is besides its name."""
     target = {"type": "AverageValue", "averageValue": str(average)}
     return {
         "minReplicas": 1,

@@ -199,10 +199,8 @@ def _tell(
         elif state.elapsed - settled > _SETTLED:
             return
         if state.elapsed > story.longest:
-            raise DemoError(
-                f"the workers have not gone up and back to one within {story.longest:.0f} s. "
-                f"The last lines of the autoscaler's log:\n{parts.daemon.process.tail()}"
-            )
+            never = f"the workers have not gone up and back to one within {story.longest:.0f} s"
+            raise parts.daemon.process.failure(never, "the autoscaler's")
 
 
 def _summarize(progress: Progress, say: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
-from autoscaler.record.changes import of_idle, of_stabilization
+from autoscaler.record.changes import is_held, of_idle, of_stabilization
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.record import WRITTEN, write_word
 
@@ -244,7 +244,7 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
 
 def _stabilization(old: Decision, new: Decision) -> Iterator[str]:
     was, now = old.stabilization, new.stabilization
-    if of_stabilization(was) == of_stabilization(now):
+    if of_stabilization(was) == of_stabilization(now) and is_held(old) == is_held(new):
         return
     if now is None:
         yield _NO_WINDOW

@@ -47,15 +47,11 @@ def component_of(server: str) -> str:
 
 
 def _part(name: str) -> str:
-    """Return the `Component` that a component is, or is one of."""
     return name.partition("/")[0]
 
 
 class SyncsState(NamedTuple):
-    """The syncs of one period in seconds: how many, and when the one ended that did longest ago.
-
-    Before its first end a sync counts from when it was expected.
-    """
+    """The syncs of one period: how many, and for how long the latest has not ended, in seconds."""
 
     period: float
     syncs: int
@@ -104,10 +100,7 @@ class Health:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Do not count the time of the block, in which no sync begins.
-
-        A sync that hung before still does afterwards.
-        """
+        """Do not count the time of the block; a sync that hung before still does afterwards."""
         begun = self._monotonic()
         with self._lock:
             self._suspended = True
@@ -174,9 +167,8 @@ class Health:
     def request_ended(self, name: str, problem: str | None = None) -> float | None:
         """Note that a server answered, or the ``problem`` because of which it did not.
 
-        A problem counts once there was no answer for a minute: one request that fails among
-        others that succeed says nothing of the server.  Returns for how many seconds the server
-        has not answered, when that has just begun or ended, else None.
+        A problem counts once there was no answer for a minute: one failure among others says
+        nothing.  Returns the seconds without an answer when that has just begun or ended.
         """
         now = self._monotonic()
         with self._lock:

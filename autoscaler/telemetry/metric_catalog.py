@@ -1,7 +1,6 @@
 """The metrics of the daemon as a whole: name, type, labels and what each means.
 
-They are made from this table, and those of each target from `target_text.PER_TARGET`; a test
-compares docs/metrics.md with both.
+Those of each target are in `target_text.PER_TARGET`; a test compares docs/metrics.md with both.
 """
 
 from dataclasses import dataclass
@@ -65,9 +64,7 @@ CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was s
 # -- syncs ---------------------------------------------------------------------------------
 
 TARGETS = _gauge(
-    "targets",
-    "Targets by the outcome of their last sync; none before the first.",
-    "outcome",
+    "targets", "Targets by the outcome of their last sync; none before the first.", "outcome"
 )
 SYNC_DURATION = _histogram(
     "sync_duration_seconds", "How long a sync of the targets of one turn took.", _SYNC_BUCKETS

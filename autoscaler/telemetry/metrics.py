@@ -24,7 +24,7 @@ from autoscaler import __version__, clock
 from autoscaler.adapters.record import Status as RecordStatus
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.sync.ports import Reporter, SyncSummary
@@ -48,11 +48,7 @@ _END = b"# EOF\n"
 
 
 class Instruments:
-    """Counts what happens in a registry of its own; any thread may call any method.
-
-    Every series whose labels are known exists from the start, at zero, so that Prometheus sees
-    its first increase.
-    """
+    """Counts in a registry of its own; what is known exists at zero, so that a first one shows."""
 
     def __init__(self) -> None:
         # A time of creation for each counter doubles their series, and Prometheus needs none.
@@ -66,13 +62,13 @@ class Instruments:
             self.sign_ins_failed.labels(way)
         self.clock_steps = self._counter(catalog.CLOCK_STEPS)
 
-        self._durations = self._histogram(catalog.SYNC_DURATION)
+        self.sync_durations = self._histogram(catalog.SYNC_DURATION)
         self.sync_lags = self._histogram(catalog.SYNC_LAG)
         self.syncs_skipped = self._counter(catalog.SYNCS_SKIPPED)
         self.syncs_failed = self._counter(catalog.SYNCS_FAILED)
-        self._decisions = self._by_outcome(catalog.DECISIONS, _OK, _FAILED)
+        self.decisions = self._by_outcome(catalog.DECISIONS, _OK, _FAILED)
         writes = self._counter(catalog.WRITES)
-        self._writes = {
+        self.writes = {
             (kind, up): writes.labels(word, "up" if up else "down")
             for kind, word in _WRITE_WORDS.items()
             for up in (True, False)
@@ -94,16 +90,6 @@ class Instruments:
         self._leader: Gauge | None = None
         self._leading = False
         self._transitions = self._counter(catalog.LEADERSHIP_TRANSITIONS)
-
-    def synced(self, summary: SyncSummary) -> None:
-        """Count a sync and its decisions."""
-        self._durations.observe(summary.seconds)
-        self._decisions[_OK].inc(summary.targets - summary.failed)
-        self._decisions[_FAILED].inc(summary.failed)
-
-    def written(self, outcome: WriteOutcome, *, up: bool) -> None:
-        """Count a change of scale by its outcome."""
-        self._writes[type(outcome), up].inc()
 
     def expect_servers(self, servers: Iterable[str]) -> None:
         """Have series of these servers; the name of the default one is empty, as in queries."""
@@ -168,11 +154,9 @@ class EventCounts:
 
 
 class Metrics(Collector, Reporter):
-    """All metrics of the daemon, and the page of them; fits `sync.ports.Reporter`.
+    """All metrics of the daemon, and the page of them, with each target's own if ``per_target``.
 
-    ``per_target`` says whether the page shows each target's own.  It may be set at any time, as
-    what is called at each page may: for the counts of Events, the errors of the store, how the
-    record stands, and the breakers.
+    That may be set at any time, as what is called at each page may.
     """
 
     def __init__(self, health: Health, *, per_target: bool = True) -> None:
@@ -195,9 +179,8 @@ class Metrics(Collector, Reporter):
         """Keep a target's result for the pages, and count its write."""
         self.states.note(result)
         if result.write is not None:
-            decision = result.decision
-            up = decision.desired > (decision.current or 0)
-            self.instruments.written(result.write, up=up)
+            up = result.decision.desired > (result.decision.current or 0)
+            self.instruments.writes[type(result.write), up].inc()
 
     def fault(self, error: BaseException) -> None:  # noqa: ARG002 - the log has it
         """Count a defect."""
@@ -210,14 +193,15 @@ class Metrics(Collector, Reporter):
 
     def synced(self, summary: SyncSummary) -> None:
         """Count a sync and its decisions."""
-        self.instruments.synced(summary)
+        self.instruments.sync_durations.observe(summary.seconds)
+        self.instruments.decisions[_OK].inc(summary.targets - summary.failed)
+        self.instruments.decisions[_FAILED].inc(summary.failed)
 
     def page(self, accept: str = "") -> tuple[str, Iterator[bytes]]:
-        """Return the page's Content-Type and its parts, in the format that ``accept`` prefers.
+        """Return the page's Content-Type and its parts, in the format that a client prefers.
 
-        ``accept`` is the Accept header.  The parts are made while they are sent, so that a large
-        page is never in memory as a whole.  Syncs do not wait for a page; one page waits for
-        another, so that several at once do not take all of the processor.
+        A large page is never in memory as a whole.  Syncs do not wait for it; another page does, so
+        that several at once do not take all of the processor.
         """
         try:
             encode, content_type = choose_encoder(accept)

@@ -27,12 +27,10 @@ NOT_SYNCED = "none"
 
 @dataclass(slots=True)
 class TargetState:
-    """One target's last sync.  Never changed once it is made.
+    """One target's last sync, without large readings.  Never changed once it is made.
 
-    The result is without readings and groups that are large, as those of thousands of pods are.
     ``since`` is the first sync of this state, by the clock as it was set when this process began;
-    ``first`` is set if this process has seen no other state of it.  ``foreign_changes`` counts
-    those of others.
+    ``first`` is set if this process has seen no other state of it.
     """
 
     result: SyncResult
@@ -48,8 +46,7 @@ class TargetState:
 class TargetLabels:
     """A target's labels as the page writes them, without the closing brace.
 
-    ``metrics``, ``target_types`` and ``target_values`` are in the order of the spec's metrics; the
-    types' texts stand after those of the metrics, the values are in base units or in percent.
+    Those of metrics are in the spec's order; types stand after them, values are in base units.
     """
 
     target: str
@@ -70,10 +67,7 @@ class TargetRow(NamedTuple):
 
 
 class TargetFacts(NamedTuple):
-    """What is known of one target; ``last`` and ``since`` are None before its first sync.
-
-    ``finding`` says what there is where a query found no series; empty where that is not known.
-    """
+    """What is known of one target; ``last`` and ``since`` are None before its first sync."""
 
     target: Target
     last: SyncResult | None
@@ -81,6 +75,7 @@ class TargetFacts(NamedTuple):
     marks: Mark
     since: float | None
     finding: str = ""
+    """What there is where a query found no series; empty where that is not known."""
 
     @property
     def message(self) -> str:
@@ -92,11 +87,7 @@ class TargetFacts(NamedTuple):
 
 
 class TargetStates:
-    """The last state of each target of the configuration.
-
-    Syncs note results while a page is made of them: neither waits for the other.  A target is
-    synced by one thread at a time.
-    """
+    """The last state of each target; neither syncs that note them nor pages wait for the other."""
 
     def __init__(self) -> None:
         self._targets: dict[str, Target] = {}
@@ -116,9 +107,8 @@ class TargetStates:
     def set_targets(self, targets: Sequence[Target]) -> None:
         """Keep the states of these targets, and forget all others.
 
-        No sync may run of one that is changed or removed.  A target whose metrics are others than
-        before has no state until its next sync: the old proposals are not of the new metrics.  If
-        that sync finds the same state, it goes on.
+        No sync may run of one that is changed or removed.  A target with other metrics has no state
+        until its next sync: the old proposals are not theirs.  The same state then goes on.
         """
         labels = {target.key: _labels(target) for target in targets}
         known = {key for key, one in labels.items() if one == self._labels.get(key)}
@@ -133,10 +123,7 @@ class TargetStates:
 
     def find(self, key: str, finding: str) -> None:
         """Note what there is where a query of a target found no series; empty for no more."""
-        if finding:
-            self._findings[key] = finding
-        else:
-            self._findings.pop(key, None)
+        self._findings[key] = finding
         self.version = next(self._versions)
 
     def resume(self, standings: Mapping[str, Standing]) -> None:

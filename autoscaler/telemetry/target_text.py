@@ -1,8 +1,7 @@
 """The metrics of each target: what they mean, and their lines.
 
-With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it makes an
-object and sorts and escapes the labels for each of them anew.  Label texts that are made once,
-and one expression per line, take a fifth of a second.
+With 10,000 targets these are some 190,000, for which prometheus-client takes seconds: it sorts and
+escapes the labels of each anew.  Label texts that are made once take a fifth of a second.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from anyio import CapacityLimiter, to_thread
 
 from autoscaler.config.settings import WebAuth
 from autoscaler.config.web_files import WebFileError, token_in, users_in
+from autoscaler.file_contents import stamp_of
 
 T = TypeVar("T")
 
@@ -71,11 +73,9 @@ class Rotating(Generic[T]):
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_mtime_ns, status.st_size
+    with suppress(OSError):
+        return stamp_of(path.stat())
+    return None
 
 
 MOST_AT_ONCE = 2

@@ -254,18 +254,25 @@ class _Connection(H11Protocol):
 
     async def _encrypt(self, tls: ListenerTls) -> None:
         """Go on encrypted, within the time for the head; the client is cut if it does not."""
+        encrypted: asyncio.Transport | None = None
         try:
             context = await run_in_threadpool(tls.context)
-            encrypted = await self._start_tls(context)
+            if not self._socket.is_closing():
+                encrypted = await self.loop.start_tls(
+                    *(self._socket, self, context),
+                    server_side=True,
+                    ssl_handshake_timeout=2 * self._head_seconds,  # `shutdown` is called before
+                    ssl_shutdown_timeout=_CLOSE_SECONDS,
+                )
         except OSError as error:  # as all of TLS
-            encrypted = None
             if isinstance(error, ssl.SSLCertVerificationError):
                 tls.certificate_refused(self.address)
-        except BaseException:
-            self._abandon()
-            raise
-        if encrypted is None or self._socket.is_closing():
-            self._abandon()
+        finally:
+            if abandoned := encrypted is None or self._socket.is_closing():
+                # asyncio does not always tell of the end of one without a handshake.
+                self.shutdown()
+                self.connection_lost(None)
+        if abandoned or encrypted is None:
             return
         self.app_state = {CERTIFICATE: bool(encrypted.get_extra_info("peercert"))}
         super().connection_made(encrypted)
@@ -273,21 +280,6 @@ class _Connection(H11Protocol):
         early, self._early = self._early, b""
         if early:
             self.data_received(early)
-
-    async def _start_tls(self, context: ssl.SSLContext) -> asyncio.Transport | None:
-        if self._socket.is_closing():
-            return None
-        return await self.loop.start_tls(
-            *(self._socket, self, context),
-            server_side=True,
-            ssl_handshake_timeout=2 * self._head_seconds,  # never reached: `shutdown` is called
-            ssl_shutdown_timeout=_CLOSE_SECONDS,
-        )
-
-    def _abandon(self) -> None:
-        """End without a handshake: asyncio does not always tell of the end of such a one."""
-        self.shutdown()
-        self.connection_lost(None)
 
     def data_received(self, data: bytes) -> None:
         """Hand on the head once it is whole, and nothing that follows it."""

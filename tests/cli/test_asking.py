@@ -25,9 +25,9 @@ WORKER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"}
 TARGET = {"namespace": "shop", "scaleTargetRef": WORKER, "maxReplicas": 5}
 
 
-def external(name: str, **labels: str) -> dict[str, object]:
-    """Return an External metric."""
-    metric = {"name": name, "selector": {"matchLabels": labels}}
+def external(name: str, query: object = None, **labels: str) -> dict[str, object]:
+    """Return an External metric, with a query of its own or that of its name."""
+    metric = {"name": name, "query": query, "selector": {"matchLabels": labels}}
     return {
         "type": "External",
         "external": {"metric": metric, "target": {"type": "Value", "value": 1}},
@@ -157,8 +157,7 @@ def test_a_query_in_an_included_file(
     tmp_path: Path, prometheus_server: PrometheusServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A metric's own query is told by its place; one PromQL is asked once, wherever it stands."""
-    own = external("own")
-    own["external"]["metric"]["query"] = "sum(up"  # type: ignore[index] # it is a mapping
+    own = external("own", "sum(up")
     included = {"targets": [TARGET | {"metrics": [own, own]}]}
     (tmp_path / "more.yaml").write_text(yaml.safe_dump(included))
     main = {"prometheus": {"url": prometheus_server.url}, "include": ["more.yaml"]}
@@ -254,8 +253,6 @@ def test_each_server_is_asked_what_is_asked_of_it(
 ) -> None:
     """By its name; one that is away is named, and the queries of the others are answered."""
     away = f"http://127.0.0.1:{free_port()}"
-    own = {"type": "External", "external": {"metric": {"name": "own", "query": "vector(7)"}}}
-    own["external"]["target"] = {"type": "Value", "value": 1}  # type: ignore[index] # a mapping
     document = {
         "prometheus": {
             "url": prometheus_server.url,
@@ -268,7 +265,7 @@ def test_each_server_is_asked_what_is_asked_of_it(
         "queries": {"here": "vector(1)", "there": {"query": "vector(2)", "server": "away"}},
         "targets": [
             TARGET
-            | {"metrics": [external("here"), own], "server": "mimir"}
+            | {"metrics": [external("here"), external("own", "vector(7)")], "server": "mimir"}
             | {"minReplicasQuery": {"query": "vector(2.5)", "server": "default"}}
             | {"maxReplicasQuery": {"query": "no_such_series", "server": "default"}}
             | {"holdScaleDownQuery": {"query": "vector(0) == 0", "server": "default"}},

@@ -14,7 +14,7 @@ from autoscaler.cli import pausing
 from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.pauses import pause_in_force
-from tests.cli.test_commands import autoscaler, queue_config
+from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
@@ -219,8 +219,7 @@ def test_what_cannot_be_begun_is_a_sentence(
     arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     """With the exit codes of the other commands."""
-    nowhere = {"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": ""}
-    ran = autoscaler(*arguments, environment=nowhere)
+    ran = autoscaler(*arguments, environment=NOWHERE)
     assert (ran.returncode, ran.stdout) == (code, "")
     assert sentence in " ".join(ran.stderr.split())
 

@@ -132,22 +132,6 @@ def test_a_metric_that_fails_as_another_does_has_its_own_line() -> None:
     ]
 
 
-def test_who_else_controls_a_target_is_in_its_verdict() -> None:
-    """Also where nothing would change."""
-    world = Memory(answers={"queue": answer(90.0)}, scales=scales("a"))
-    (result,) = planned(world, external("shop", "a"))
-    controlled = replace(result, controller='HorizontalPodAutoscaler "web"', write=None)
-    assert (
-        "  would scale 2 -> 3 replicas: queue above target: 45/30 per replica, but "
-        'HorizontalPodAutoscaler "web" controls it: the daemon leaves it alone\n'
-    ) in paragraphs([controlled])
-    still = replace(controlled, decision=replace(result.decision, rescale=False))
-    assert (
-        '  stays at 2 replicas; HorizontalPodAutoscaler "web" controls it: the daemon leaves it '
-        "alone\n"
-    ) in paragraphs([still])
-
-
 class Terminal(io.StringIO):
     """A terminal that remembers what it shows."""
 

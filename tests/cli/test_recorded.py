@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from autoscaler import clock
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter
-from autoscaler.cli import app, recorded, sources
+from autoscaler.cli import recorded, sources
 from autoscaler.core.decision import Decision
 from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
@@ -21,6 +20,7 @@ from autoscaler.daemon.recording import Recorder
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.web import api
 from tests.adapters.record.recording import Time, running
+from tests.cli.test_commands import ran
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.test_listeners import AUTH, TLS, listening
@@ -69,12 +69,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeline.by_hand(4, "kubectl\x1b[31m")
         recorder.report(synced(timeline.at("600s", queue=50)))
     return directory
-
-
-def ran(*arguments: str) -> tuple[int, str, str]:
-    """Run the command; return its exit code and what it printed to either stream."""
-    result = CliRunner().invoke(app, list(arguments))
-    return result.exit_code, result.stdout, result.stderr
 
 
 @contextmanager
@@ -210,7 +204,6 @@ def test_what_cannot_be_explained_is_said(
             ["--url", "http://a", "--user", "me", "--password-file", "p", "--token-file", "t"],
             "give --token-file or --user",
         ),
-        (["--url", "ftp://a"], "it must be an address such as http://127.0.0.1:9191"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: list[str], advice: str) -> None:
@@ -444,6 +437,7 @@ def hostile_page(daemon: object, path: str, take: Take, limits: object) -> objec
         ["explain", "shop/a", "-o", "json"],
         ["history"],
         ["history", "-o", "json"],
+        ["status"],
     ],
 )
 def test_texts_of_a_daemon_are_printable(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

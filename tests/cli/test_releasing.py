@@ -12,12 +12,12 @@ from autoscaler.core.breaker import BreakerState, Trip
 from tests.adapters.store.opening import DATABASE, Sayings, Time, running
 
 
-def released(directory: Path, *arguments: str) -> tuple[int, str]:
-    """Run the command with a configuration whose state is in a directory."""
+def released(directory: Path, *arguments: str, state: object = None) -> tuple[int, str]:
+    """Run the command with a configuration whose state is in a directory, or what is given."""
     file = directory.with_name("autoscaler.yaml")
     file.write_text(
         "prometheus: {url: http://p:9090, servers: {mimir: {url: http://m}, b: {url: http://b}}}\n"
-        f"stateDirectory: {directory}\ntargets: []\n"
+        f"stateDirectory: {state or directory}\ntargets: []\n"
     )
     done = CliRunner().invoke(app, ["release", "-c", str(file), *arguments])
     return done.exit_code, done.output.replace(str(directory), "DIR").strip()
@@ -37,42 +37,21 @@ def state(tmp_path: Path) -> Path:
     return directory
 
 
-def test_without_a_state_directory_it_says_where_it_looked(tmp_path: Path) -> None:
-    """The daemon runs elsewhere, or has another configuration."""
-    assert released(tmp_path / "state") == (
-        1,
-        (
-            "there is no state of a daemon in DIR; run it where the daemon runs, with its "
-            "configuration as -c FILE"
-        ),
-    )
-
-
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """As `autoscaler plan` does."""
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / DATABASE).write_text("no database\n" * 1000)
-    code, said = released(tmp_path / "state")
+def test_where_there_is_no_state_to_read_it_says_why(tmp_path: Path) -> None:
+    """The daemon runs elsewhere, has another configuration or keeps nothing; a file is damaged."""
+    directory = tmp_path / "state"
+    code, said = released(directory)
+    assert (code, said.partition(";")[0]) == (1, "there is no state of a daemon in DIR")
+    assert said.endswith("run it where the daemon runs, with its configuration as -c FILE")
+    directory.mkdir()
+    (directory / DATABASE).write_text("no database\n" * 1000)
+    code, said = released(directory)
+    assert (code, said.startswith("DIR/autoscaler.db cannot be read: ")) == (1, True)
+    code, said = released(directory, state="null")
     assert code == 1
-    assert said.startswith("DIR/autoscaler.db cannot be read: ")
-
-
-def test_without_kept_state_it_says_what_to_do(tmp_path: Path) -> None:
-    """There is no way to the daemon then."""
-    file = tmp_path / "autoscaler.yaml"
-    file.write_text("prometheus: {url: http://p:9090}\nstateDirectory: null\ntargets: []\n")
-    done = CliRunner().invoke(app, ["release", "-c", str(file)])
-    assert done.exit_code == 1
-    assert "since `stateDirectory` is null: wait until the hold ends" in done.output
-
-
-def test_a_configuration_with_mistakes_is_refused(tmp_path: Path) -> None:
-    """With the sentences of every other command."""
-    file = tmp_path / "autoscaler.yaml"
-    file.write_text("stateDirectory: 3\n")
-    done = CliRunner().invoke(app, ["release", "-c", str(file)])
-    assert done.exit_code == 2
-    assert "stateDirectory: must be a text" in done.output
+    assert "since `stateDirectory` is null: wait until the hold ends" in said
+    code, said = released(directory, state=3)
+    assert (code, "stateDirectory: must be a text" in said) == (2, True)
 
 
 def test_where_nothing_is_held_it_says_so(tmp_path: Path) -> None:
@@ -109,11 +88,6 @@ def test_without_a_daemon_the_request_is_withdrawn(
     """The next daemon must not find it."""
     monkeypatch.setattr(releasing, "_TAKEN_WITHIN_SECONDS", 0.2)
     code, said = released(state)
-    assert (code, said) == (
-        1,
-        (
-            "nothing was released: no daemon that keeps its state in DIR has answered for 0.2 s; "
-            "does it run?"
-        ),
-    )
+    silent = "no daemon that keeps its state in DIR has answered for 0.2 s; does it run?"
+    assert (code, said) == (1, f"nothing was released: {silent}")
     assert not (state / "autoscaler.release").exists()

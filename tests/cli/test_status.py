@@ -8,10 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from autoscaler.adapters.daemon import PageLimits
-from autoscaler.cli import app, sources
+from autoscaler.cli import sources
 from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
@@ -23,6 +22,7 @@ from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.answering import Page
 from autoscaler.web.api.endpoints import target_list
 from autoscaler.web.site import Views
+from tests.cli import test_commands
 from tests.core.builders import average, cpu, external, utilization, values
 from tests.telemetry.results import NOW, metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
@@ -73,8 +73,7 @@ def one_report(*readings: Reading, name: str = "web") -> TargetList:
 
 def ran(*arguments: str) -> tuple[int, str, str]:
     """Run the command; return its exit code and what it printed to either stream."""
-    result = CliRunner().invoke(app, ["status", *arguments])
-    return result.exit_code, result.stdout, result.stderr
+    return test_commands.ran("status", *arguments)
 
 
 def asked(answer: Answer | Views, *arguments: str) -> tuple[int, str, str]:
@@ -393,14 +392,3 @@ def test_an_answer_has_bounds_in_time_and_size(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sources, "_MOST_MEMORY", 1 << 20)
     with answering(http("200 OK", b"[[],[]," * (1 << 15))) as url:
         assert "JSON that takes more than 1 MiB" in ran("--url", url)[2]
-
-
-def test_what_a_server_says_is_printable() -> None:
-    """No name, state or sentence of it acts on the terminal."""
-    metrics = fleet()
-    page = b"".join(target_list(metrics.states.known(), NOW))
-    evil = page.replace(b"order-worker", b"order\\u001b[2J\\nx").replace(b'"ok"', b'"\\u202eok"')
-    code, out, _ = asked(lambda *_: Page(200, "application/json", [evil]))
-    assert code == 0
-    assert len(out.splitlines()) == 8
-    assert all(line.replace("\t", "").isprintable() for line in out.splitlines())

@@ -66,39 +66,36 @@ def test_a_time_is_the_last_one_of_which_it_can_be_said(zone: Zone, text: str, s
     assert meant(text, NOON) == shown
 
 
+BACK, FORWARD = "2026-11-01T01:10:00-05:00", "2026-03-29T12:00:00+02:00"
+"""The clocks of New York went back to 01:00 on the 1st of November, at 02:00.
+
+Those of Berlin went from 02:00 to 03:00 on the 29th of March.
+"""
+
+
 @pytest.mark.parametrize(
-    ("text", "now", "shown"),
+    ("local", "text", "now", "shown"),
     [
-        # The clocks of New York went back from 02:00 to 01:00 on the 1st of November.
-        ("2 hours ago", "2026-11-01T01:10:00-05:00", "2026-11-01 00:10:00-04:00"),
-        ("two hours ago", "2026-11-01T01:10:00-05:00", "2026-11-01 00:10:00-04:00"),
-        ("01:30", "2026-11-01T01:10:00-05:00", "2026-11-01 01:30:00-04:00"),
-        ("01:30", "2026-11-01T01:40:00-05:00", "2026-11-01 01:30:00-05:00"),
-        ("01:30", "2026-11-01T14:00:00-05:00", "2026-11-01 01:30:00-05:00"),
-        ("yesterday 18:00", "2026-11-01T14:00:00-05:00", "2026-10-31 18:00:00-04:00"),
-        ("03:12 UTC", "2026-11-22T23:00:00-05:00", "2026-11-22 22:12:00-05:00"),
+        (NEW_YORK, "2 hours ago", BACK, "2026-11-01 00:10:00-04:00"),
+        (NEW_YORK, "two hours ago", BACK, "2026-11-01 00:10:00-04:00"),
+        (NEW_YORK, "01:30", BACK, "2026-11-01 01:30:00-04:00"),
+        (NEW_YORK, "01:30", "2026-11-01T01:40:00-05:00", "2026-11-01 01:30:00-05:00"),
+        (NEW_YORK, "01:30", "2026-11-01T14:00:00-05:00", "2026-11-01 01:30:00-05:00"),
+        (NEW_YORK, "yesterday 18:00", "2026-11-01T14:00:00-05:00", "2026-10-31 18:00:00-04:00"),
+        (NEW_YORK, "03:12 UTC", "2026-11-22T23:00:00-05:00", "2026-11-22 22:12:00-05:00"),
+        (BERLIN, "11h", FORWARD, "2026-03-29 00:00:00+01:00"),
+        (BERLIN, "eleven hours ago", FORWARD, "2026-03-29 00:00:00+01:00"),
+        (BERLIN, "01:30", FORWARD, "2026-03-29 01:30:00+01:00"),
+        (BERLIN, "03:30", FORWARD, "2026-03-29 03:30:00+02:00"),
+        (BERLIN, "yesterday 02:30", FORWARD, "2026-03-28 02:30:00+01:00"),
     ],
 )
-def test_the_night_in_which_the_clocks_go_back(zone: Zone, text: str, now: str, shown: str) -> None:
+def test_the_nights_in_which_clocks_go_back_and_forward(
+    zone: Zone, local: str, text: str, now: str, shown: str
+) -> None:
     """An hour lasts one, and of two equal times of day the last one is meant."""
-    zone(NEW_YORK)
+    zone(local)
     assert meant(text, now) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("11h", "2026-03-29 00:00:00+01:00"),
-        ("eleven hours ago", "2026-03-29 00:00:00+01:00"),
-        ("01:30", "2026-03-29 01:30:00+01:00"),
-        ("03:30", "2026-03-29 03:30:00+02:00"),
-        ("yesterday 02:30", "2026-03-28 02:30:00+01:00"),
-    ],
-)
-def test_the_night_in_which_the_clocks_go_forward(zone: Zone, text: str, shown: str) -> None:
-    """Those of Berlin went from 02:00 to 03:00 on the 29th of March."""
-    zone(BERLIN)
-    assert meant(text, "2026-03-29T12:00:00+02:00") == shown
 
 
 @pytest.mark.parametrize(
@@ -131,13 +128,8 @@ def test_instants_in_sentences_are_shown_in_the_local_zone(zone: Zone) -> None:
     zone(BERLIN)
     near = datetime.fromisoformat("2026-11-22T02:00:00Z").timestamp()
     sentence = "until 2026-11-22T03:12:00Z, since 2026-11-20T03:12:00.250Z, x=99:99:99Z"
-    assert (
-        times.localized(sentence, near) == "until 04:12:00, since 2026-11-20 04:12:00, x=99:99:99Z"
-    )
-    assert times.localized("until 23:30:00Z", near + 86400 - 7200, near) == (
-        "until 2026-11-23 00:30:00"
-    )
-    assert times.localized("until 00:30:00Z", near + 86400 - 7200 - 60, near) == (
-        "until 2026-11-23 01:30:00"
-    )
+    until, late = "until 04:12:00, since 2026-11-20 04:12:00, x=99:99:99Z", near + 79200
+    assert times.localized(sentence, near) == until
+    assert times.localized("until 23:30:00Z", late, near) == "until 2026-11-23 00:30:00"
+    assert times.localized("until 00:30:00Z", late - 60, near) == "until 2026-11-23 01:30:00"
     assert times.zone(near) == "CET (UTC+01:00)"

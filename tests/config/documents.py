@@ -1,5 +1,6 @@
 """Small configuration files to load, and what comes of them."""
 
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,10 @@ EXTERNAL = textwrap.dedent("""\
         metric: {name: queue_length}
         target: {type: AverageValue, averageValue: 30}
     """)
+
+
+BEYOND_A_SCHEMA: set[str] = set()
+"""The documents of the tables whose fault no JSON Schema sees."""
 
 
 def top(snippet: str) -> str:
@@ -87,11 +92,14 @@ def cases(form: Callable[[str], str], base: str, table: str) -> list[tuple[str, 
     """Return document, path and fragment for each row `KEYS => PATH: FRAGMENT` of a table.
 
     The keys, in which `; ` ends a line, are put into the form, and the base is put before the
-    path. Lines that are indented continue a row.
+    path. Lines that are indented continue a row; `~>` is of what no JSON Schema sees, such as one
+    number compared with another, a number within a text, or whether there is a file.
     """
     found = []
     for row in filter(None, table.replace("\n    ", " ").splitlines()):
-        keys, told = row.split(" => ")
+        keys, arrow, told = re.split(" ([=~])> ", row)
         path, fragment = told.split(": ", 1)
         found.append((form(keys.replace("; ", "\n")), base + path, fragment))
+        if arrow == "~":
+            BEYOND_A_SCHEMA.add(found[-1][0])
     return found

@@ -1,11 +1,19 @@
-"""What a reload changes is told by target and key, in the YAML's names, and without secrets."""
+"""The configuration written again: what a reload changes, by target and key, without secrets."""
 
 from pathlib import Path
 
 import pytest
+import yaml
 
-from autoscaler.config.written import Comparison, FieldChange, compare, only_targets_differ
-from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, target, top
+from autoscaler.config import load
+from autoscaler.config.written import (
+    Comparison,
+    FieldChange,
+    as_written,
+    compare,
+    only_targets_differ,
+)
+from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, prometheus, target, top
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -233,24 +241,35 @@ leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}
     assert str(change) == "listen: 127.0.0.1:9191 -> nothing"
 
 
-def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path) -> None:
-    """A header or a parameter that changes is named, and its values are neither shown nor kept."""
-    body = "prometheus: {{url: http://p, headers: {{X-Key: {0}}}, queryParameters: {{t: {0}}}}}\n"
-    plain = "prometheus: {url: http://p}\ntargets: []\n"
-    secret = body.format(SECRET) + "targets: []\n"
-    other = body.format("another") + "targets: []\n"
+SECRETS = [
+    ("headers: {X-Key: %s}", "headers.X-Key"),
+    ("queryParameters: {t: %s}", "queryParameters.t[0]"),
+    ("servers: {m: {url: http://m, queryParameters: {t: %s}}}", "servers.m.queryParameters.t[0]"),
+    (
+        "oauth2: {clientId: a, clientSecretFile: s, tokenUrl: https://h, endpointParams: {k: %s}}",
+        "oauth2.endpointParams.k",
+    ),
+]
+
+
+@pytest.mark.parametrize(("form", "path"), SECRETS)
+def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path, form: str, path: str) -> None:
+    """Neither are the values shown, nor are they kept, nor in what would print a configuration."""
+    (tmp_path / "s").write_text(SECRET)
+    plain, secret, other = (
+        loaded(tmp_path, prometheus(snippet)) for snippet in ("", form % SECRET, form % "another")
+    )
+    assert SECRET not in f"{secret!r} {secret} {secret.prometheus!r}"
     for before, after, words in (
         (plain, secret, "nothing -> (not shown)"),
         (secret, other, "(not shown) -> (not shown)"),
         (secret, plain, "(not shown) -> nothing"),
     ):
-        found = compared(tmp_path, before, after)
-        assert [str(change) for change in found.settings] == [
-            f"prometheus.headers.X-Key: {words}",
-            f"prometheus.queryParameters.t[0]: {words}",
-        ]
+        found = compare(before, after)
+        assert f"prometheus.{path}: {words}" in [str(change) for change in found.settings]
         assert SECRET not in repr(found)
-    assert compared(tmp_path, secret, secret) == Comparison()
+        assert "another" not in repr(found)
+    assert compare(secret, secret) == Comparison()
 
 
 def test_of_a_secrets_file_the_name_is_told(tmp_path: Path) -> None:
@@ -289,3 +308,89 @@ def test_where_only_targets_differ_every_setting_is_the_same(
         for text in (before, after)
     )
     assert only_targets_differ(loaded(tmp_path, one), loaded(tmp_path, other)) is targets_only
+
+
+# -- written again ---------------------------------------------------------------------------------
+
+EXAMPLES = sorted(Path("config").glob("*.yaml"))
+FULL = """
+prometheus: {url: http://prometheus:9090, servers: {mimir: {url: http://mimir}}}
+queries:
+  queue: {query: sum(queue), server: mimir, window: 5m, maxAge: 90s, empty: zero, nan: zero}
+  rps: {query: sum by (pod) (rps), labels: {pod: instance}, partial: use}
+resourceQueries: {example.com/gpu: 'sum by (namespace, pod, container) (gpu)'}
+syncPeriod: 30s
+targets:
+- namespace: shop
+  scaleTargetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}
+  minReplicas: 1
+  maxReplicas: 20
+  minReplicasQuery: {query: min, server: mimir}
+  maxReplicasQuery: {query: max, maxAge: 1h}
+  holdScaleDownQuery: {name: rps, selector: {matchLabels: {tier: a}}}
+  ignoreSurge: true
+  idle: {replicas: 0, after: 10m, initially: 1m}
+  fallback: {replicas: 6, failureThreshold: 5, behavior: currentReplicasIfHigher}
+  paused: scaleDown
+  schedules:
+  - {name: day, start: 0 8 * * 1-5, end: 0 18 * * 1-5, timezone: Europe/Berlin, minReplicas: 4}
+  - {name: night, start: 0 22 * * *, end: 0 4 * * *, maxReplicas: 3, gradual: true}
+  metrics:
+  - type: External
+    activation: "-500u"
+    external:
+      metric:
+        name: queue
+        selector:
+          matchLabels: {queue: orders}
+          matchExpressions: [{key: tier, operator: In, values: [a, b]}]
+      target: {type: AverageValue, averageValue: 1500m}
+  - type: Pods
+    pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: 1k}}
+  - type: Object
+    object:
+      describedObject: {apiVersion: networking.k8s.io/v1, kind: Ingress, name: web}
+      metric: {name: queue}
+      target: {type: Value, value: 2Gi}
+  - type: ContainerResource
+    containerResource:
+      name: example.com/gpu
+      container: app
+      target: {type: AverageValue, averageValue: 2}
+  - type: Resource
+    resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}
+  behavior:
+    scaleUp: {policies: [{type: Pods, value: 3, periodSeconds: 60}], tolerance: 0.05}
+    scaleDown: {selectPolicy: Disabled, stabilizationWindowSeconds: 600}
+"""
+
+
+def rewritten(folder: Path, file: Path) -> None:
+    """Fail unless the targets of a file, written into another one, are the same."""
+    config, document = load(file), yaml.safe_load(file.read_text())
+    kept = {key: document[key] for key in ("prometheus",)}
+    kept["targets"] = [as_written(one) for one in config.targets]
+    again = loaded(folder, yaml.safe_dump(kept))
+    assert again.targets == config.targets
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=str)
+def test_an_example_is_the_same(tmp_path: Path, file: Path) -> None:
+    """Each file of config/."""
+    if "prometheus" in yaml.safe_load(file.read_text()):
+        rewritten(tmp_path, file)
+
+
+def test_every_setting_of_a_target_is_the_same(tmp_path: Path) -> None:
+    """All metrics, queries and extensions."""
+    file = tmp_path / "full.yaml"
+    file.write_text(FULL)
+    rewritten(tmp_path, file)
+
+
+@pytest.mark.parametrize("paused", ["true", "scaleUp", "{replicas: 2}"])
+def test_a_pause_is_the_same(tmp_path: Path, paused: str) -> None:
+    """In each of its forms."""
+    file = tmp_path / "full.yaml"
+    file.write_text(FULL.replace("paused: scaleDown", f"paused: {paused}"))
+    rewritten(tmp_path, file)

@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.config import ConfigError, load
 from tests.config.documents import (
-    PROMETHEUS,
     QUERIES,
     REF,
     cases,
@@ -16,13 +15,16 @@ from tests.config.documents import (
     top,
 )
 
-ONE = f"- namespace: shop\n  maxReplicas: 3\n  {REF}"
+ONE = f"{{namespace: shop, maxReplicas: 3, {REF.strip()}}}"
 
 WHOLE = """
 targets: [] => prometheus: is missing: where the metrics come from
 prometheus: {url: http://p} => targets: is missing: the workloads to scale
 prometheus: {url: http://p}; targets: {} => targets: must be a list
 prometheus: {url: http://p}; targets: [x] => targets[0]: must be a mapping (got "x")
+prometheus: {url: http://p}; targets: [ONE, ONE]
+    ~> targets[1]: as targets[0] does: a workload has one
+prometheus: {url: http://p}; targets: [ONE, BETA] ~> targets[1]: scales Deployment web in shop
 prometheus: http://p:9090; targets: [] => prometheus: must be a mapping
 prometheus: {}; targets: [] => prometheus.url: is missing: the address
 """
@@ -30,15 +32,15 @@ TOP = """
 target: [] => target: did you mean `targets`?
 sync_period: 5s => sync_period: did you mean `syncPeriod`?
 syncPeriod: 15 => syncPeriod: write 15s if seconds are meant
-syncPeriod: 500ms => syncPeriod: must be from 1s to 1h
-syncPeriod: 61m => syncPeriod: must be from 1s to 1h
+syncPeriod: 500ms ~> syncPeriod: must be from 1s to 1h
+syncPeriod: 61m ~> syncPeriod: must be from 1s to 1h
 kubernetes: {maxWritesPerSecond: 0} => kubernetes.maxWritesPerSecond: at least 1
 syncPeriod: 1:30 => syncPeriod: must be a duration such as 15s
 downscaleStabilization: -5m => downscaleStabilization: cannot be negative
 initialReadinessDelay: soon => initialReadinessDelay: must be a duration
 cpuInitializationPeriod: [5m] => cpuInitializationPeriod: must be a duration
 tolerance: -0.1 => tolerance: must be 0 or more
-tolerance: .nan => tolerance: must be a number such as 0.1
+tolerance: .nan ~> tolerance: must be a number such as 0.1
 tolerance: true => tolerance: must be a number such as 0.1
 queries: [up] => queries: names to values, each with its PromQL (got a list)
 queries: {a: ' '} => queries.a: must be PromQL, and is empty
@@ -49,16 +51,16 @@ queries: {a: {querry: up}} => queries.a.querry: did you mean `query`?
 queries: {a: {query: up, maxAge: 0s}} => queries.a.maxAge: longer than 0
 queries: {a: {query: up, labels: {pods: x}}} => queries.a.labels.pods: `pod`?
 queries: {labels: {query: up, x: 1}} => queries.labels.x: known are empty, labels
-queries: {on: up} => queries.on: YAML reads it as true: write "on", in quotes
-queries: {1: up} => queries.1: a key must be a text
-queries: {[a]: up} => queries: not a list or a mapping
+queries: {on: up} ~> queries.on: YAML reads it as true: write "on", in quotes
+queries: {1: up} ~> queries.1: a key must be a text
+queries: {[a]: up} ~> queries: not a list or a mapping
 queries: {'': up} => queries[""]: must not be empty
-queries: {a: up, a: down} => queries.a: this key stands here twice
+queries: {a: up, a: down} ~> queries.a: this key stands here twice
 resourceQueries: {cpu: {window: 1m}} => resourceQueries.cpu.query: is missing
 kubernetes: {kubeconfg: x} => kubernetes.kubeconfg: did you mean `kubeconfig`?
 kubernetes: {context: 5} => kubernetes.context: put it in quotes
-kubernetes: {kubeconfig: /no/such} => kubernetes.kubeconfig: no file /no/such
-kubernetes: {kubeconfig: /} => kubernetes.kubeconfig: / is a folder
+kubernetes: {kubeconfig: /no/such} ~> kubernetes.kubeconfig: no file /no/such
+kubernetes: {kubeconfig: /} ~> kubernetes.kubeconfig: / is a folder
 """
 OF_PROMETHEUS = """
 timeout: 10 => .timeout: 10s if seconds are meant
@@ -66,7 +68,7 @@ timeout: 0s => .timeout: must be longer than 0
 timout: 1s => .timout: did you mean `timeout`?
 bearerToken: abc => .bearerToken: bearerTokenFile
 bearerTokenFile: '' => .bearerTokenFile: must not be empty
-bearerTokenFile: ./no => .bearerTokenFile: there is no file
+bearerTokenFile: ./no ~> .bearerTokenFile: there is no file
 basicAuth: {username: a} => .basicAuth.passwordFile: is missing
 basicAuth: {username: 'a:b', passwordFile: /etc/hostname}
     => .basicAuth.username: separates user and password
@@ -76,7 +78,7 @@ googleIam: {}; sigv4: {region: eu-west-1}; bearerTokenFile: FILE
     => : bearerTokenFile, sigv4 and googleIam cannot be used together
 oauth2: {clientId: a} => .oauth2.clientSecretFile: is missing
 oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: ./no}
-    => .oauth2.clientSecretFile: there is no file
+    ~> .oauth2.clientSecretFile: there is no file
 oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: FILE,
     endpointParams: {grant_type: password}}
     => .oauth2.endpointParams.grant_type: is set by the other keys of oauth2
@@ -102,10 +104,10 @@ headers: {Authorization: Bearer abc}
 headersFiles: {X A: FILE} => .headersFiles["X A"]: name of an HTTP header
 headersFiles: {proxy-authorization: FILE}
     => .headersFiles.proxy-authorization: into the URL of HTTPS_PROXY
-headersFiles: {X-A: gone} => .headersFiles.X-A: there is no file
+headersFiles: {X-A: gone} ~> .headersFiles.X-A: there is no file
 headersFiles: {x-key: FILE}; headers: {X-Key: a}
-    => .headersFiles: sets x-key, which another entry of headers or headersFiles sets too
-headersFiles: {X-Key: FILE, x-key: FILE} => .headersFiles: sets x-key, which another entry
+    ~> .headersFiles: sets x-key, which another entry of headers or headersFiles sets too
+headersFiles: {X-Key: FILE, x-key: FILE} ~> .headersFiles: sets x-key, which another entry
 headersFiles: {authorization: FILE}; sigv4: {region: a}
     => .headersFiles: sets authorization beside sigv4, which does so too
 queryParameters: {a: 5} => .queryParameters.a: must be a list
@@ -117,31 +119,25 @@ http://u:p@h => url: basicAuth.username
 p:9090 => url: such as http://prometheus:9
 ftp://p => url: such as http://prometheus:9
 http:// => url: such as http://prometheus:9
-http://p:99999 => url: such as http://prometheus:9
+http://p:99999 ~> url: such as http://prometheus:9
 http://[abc]:9090 => url: such as http://prometheus:9
 http://[1.2.3.4]:9090 => url: such as http://prometheus:9
-http://[1:2]:9090 => url: such as http://prometheus:9
+http://[1:2]:9090 ~> url: such as http://prometheus:9
 http://[fe80::1%25eth0]:9090 => url: such as http://prometheus:9
 http://a%zz/x => url: such as http://prometheus:9
 http://*.example/x => url: such as http://prometheus:9
 http://a..b => url: such as http://prometheus:9
 http://.a => url: such as http://prometheus:9
 http://{"a" * 64}.example => url: such as http://prometheus:9
-http://{"a." * 126}aa => url: such as http://prometheus:9
+http://{"a." * 126}aa ~> url: such as http://prometheus:9
 http://prömetheus => url: such as http://prometheus:9
 http://p:\uff19\uff10 => url: such as http://prometheus:9
 """
 ROWS = [
-    *cases(str, "", WHOLE),
+    *cases(str, "", WHOLE.replace("ONE", ONE).replace("BETA", ONE.replace("/v1", "/v1beta2"))),
     *cases(top, "", TOP),
     *cases(prometheus, "prometheus", OF_PROMETHEUS.replace("FILE", "autoscaler.yaml")),
     *cases(lambda url: f"prometheus: {{url: '{url}'}}\ntargets: []\n", "prometheus.", URLS),
-    (PROMETHEUS + f"targets:\n{ONE}{ONE}", "targets[1]", "as targets[0] does: a workload has one"),
-    (
-        PROMETHEUS + f"targets:\n{ONE}{ONE.replace('/v1', '/v1beta2')}",
-        "targets[1]",
-        "scales Deployment web in shop",
-    ),
 ]
 
 

@@ -59,20 +59,20 @@ idle: {initialCooldownPeriod: 5} => idle.initialCooldownPeriod: here it is `init
 idle: {after: 5} => idle.after: a plain number has no unit; write 5s
 idle: {cooldown: 5m} => idle.cooldown: known are after, initially
 idle: {replicas: -1} => idle.replicas: must be at least 0 (got -1)
-idle: {replicas: 1} => idle.replicas: must be less than minReplicas, which is 1 (got 1)
+idle: {replicas: 1} ~> idle.replicas: must be less than minReplicas, which is 1 (got 1)
 idle: {}; minReplicas: 0
     => minReplicas: must be at least 1 beside `idle`, which goes to idle.replicas and back by itself
     (got 0)
 minReplicas: 5; idle: {replicas: 2}; schedules: [{NIGHT, minReplicas: 2}]
-    => schedules[0].minReplicas: must be more than idle.replicas, which is 2 (got 2)
+    ~> schedules[0].minReplicas: must be more than idle.replicas, which is 2 (got 2)
 idle: {}; schedules: [{NIGHT, minReplicas: 0}]
-    => schedules[0].minReplicas: must be more than idle.replicas, which is 0 (got 0)
+    ~> schedules[0].minReplicas: must be more than idle.replicas, which is 0 (got 0)
 activation: 5 => activation: it belongs in `metrics[]`
 """
 ACTIVATION = """
 a few => activation: is not a quantity
--10P => activation: must be from -9223372036854775807m to 9223372036854775807m
-10P => activation: must be from -9223372036854775807m to 92
+-10P ~> activation: must be from -9223372036854775807m to 9223372036854775807m
+10P ~> activation: must be from -9223372036854775807m to 92
 """
 FALLBACK = """
 fallback: 6 => fallback: must be a mapping (got 6)
@@ -100,25 +100,25 @@ WINDOWS = """
 name: night, end: 0 6 * * * => start: is missing: when it opens
 start: 0 6 * * *, end: 0 7 * * * => name: is missing: what the window
 name: a, start: 0 24 * * *, end: 0 6 * * *, minReplicas: 2
-    => start: its hour is "24": it takes 0 to 23; a list 1,3, a range 1-5, * for all or */2
+    ~> start: its hour is "24": it takes 0 to 23; a list 1,3, a range 1-5, * for all or */2
 name: a, start: 0 2 * * *, end: 0 6 * *, minReplicas: 2
     => end: must be the five fields minute, hour, day, month, day of the week, such as 0 8 * * 1-5
 name: a, start: 0 0 29 2 *, end: 0 6 * * *, minReplicas: 2
-    => start: must come every year, and there is no such day in most years (got
+    ~> start: must come every year, and there is no such day in most years (got
 name: a, start: 0 0 30 2 *, end: 0 6 * * *, minReplicas: 2
-    => start: must come every year, and there is no such day in any year (got
+    ~> start: must come every year, and there is no such day in any year (got
 name: a, start: '@daily', end: 0 6 * * *, minReplicas: 2
     => start: and has 1; write 0 0 * * * (got
 name: a, start: 8, end: 0 6 * * *, minReplicas: 2 => start: must be a text
 name: a, start: 0 6 * * *, end: '0  6 * * *', minReplicas: 2
-    => end: is the same as start, so that the window would never open
+    ~> end: is the same as start, so that the window would never open
 NIGHT, minReplicas: 2, timezone: Berlin
-    => timezone: is no time zone; right is a name such as Europe/Berlin or UTC; did you mean
+    ~> timezone: is no time zone; right is a name such as Europe/Berlin or UTC; did you mean
     Europe/Berlin
 NIGHT, minReplicas: 2, timezone: america/new york => timezone: did you mean America/New_York?
-NIGHT, minReplicas: 6, maxReplicas: 5 => maxReplicas: must be at least its minReplicas, which is 6
+NIGHT, minReplicas: 6, maxReplicas: 5 ~> maxReplicas: must be at least its minReplicas, which is 6
 NIGHT, minReplicas: 11
-    => minReplicas: must be at most the target's maxReplicas, which is 10; or give the window a
+    ~> minReplicas: must be at most the target's maxReplicas, which is 10; or give the window a
     maxReplicas
 NIGHT, timeZone: UTC => timeZone: did you mean `timezone`?
 """
@@ -126,10 +126,10 @@ SCHEDULES = """
 schedules: {} => schedules: must be a list
 schedules: [{NIGHT}] => schedules[0]: gives no bound: write minReplicas, maxReplicas or
 minReplicas: 3; schedules: [{NIGHT, maxReplicas: 2}]
-    => schedules[0].maxReplicas: must be at least the target's minReplicas, which is 3; or give the
+    ~> schedules[0].maxReplicas: must be at least the target's minReplicas, which is 3; or give the
     window a lower
 schedules: [{NIGHT, minReplicas: 2}, {NIGHT, minReplicas: 3}]
-    => schedules: two of them are called `night`: give each a name of its own
+    ~> schedules: two of them are called `night`: give each a name of its own
 """
 WITHOUT_EXTERNAL = """
 idle: {} => idle: needs at least one metric of type External or Object
@@ -139,7 +139,7 @@ metrics: [{type: Resource, resource: CPU, activation: 5}]
     => metrics[0].activation: belongs to metrics of type External and Object: those of type Resource
     cannot wake
 schedules: [{NIGHT, minReplicas: 0}]
-    => schedules[0].minReplicas: 0 needs at least one metric of type Object or External
+    ~> schedules[0].minReplicas: 0 needs at least one metric of type Object or External
 """
 QUERIES = """
 minReplicasQuery: {maxAge: 1m} => minReplicasQuery.query: is missing
@@ -154,7 +154,7 @@ holdScaleDownQuery: {maxAge: 1m} => holdScaleDownQuery: needs `query`, which is 
 holdScaleDownQuery: '' => holdScaleDownQuery: must be PromQL, and is empty
 holdScaleDownQuery: 5 => holdScaleDownQuery: must be PromQL, or a mapping with `query` or `name`
 holdScaleDownQuery: {name: queue_lenght}
-    => holdScaleDownQuery.name: is no key of `queries`: did you mean `queue_length`?
+    ~> holdScaleDownQuery.name: is no key of `queries`: did you mean `queue_length`?
 holdScaleDownQuery: {query: up, name: a} => holdScaleDownQuery.query: does not go with `name`
 holdScaleDownQuery: {name: queue_length, maxAge: 1m}
     => holdScaleDownQuery.maxAge: does not go with `name`: write it at that query

@@ -56,7 +56,7 @@ RESOURCES = """
 {target: {type: Utilization, averageUtilization: 80}} => name: missing
 {name: cpu} => target: is missing: averageUtilization or
 {name: gpu, target: {type: Utilization, averageUtilization: 80}}
-    => name: known are cpu, memory; add it to
+    ~> name: known are cpu, memory; add it to
 {name: cpu, target: {type: Utilization, averageUtilization: 0}}
     => target.averageUtilization: at least 1
 {name: cpu, target: {type: Utilization, averageUtilization: '80'}}
@@ -71,7 +71,7 @@ RESOURCES = """
 """
 CONTAINERS = """
 name: cpus, container: app => name: must be cpu
-name: requests.example.com/gpu, container: app => name: extended resource
+name: requests.example.com/gpu, container: app ~> name: extended resource
 name: cpu, container: App => container: DNS label
 name: cpu => container: is missing: the container's name
 """
@@ -89,23 +89,23 @@ type: Value, value: 1.5Gb => .value: mean 1.5G or 1.5Gi?
 type: Value, value: '' => .value: is not a quantity
 type: Value, value: [1] => .value: must be a quantity such
 type: Value, value: true => .value: quantity such
-type: Value, value: .nan => .value: quantity such
+type: Value, value: .nan ~> .value: quantity such
 type: Value, value: .inf => .value: quantity such
 type: Value, value: 0 => .value: more than 0 (got 0)
 type: Value, value: -1m => .value: must be more than 0
 type: Value, averageValue: 0.0 => .averageValue: more than 0
 type: Value, value: 0.0009 => .value: must be at least 1m: targets
-type: Value, value: 999u => .value: must be at least 1m: targets
+type: Value, value: 999u ~> .value: must be at least 1m: targets
 type: Value, averageValue: 0.0000000001n
-    => .averageValue: must be at least 1m: targets are computed with in thousandths
+    ~> .averageValue: must be at least 1m: targets are computed with in thousandths
 type: AverageValue, averageValue: '1e9999'
-    => .averageValue: must be at most 9223372036854775807m (about 9.2P)
-type: Value, value: 10P => .value: must be at most 9223
-type: Value, value: 9223372036854775808m => .value: must be at most 9223372036854775807m
+    ~> .averageValue: must be at most 9223372036854775807m (about 9.2P)
+type: Value, value: 10P ~> .value: must be at most 9223
+type: Value, value: 9223372036854775808m ~> .value: must be at most 9223372036854775807m
 """
 METRICS = """
 name: queue_lenght
-    => .name: is no key of `queries`: did you mean `queue_length`? known are queue_length, rps
+    ~> .name: is no key of `queries`: did you mean `queue_length`? known are queue_length, rps
 name: x/y => .name: must be a name
 name: x, query: '' => .query: must be PromQL, and is empty
 name: x, query: {window: 1m} => .query.query: is missing: the PromQL

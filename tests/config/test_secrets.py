@@ -1,6 +1,5 @@
 """No secret of a configuration reaches an error, a repr or a log."""
 
-import logging
 import traceback
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import pytest
 
 from autoscaler.config import ConfigError, load
 from autoscaler.config.problems import MOST_LOOKED_AT
-from autoscaler.config.written import compare
-from tests.config.documents import loaded, prometheus, refused
+from tests.config.documents import prometheus, refused
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -103,42 +101,6 @@ def test_a_secret_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
     (problem,) = refused(tmp_path, prometheus("headers: {X-Pin: 48151623}\n"))
     assert "48151623" not in str(problem)
     assert "put it in quotes" in problem.message
-
-
-def test_repr_of_the_configuration(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Values of headers and parameters are usable, and are not in what a log would print."""
-    config = loaded(
-        tmp_path,
-        prometheus(f"headers: {{X-Key: {SECRET}}}\nqueryParameters: {{token: {SECRET}}}\n"),
-    )
-    with caplog.at_level(logging.INFO):
-        logging.getLogger("test").info("%s %r", config, config.prometheus)
-    assert SECRET not in caplog.text
-    assert config.prometheus.headers["X-Key"].get_secret_value() == SECRET
-    assert config.prometheus.query_parameters["token"] == (SECRET,)
-
-
-def test_repr_of_the_parameters_of_a_token(tmp_path: Path) -> None:
-    """They may hold a secret, such as an API key; so a reload does not show them either."""
-    (tmp_path / "s").write_text("x")
-    text = "oauth2: {clientId: a, clientSecretFile: s, tokenUrl: 'https://h', "
-    text += "endpointParams: {k: %s}}\n"
-    before, after = (
-        loaded(tmp_path, prometheus(text % value)) for value in (SECRET, f"other-{SECRET}")
-    )
-    assert before.prometheus.oauth2 is not None
-    assert before.prometheus.oauth2.endpoint_params["k"] == SECRET
-    (change,) = compare(before, after).settings
-    assert change.path == "prometheus.oauth2.endpointParams.k"
-    assert SECRET not in repr(before) + repr(before.prometheus) + str(change)
-
-
-def test_files_are_named_not_read(tmp_path: Path) -> None:
-    """The content of a secret's file is not part of the configuration."""
-    (tmp_path / "token").write_text(SECRET)
-    config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
-    assert config.prometheus.bearer_token_file == tmp_path / "token"
-    assert SECRET not in repr(config)
 
 
 def test_a_manifest_of_a_secret(tmp_path: Path) -> None:

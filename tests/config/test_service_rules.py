@@ -28,7 +28,7 @@ enabled: true => enabled: leave it out: what is written is on
 share: 0% => share: in whole percent
 share: 100% => share: from 1% to 99%
 minTargets: 0 => minTargets: 1
-hold: 30s => hold: must be from 1m to 12h
+hold: 30s ~> hold: must be from 1m to 12h
 hold: 600 => hold: write 600s
 shares: 30% => shares: did you mean `share`?
 """
@@ -38,44 +38,44 @@ listen: 9191 => listen: must be an address and a port, such as 127.0.0.1:9191
 listen: localhost => listen: or :9191 for all addresses
 listen: off => listen: null listens nowhere (got off)
 listen: '127.0.0.1:' => listen: an address and a port
-listen: 127.0.0.1:99999 => listen: such as 127.0.0.1:9191
+listen: 127.0.0.1:99999 ~> listen: such as 127.0.0.1:9191
 listen: http://127.0.0.1:9191 => listen: such as 127.0.0.1:9191
 listen: ::1:9191 => listen: such as 127.0.0.1:9191, "[::1]:9191"
-listen: '[1:2]:9191' => listen: such as 127.0.0.1:9191, "[::1]:9191"
+listen: '[1:2]:9191' ~> listen: such as 127.0.0.1:9191, "[::1]:9191"
 listen: a..b:9191 => listen: such as 127.0.0.1:9191
 stateDirectory: '' => stateDirectory: must not be empty
 stateDirectory: false => stateDirectory: must be a text
-stateDirectory: autoscaler.yaml => stateDirectory: must name a folder, and
-stateDirectory: "a\\0b" => stateDirectory: must be the name of a folder
+stateDirectory: autoscaler.yaml ~> stateDirectory: must name a folder, and
+stateDirectory: "a\\0b" ~> stateDirectory: must be the name of a folder
 record: false => record: must be
-record: {maxSize: 1M} => record.maxSize: must be 16Mi or more
+record: {maxSize: 1M} ~> record.maxSize: must be 16Mi or more
 record: {maxSize: 1GB} => record.maxSize: did you mean 1G or 1Gi?
 record: {maxAge: 14} => record.maxAge: a plain number has no unit
-record: {maxAge: 30m} => record.maxAge: must be from 1h to 3650d
+record: {maxAge: 30m} ~> record.maxAge: must be from 1h to 3650d
 events: 1 => events: must be true or false
 perTargetMetrics: 'no' => perTargetMetrics: must be true or false
 perTargetMetric: no => perTargetMetric: did you mean `perTargetMetrics`?
 leaderElection: true => leaderElection: a mapping; write {} for its defaults
 """
 ELECTIONS = f"""
-enabled: true => namespace: the namespace of the Lease, which
+enabled: true ~> namespace: the namespace of the Lease, which
 enabled: 'yes' => enabled: must be true or false
 namespace: A => namespace: must be a DNS label
 name: a_b => name: must be a DNS name
 name: {"a" * 254} => name: at most 253
 identity: ' ' => identity: must not be empty
 leaseDuration: 15 => leaseDuration: write 15s
-leaseDuration: 500ms => leaseDuration: must be from 1s to 1h
+leaseDuration: 500ms ~> leaseDuration: must be from 1s to 1h
 retryPeriod: 0s => retryPeriod: must be longer than 0
 leaseDuration: 10s
-    => leaseDuration: must be longer than renewDeadline, which is 10s: a leader stops before another
+    ~> leaseDuration: must be longer than renewDeadline, which is 10s: a leader stops before another
     may start
-renewDeadline: 20s => renewDeadline: must be shorter than leaseDuration, which is 15s
+renewDeadline: 20s ~> renewDeadline: must be shorter than leaseDuration, which is 15s
 renewDeadline: 1.2s, retryPeriod: 1s
-    => retryPeriod: 1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one
+    ~> retryPeriod: 1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one
     late try
 leaseDuration: 2400ms, renewDeadline: 2s
-    => renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
+    ~> renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
 """
 ROWS = [
     *cases(breaker, "scaleDownBreaker.", BREAKERS),

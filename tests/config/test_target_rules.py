@@ -34,13 +34,13 @@ namespace: a; maxReplicas: => maxReplicas: (got nothing)
 namespace: a; maxReplicas: 0 => maxReplicas: at least 1 (got 0)
 namespace: a; maxReplicas: '3' => maxReplicas: without quotes
 namespace: a; maxReplicas: 010 => maxReplicas: leading zeros
-namespace: a; maxReplicas: 3.0 => maxReplicas: whole number
+namespace: a; maxReplicas: 3.0 ~> maxReplicas: whole number
 namespace: a; maxReplicas: yes => maxReplicas: number (got yes)
 namespace: a; maxReplicas: 3000000000 => maxReplicas: at most
 """
 TARGETS = """
 minReplicas: -1 => minReplicas: must be at least 0 (got -1)
-minReplicas: 11 => maxReplicas: at least minReplicas, which is 11 (got 10)
+minReplicas: 11 ~> maxReplicas: at least minReplicas, which is 11 (got 10)
 minReplicas: 0 => minReplicas: of type Object or External
 min_replicas: 2 => min_replicas: did you mean `minReplicas`?
 minreplicas: 2 => minreplicas: did you mean `minReplicas`?

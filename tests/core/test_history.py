@@ -18,8 +18,8 @@ from autoscaler.core.history import (
     shifted,
 )
 from autoscaler.core.observation import ConditionStatus, Gap, GapKind, Observation, Scale, Values
-from tests.adapters.store.histories import FULL, histories
-from tests.adapters.store.opening import same
+from tests.adapters.store.histories import histories, nth
+from tests.adapters.store.opening import T0, same
 
 
 def at(time: float) -> History:
@@ -153,10 +153,13 @@ def test_what_is_no_object_is_refused(text: str) -> None:
 
 def test_nothing_has_happened_outside_the_instants_that_are_given() -> None:
     """What may lie ahead is not bound by them."""
-    latest = max(one.last_transition for one in FULL.conditions)
-    written = json.loads(dumps(FULL))
-    assert reader_of(History, (0.0, 1_800_000_000.0))(written) == FULL
-    with pytest.raises(UnreadableError, match=r"^scale_ups: time: 1799999959.5 is not a number"):
-        reader_of(History, (0.0, latest))(written)
-    with pytest.raises(UnreadableError, match=r"^conditions: last_transition: 0.0 is not a number"):
-        reader_of(History, (1.0, 1_800_000_000.0))(written)
+    ahead = ReadingGap("cpu", "web-0", until=T0 + 200_000.0, losses=((T0 - 15.0, 15.0),))
+    history = replace(shifted(nth(9), -1000.0), gaps=(ahead,))
+    written = json.loads(dumps(history))
+    assert reader_of(History, (0.0, T0))(written) == history
+    for instants, said in (
+        ((0.0, T0 - 1000.0), f"recommendations: time: {T0 - 909.4} is not a number"),
+        ((T0 - 999.0, T0), f"scale_ups: time: {T0 - 1000.0} is not a number"),
+    ):
+        with pytest.raises(UnreadableError, match=f"^{said}"):
+            reader_of(History, instants)(written)

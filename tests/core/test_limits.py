@@ -202,14 +202,6 @@ def test_bounds_with_behavior(
     assert (result.after, result.reason) == (after, reason)
 
 
-def test_the_bound_that_equals_a_rate_limit_gives_the_reason() -> None:
-    """Downwards as upwards."""
-    result = limited(5, 1, down(pods_policy(2)), (3, 20))
-    assert (result.after, result.reason, result.policy) == (3, "TooFewReplicas", None)
-    result = limited(5, 1, down(pods_policy(2)), (2, 20))
-    assert (result.after, result.reason) == (3, "ScaleDownLimit")
-
-
 @pytest.mark.parametrize(
     ("ups", "downs", "after"),
     [
@@ -231,30 +223,6 @@ def test_the_bound_that_equals_a_rate_limit_gives_the_reason() -> None:
 def test_events_of_the_period_upwards(ups: Events, downs: Events, after: int) -> None:
     """Four pods a minute from ten, less what went up since, plus what went down since."""
     assert limited(10, 99, up(pods_policy(4, 60)), FREE, ups, downs).after == after
-
-
-@pytest.mark.parametrize(
-    ("ups", "downs", "after"),
-    [
-        (events(), events(), 6),
-        (events(), events((3, 10)), 9),
-        (events(), events((9, 10)), 10),
-        (events((2, 10)), events(), 4),
-        (events(), events((3, 60)), 6),
-        (events(), events((3, 59.75)), 9),
-    ],
-)
-def test_events_of_the_period_downwards(ups: Events, downs: Events, after: int) -> None:
-    """Four pods a minute from ten, downwards."""
-    assert limited(10, 0, down(pods_policy(4, 60)), FREE, ups, downs).after == after
-
-
-def test_percent_is_of_the_count_at_the_start_of_the_period() -> None:
-    """From 10, five more half a minute ago: 100% of the ten then, so 20 and not 30."""
-    result = limited(15, 99, up(percent_policy(100, 60)), FREE, events((5, 30)))
-    assert result.after == 20
-    result = limited(15, 0, down(percent_policy(50, 60)), FREE, (), events((5, 30)))
-    assert result.after == 10
 
 
 def test_events_marked_outdated_still_count() -> None:

@@ -16,45 +16,43 @@ CONFIGURED = Pause(PauseMode.SCALE_DOWN)
 BY = "the annotation autoscaler/paused"
 
 
+def given(annotations: dict[str, str]) -> list[tuple[str, str]]:
+    """Return annotations as an object has them, by what follows the prefix of ours."""
+    return [(f"autoscaler/{name}", text) for name, text in sorted(annotations.items())]
+
+
 @pytest.mark.parametrize(
     ("annotations", "pause"),
     [
         ({}, CONFIGURED),
-        ({"autoscaler/other": "true"}, CONFIGURED),
-        ({"autoscaler/paused-until": "2099-01-01T00:00:00Z"}, CONFIGURED),
-        ({"autoscaler/paused": "true"}, Pause(by=BY)),
-        ({"autoscaler/paused": " True "}, Pause(by=BY)),
-        ({"autoscaler/paused": "scale-down"}, Pause(PauseMode.SCALE_DOWN, by=BY)),
-        ({"autoscaler/paused": "scale-up"}, Pause(PauseMode.SCALE_UP, by=BY)),
-        ({"autoscaler/paused": "false"}, None),
-        ({"autoscaler/paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
+        ({"other": "true"}, CONFIGURED),
+        ({"paused-until": "2099-01-01T00:00:00Z"}, CONFIGURED),
+        ({"paused": "true"}, Pause(by=BY)),
+        ({"paused": " True "}, Pause(by=BY)),
+        ({"paused": "scale-down"}, Pause(PauseMode.SCALE_DOWN, by=BY)),
+        ({"paused": "scale-up"}, Pause(PauseMode.SCALE_UP, by=BY)),
+        ({"paused": "false"}, None),
+        ({"paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
+        ({"paused": "true", "paused-replicas": "0"}, Pause(replicas=0, by=f"{BY}-replicas")),
         (
-            {"autoscaler/paused": "true", "autoscaler/paused-replicas": "0"},
-            Pause(replicas=0, by=f"{BY}-replicas"),
-        ),
-        (
-            {"autoscaler/paused": "true", "autoscaler/paused-until": "2023-11-14T22:13:21Z"},
+            {"paused": "true", "paused-until": "2023-11-14T22:13:21Z"},
             Pause(by=BY, until=1_700_000_001.0),
         ),
-        (
-            {"autoscaler/paused": "true", "autoscaler/paused-until": "2023-11-14T23:13:20+01:00"},
-            CONFIGURED,
-        ),
+        ({"paused": "true", "paused-until": "2023-11-14T23:13:20+01:00"}, CONFIGURED),
     ],
 )
 def test_annotations_win_over_the_configuration(
     annotations: dict[str, str], pause: Pause | None
 ) -> None:
     """As long as they are in force: an end that has come ends all of them."""
-    given = sorted(annotations.items())
-    assert pause_in_force(CONFIGURED, given, 1_700_000_000.0) == (pause, ())
+    assert pause_in_force(CONFIGURED, given(annotations), 1_700_000_000.0) == (pause, ())
 
 
 @pytest.mark.parametrize(
     ("annotations", "pause", "problem"),
     [
         (
-            {"autoscaler/paused": "yes\n"},
+            {"paused": "yes\n"},
             Pause(by=BY),
             (
                 'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down '
@@ -62,7 +60,7 @@ def test_annotations_win_over_the_configuration(
             ),
         ),
         (
-            {"autoscaler/paused": "scale-up", "autoscaler/paused-replicas": "5"},
+            {"paused": "scale-up", "paused-replicas": "5"},
             Pause(PauseMode.SCALE_UP, by=BY),
             (
                 "autoscaler/paused-replicas is passed over: it goes with autoscaler/paused of "
@@ -70,12 +68,12 @@ def test_annotations_win_over_the_configuration(
             ),
         ),
         (
-            {"autoscaler/paused-replicas": "-1"},
+            {"paused-replicas": "-1"},
             Pause(by=f"{BY}-replicas"),
             'autoscaler/paused-replicas is "-1", which is no count; the current one is kept',
         ),
         (
-            {"autoscaler/paused-replicas": "99999999999"},
+            {"paused-replicas": "99999999999"},
             Pause(by=f"{BY}-replicas"),
             (
                 'autoscaler/paused-replicas is "99999999999", which is no count; the current one '
@@ -83,7 +81,7 @@ def test_annotations_win_over_the_configuration(
             ),
         ),
         (
-            {"autoscaler/paused": "true", "autoscaler/paused-until": "tomorrow"},
+            {"paused": "true", "paused-until": "tomorrow"},
             Pause(by=BY),
             (
                 'autoscaler/paused-until is "tomorrow", which is no instant such as '
@@ -91,7 +89,7 @@ def test_annotations_win_over_the_configuration(
             ),
         ),
         (
-            {"autoscaler/paused": "true", "autoscaler/paused-until": "2026-01-31T18:00:00"},
+            {"paused": "true", "paused-until": "2026-01-31T18:00:00"},
             Pause(by=BY),
             (
                 'autoscaler/paused-until is "2026-01-31T18:00:00", which is no instant such as '
@@ -104,7 +102,7 @@ def test_what_cannot_be_read_pauses_and_is_told(
     annotations: dict[str, str], pause: Pause, problem: str
 ) -> None:
     """Whoever wrote it wanted nothing to move."""
-    assert pause_in_force(None, sorted(annotations.items()), BASE) == (pause, (problem,))
+    assert pause_in_force(None, given(annotations), BASE) == (pause, (problem,))
 
 
 def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:

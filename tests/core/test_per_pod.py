@@ -16,7 +16,6 @@ from tests.core.builders import (
     TENTH,
     TRUE,
     UNKNOWN,
-    average,
     container,
     container_cpu,
     cpu,
@@ -135,6 +134,13 @@ def test_missing_pods_count_against_the_direction(
     assert (result.rule, result.proposal) == (rule, proposal)
 
 
+def test_unready_pods_are_left_out_on_target() -> None:
+    """Only above the target are they counted as idle."""
+    of = (pod("p0"), starting("p1"))
+    result = proposed(cpu(utilization(100)), samples(1000, 1), of, 2)
+    assert (result.proposal, result.rule, result.ratio) == (2, Formula.WITHIN_TOLERANCE, 1.0)
+
+
 def test_samples_of_unlisted_pods_do_not_count_for_utilization() -> None:
     """Without a request they enter neither sum; yet they multiply after rebalancing."""
     plain = proposed(cpu(utilization(100)), samples(2000, 9000), pods(1), 1)
@@ -193,12 +199,6 @@ def test_whole_percent_of_memory_beyond_92_terabytes() -> None:
 
 
 # -- averages of pods: AverageValue of Resource, ContainerResource and Pods ------------------------
-
-
-def test_an_average_needs_no_requests() -> None:
-    """AverageValue targets of cpu never look at requests."""
-    of = (pod("p0", requests=PodRequests((container(),))),)
-    assert proposed(cpu(average("100m")), samples(300), of, 1).proposal == 3
 
 
 @pytest.mark.parametrize(
@@ -260,6 +260,9 @@ BORDER = -300.0
 @pytest.mark.parametrize(
     ("one", "at", "groups"),
     [
+        (pod(phase="Unknown"), 0.0, READY),
+        (pod(deleted=True, phase="Pending"), 0.0, IGNORED),
+        (pod(ready=None), None, MISSING),
         (pod(ready=None), 0.0, UNREADY),
         (pod(start=None), 0.0, UNREADY),
         (pod(ready=None, start=None), 0.0, UNREADY),
@@ -287,7 +290,7 @@ BORDER = -300.0
         (pod(start=-1000.0, ready=UNKNOWN, transition=-999.0), 0.0, READY),
     ],
 )
-def test_rules_for_cpu(one: Pod, at: float, groups: PodGroups) -> None:
+def test_rules_for_cpu(one: Pod, at: float | None, groups: PodGroups) -> None:
     """CPU of a pod that is starting says nothing of its load; all comparisons are strict."""
     assert grouped(one, "cpu", at) == groups
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autoscaler.config import ConfigError, load
 from autoscaler.config.settings import Sources
-from autoscaler.daemon.reload import FileWatch
+from autoscaler.daemon.reload import FileSource
 
 MAIN = "prometheus: {url: http://p:9090}\ninclude: [targets.d/*.yaml]\n"
 
@@ -44,14 +44,14 @@ def sources_of(main: Path) -> Sources:
         return error.sources
 
 
-def armed(main: Path) -> FileWatch:
+def armed(main: Path) -> FileSource:
     """Load, and return a watch that has looked once and seen nothing new."""
-    watch = FileWatch(sources_of(main))
+    watch = FileSource(main, sources_of(main))
     assert not watch.changed()
     return watch
 
 
-def told(watch: FileWatch, looks: int = 4) -> int:
+def told(watch: FileSource, looks: int = 4) -> int:
     """Look several times, and count how often a change was told."""
     return sum(watch.changed() for _ in range(looks))
 
@@ -156,7 +156,7 @@ def test_a_change_while_it_was_loaded(main: Path) -> None:
     """What changes after it was read and before it is watched is not missed."""
     sources = sources_of(main)
     main.write_text(MAIN + "syncPeriod: 1m\n")
-    assert told(FileWatch(sources)) == 1
+    assert told(FileSource(main, sources)) == 1
     watch = armed(main)
     replaced(main, MAIN)
     assert told(watch) == 1
@@ -190,7 +190,7 @@ def test_files_of_a_refused_configuration(main: Path) -> None:
 def test_a_file_that_may_be_read_at_last(main: Path) -> None:
     """The right to read a file is given without writing it."""
     main.chmod(0)
-    watch = FileWatch(Sources({main: None}))
+    watch = FileSource(main, Sources({main: None}))
     main.chmod(0o600)
     assert told(watch) == 1
 
@@ -242,7 +242,7 @@ def test_what_stands_still_was_loaded_and_nothing_for_nothing(
         (main.parent / "targets.d").mkdir()
         main.write_text(MAIN)
         loaded = sources_of(main)
-        watch = FileWatch(loaded)
+        watch = FileSource(main, loaded)
         for kind, file, text in [*steps, *[("look", "", "")] * 3]:
             if kind == "look" and watch.changed():
                 before, loaded = loaded, sources_of(main)

@@ -9,13 +9,7 @@ from structlog.typing import EventDict
 from autoscaler import file_contents
 from autoscaler.config import Config, ConfigError, load, reading
 from autoscaler.config.problems import Problem
-from autoscaler.daemon.reload import (
-    RETRY_SECONDS,
-    ConfigSource,
-    FileSource,
-    Loaded,
-    Reload,
-)
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Loaded, Reload
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.telemetry.health import Component
 from tests.telemetry.results import series_of
@@ -37,7 +31,7 @@ class Reloading(Announced):
         self._now = 1000.0
         self.write("15s")
         config = load(file)
-        self.source = source or FileSource(config)
+        self.source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
     def write(self, period: str) -> None:

@@ -14,10 +14,7 @@ PERIOD, RANGE = 2, 3
 def test_a_fallback_outlives_kills_and_ends_with_a_whole_range(
     world: World, start_prometheus: StartPrometheus, tmp_path: Path
 ) -> None:
-    """Two failed syncs, kill -9, a third: the fallback's count.
-
-    Once Prometheus is back nothing goes down before the range is full, killed again or not.
-    """
+    """Two failed syncs, kill -9, a third: the fallback's count, until the range is full again."""
     key = world.deploy("web", BEFORE)
     scraped = [world.exporter.target]
     world.exporter.set(world.metric, {}, BEFORE)

@@ -25,7 +25,7 @@ CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
             [(0.0, 4), (100.0, 12), (130.0, 3), (140.0, 1)],
             [(0.0, 4), (101.0, 7), (105.0, 10), (145.2, 8), (150.2, 6), (155.2, 4), (160.2, 2)],
             "",
-        ),
+        )
     ],
     "out of bounds, by one or to zero": [
         (ANY, [(0.0, 10), (100.0, 11)], "10 -> 11 is out of bounds"),
@@ -39,7 +39,7 @@ CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
         (ANY, [(0.0, 9), (250.0, 6)], "9 -> 6 exceeds 2 in 5 s; before: []"),
     ],
     "steps of which all in the period count: 2 + 1 + 1": [
-        (ANY, [(0.0, 3), (100.0, 5), (101.0, 6), (102.5, 7)], "6 -> 7 exceeds 3 in 4 s"),
+        (ANY, [(0.0, 3), (100.0, 5), (101.0, 6), (102.5, 7)], "6 -> 7 exceeds 3 in 4 s")
     ],
     "what went down may come back within the period, and a slack more": [
         ([(0.0, 2), (51.0, 12)], [(0.0, 8), (50.0, 6), (54.9, 10)], ""),
@@ -78,9 +78,7 @@ def test_what_is_wrong_is_found_and_nothing_else(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "period"),
-    [((100.0, 7), 8, 4.0), ((250.0, 2), 1, 5.0)],
-    ids=["up", "down"],
+    ("first", "then", "period"), [((100.0, 7), 8, 4.0), ((250.0, 2), 1, 5.0)], ids=["up", "down"]
 )
 def test_steps_that_together_exceed_a_policy(first: Seen, then: int, period: float) -> None:
     """As of a daemon that forgot the first one; up to the slack before the period is over."""

@@ -20,11 +20,7 @@ LIFE_SECONDS = 5.0
 
 
 def test_kill_9_at_random_moments_under_load(world: World) -> None:
-    """Counts stay in bounds and within every policy, and none goes down that its window holds.
-
-    The judge knows the load that was set and every count that was written, over all lives of
-    the daemon together: what it allows is what one that was never interrupted would do.
-    """
+    """Over all lives of the daemon counts are what one that was never interrupted would allow."""
     rules, moments = Rules(window=18, up=(2, 8), down=(2, 7)), random.Random(7)  # noqa: S311 - a test's
     for name in NAMES:
         world.deploy(name, 4)

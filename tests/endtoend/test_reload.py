@@ -90,25 +90,11 @@ def test_sighup_reads_again_and_a_storm_of_them_does_no_harm(
         daemon.wait_write(world.key("b"), 4)
 
 
-def test_another_prometheus_is_asked_without_a_restart(world: World, document: Document) -> None:
-    """The address was wrong at first; the targets are scaled as soon as it is right."""
-    wrong = document | {"prometheus": {"url": "http://127.0.0.1:9"}}
-    with world.running(wrong) as daemon:
-        daemon.wait_for("a failed sync", lambda line: line.get("outcome") == "blocked")
-        assert daemon.component("prometheus")["ok"] is False
-        daemon.write(document)
-        daemon.wait_write(world.key("a"), 4)
-        wait_until("readiness", lambda: daemon.component("prometheus")["ok"])
-
-
 @pytest.mark.parametrize("where", ["current-context", "context", "kubeconfig"])
 def test_a_reload_never_leads_to_another_cluster(
     world: World, document: Document, where: str
 ) -> None:
-    """It takes a restart: the Lease and the histories are of the cluster that the daemon found.
-
-    All else of the same reload is in force, and of the other cluster nothing is asked.
-    """
+    """All else of the reload is in force; the Lease and the histories are of the first cluster."""
     kubeconfig = Path(world.environment["KUBECONFIG"])
     with ScriptedServer(Answer(404)) as other:
         elsewhere = other.write_kubeconfig(world.folder / "elsewhere")

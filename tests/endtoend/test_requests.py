@@ -37,9 +37,7 @@ def queries(prometheus: str) -> float:
     return sum(float(value) for value in re.findall(pattern, page, re.MULTILINE))
 
 
-def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(
-    world: World,
-) -> None:
+def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(world: World) -> None:
     """Six syncs of twenty targets of one query: six queries, and not one scale is read."""
     names = [f"worker-{number}" for number in range(TARGETS)]
     for name in names:
@@ -75,10 +73,7 @@ def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(
 
 
 def test_each_renewal_of_the_lease_is_counted(world: World) -> None:
-    """Without a target one POST makes the Lease, and three ask for the rights to use it.
-
-    Each PUT renews it.
-    """
+    """One POST makes the Lease, three ask for the rights to use it, and each PUT renews it."""
     election = {"enabled": True, "namespace": world.namespace, "retryPeriod": "200ms"}
     away = {"url": "http://127.0.0.1:9"}
     with world.running(world.document(prometheus=away, leaderElection=election)) as daemon:

@@ -13,10 +13,7 @@ from tests.worlds.world import DEMAND, World
 def test_a_server_that_is_away_holds_its_own_targets_only(
     world: World, document: Document, start_prometheus: StartPrometheus
 ) -> None:
-    """First it answers nothing, in the end it is gone: the other's targets go on in time.
-
-    Log, health and metrics name it while it has never answered; the daemon is ready all the same.
-    """
+    """First it answers nothing, in the end it is gone: the other's targets go on in time."""
     second = start_prometheus([world.exporter.target])
     second.wait_for(world.metric)
     a, b = map(world.key, "ab")

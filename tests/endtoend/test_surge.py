@@ -112,10 +112,7 @@ def deployment(case: Case) -> Json:
 
 
 class Cluster:
-    """What the Deployments of a namespace want and which pods they have, and their loads.
-
-    Every count that was ever wanted is kept.
-    """
+    """What the Deployments of a namespace ever wanted, which pods they have, and their loads."""
 
     def __init__(self, api: Api, namespace: str, exporter: Exporter) -> None:
         self.counts: dict[str, list[int]] = {case.name: [REPLICAS] for case in CASES}

@@ -184,10 +184,7 @@ def test_the_answer_to_a_write_is_lost(bed: Bed) -> None:
 
 
 def test_the_api_server_restarts_under_load(bed: Bed) -> None:
-    """It is killed amid writes; once it is back they go on, and none was of another count.
-
-    At first it knows no roles, and forbids everything: that is not believed.
-    """
+    """It is killed amid writes; that it forbids all at first, without roles, is not believed."""
     bed.high_and_low()
     begin = bed.mark()
 

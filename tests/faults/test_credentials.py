@@ -157,11 +157,7 @@ def test_a_service_account_token_rotates_under_load(
     ref = ScaleTargetRef("apps/v1", "Deployment", name)
     pair = self_signed(tmp_path, "localhost")
     pair.certificate.rename(tmp_path / "ca.crt")
-    gate = Gate(
-        tmp_path / "token",
-        f"Bearer {workloads.token}",
-        patient=False,
-    )
+    gate = Gate(tmp_path / "token", f"Bearer {workloads.token}", patient=False)
     plane = workloads.plane
     with (
         FaultProxy(

@@ -139,8 +139,7 @@ def test_a_disk_that_takes_nothing(bed: Bed) -> None:
         bed.wait_for(high, LOW)
         bed.wait_for(low, HIGH)
         state = bed.daemon.wait_for(
-            "state is not kept",
-            lambda line: line["event"] == "state" and line["level"] != "info",
+            "state is not kept", lambda line: line["event"] == "state" and line["level"] != "info"
         )
         assert IN_MEMORY in state["message"]
         wait_until("the page says so", lambda: f"\n{NOT_KEPT} 0.0\n" in bed.daemon.page("/metrics"))

@@ -60,12 +60,10 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
     },
     "The daemon's own side": {
         "disk full": Proof(
-            test_ours.test_a_disk_that_takes_nothing,
-            seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT],
+            test_ours.test_a_disk_that_takes_nothing, seen=[test_ours.IN_MEMORY, test_ours.NOT_KEPT]
         ),
         "state directory cannot be written": Proof(
-            test_failures.test_a_directory_that_cannot_be_written,
-            seen=[test_failures.CANNOT_BE_USED],
+            test_failures.test_what_cannot_be_used, seen=[test_failures.CANNOT_BE_USED]
         ),
         "state lost": Proof(
             test_earlier_state.test_a_start_without_earlier_state_says_so,

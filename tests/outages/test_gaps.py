@@ -295,11 +295,7 @@ def test_a_range_that_is_filled_again_takes_nothing_down(
 
 @pytest.mark.parametrize(
     ("namespace", "case"),
-    [
-        ("away", RISING_AWAY),
-        ("away-killed", RISING_AWAY),
-        ("exporters", RISING_EXPORTER),
-    ],
+    [("away", RISING_AWAY), ("away-killed", RISING_AWAY), ("exporters", RISING_EXPORTER)],
 )
 def test_a_load_that_rises_is_followed_at_once(record: Record, namespace: str, case: Case) -> None:
     """A target goes up while its range is still being filled."""

@@ -51,10 +51,7 @@ def usage(pod: str, **scraped: str) -> str:
 
 
 def test_pods_of_a_target_that_was_down_have_no_sample(tmp_path: Path) -> None:
-    """It begins with the first scrape that fails and ends with the range; others are not touched.
-
-    Neither `up` nor the usage has a metrics_path, as where nothing adds one.
-    """
+    """From the first scrape that fails to the end of the range; others are not touched."""
     check(
         tmp_path,
         {

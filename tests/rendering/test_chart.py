@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,11 +38,16 @@ QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
 HOUR = 3600.0
 
 
-def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR) -> Chart:
+def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR, **more: Any) -> Chart:
     """Return the chart of a time, in seconds from the base."""
-    chart = chart_of(record, WEB, BASE + begin, BASE + end)
+    chart = chart_of(record, WEB, BASE + begin, BASE + end, **more)
     assert chart is not None
     return chart
+
+
+def shaded(chart: Chart) -> list[tuple[ShadeKind, float, float]]:
+    """Return its shades, with their times in seconds from the base."""
+    return [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
 
 
 def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryRecord:
@@ -179,13 +185,14 @@ def _agrees(chart: Chart, of: HorizontalPodAutoscalerSpec, decision: Decision) -
     if held is None or limit is None or current is None:
         return False
     index = at(chart, decision.stamp - BASE)
-    low, high = chart.stabilization.low[index], chart.stabilization.high[index]
-    assert low is not None
-    assert high is not None
+    window, policies = chart.stabilization, chart.policies
+    low, high, down, up = (
+        at_once
+        for band in (window, policies)
+        for ends in (band.low, band.high)
+        if (at_once := ends[index]) is not None
+    )
     assert held.after == (high if of.behavior is None else min(max(current, low), high))
-    down, up = chart.policies.low[index], chart.policies.high[index]
-    assert down is not None
-    assert up is not None
     assert limit.after == min(max(limit.before, down), up)
     return True
 
@@ -227,8 +234,7 @@ def test_failures_and_pauses_are_shaded() -> None:
     record = played(Timeline(spec(QUEUE), replicas=3), 30, None, None, 30, 30)
     record.keep_synced(Timeline(spec(QUEUE), replicas=3, extensions=pause).at("75s", queue=None))
     chart = charted(record)
-    shades = [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
-    assert shades == [(ShadeKind.FAILING, 15, 45)]
+    assert shaded(chart) == [(ShadeKind.FAILING, 15, 45)]
     assert "no answer for queue" in chart.shades[0].text
 
 
@@ -242,8 +248,7 @@ def test_failures_and_pauses_are_shaded() -> None:
 def test_shades(extensions: Extensions, queue: float | None, kind: ShadeKind) -> None:
     """They last to the end of the record."""
     record = played(Timeline(spec(QUEUE), replicas=3, extensions=extensions), queue, queue, queue)
-    found = {one.kind: (one.begin - BASE, one.end - BASE) for one in charted(record).shades}
-    assert found[kind] == (0, 30)
+    assert (kind, 0, 30) in shaded(charted(record))
 
 
 def test_a_lapse() -> None:
@@ -257,8 +262,7 @@ def test_a_lapse() -> None:
     assert [line[gap] for line in lines] == [None] * 5
     assert chart.metrics[0].targets[gap] is None
     assert chart.current[at(chart, 300)] == 3
-    shades = [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
-    assert shades == [
+    assert shaded(chart) == [
         (ShadeKind.FAILING, 0, 15),
         (ShadeKind.LAPSE, 15, 300),
         (ShadeKind.FAILING, 300, 315),
@@ -270,15 +274,14 @@ def test_what_is_before_the_record_and_after_now_is_shaded_as_such() -> None:
     timeline = Timeline(spec(QUEUE), replicas=3)
     record = played(timeline, 30, 30, 30).keep_lapse(WEB, BASE + 30, BASE + 100)
 
-    def shades(begin: float, end: float) -> list[tuple[str, float, float]]:
-        chart = chart_of(record, WEB, BASE + begin, BASE + end, now=BASE + 100)
-        assert chart is not None
-        return [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
-
     lapse, future = (ShadeKind.LAPSE, 30, 100), (ShadeKind.FUTURE, 100, 300)
-    assert shades(-60, 300) == [(ShadeKind.BEFORE, -60, 0), lapse, future]
-    assert shades(0, 100) == [lapse]
-    assert shades(10, 30) == []
+    assert shaded(charted(record, -60, 300, now=BASE + 100)) == [
+        (ShadeKind.BEFORE, -60, 0),
+        lapse,
+        future,
+    ]
+    assert shaded(charted(record, 0, 100, now=BASE + 100)) == [lapse]
+    assert shaded(charted(record, 10, 30, now=BASE + 100)) == []
 
 
 def test_a_removed_target() -> None:
@@ -291,9 +294,7 @@ def test_a_removed_target() -> None:
     record.keep_lapse(WEB, BASE + 30, math.inf)  # as a record in a file tells it
     chart = charted(record)
     assert (chart.current[-1], chart.maximum[-1]) == (None, None)
-    assert [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades] == [
-        (ShadeKind.REMOVED, 30, 90)
-    ]
+    assert shaded(chart) == [(ShadeKind.REMOVED, 30, 90)]
 
 
 def test_marks() -> None:
@@ -314,8 +315,7 @@ def test_marks_too_near_to_tell_apart() -> None:
     queues = [30, 60] * 40
     flags = Flags(downscale_stabilization=0.0)
     record = played(Timeline(spec(QUEUE), replicas=3, flags=flags), *queues)
-    chart = chart_of(record, WEB, BASE, BASE + HOUR, most_points=20)
-    assert chart is not None
+    chart = charted(record, most_points=20)
     assert len(chart.marks) <= 20
     assert chart.marks[-1].text.endswith("6 replicas")
     assert "changes: " in chart.marks[-1].text
@@ -361,11 +361,9 @@ def _counts(rows: Iterable[ChartRow | Sample], begin: float, end: float) -> list
 
 def test_extremes_of_values_are_kept() -> None:
     """Of all that is not shown, the least and the most are."""
-    timeline = Timeline(spec(QUEUE), replicas=3)
-    record = played(timeline, *[30 + index % 3 for index in range(200)])
+    record = played(Timeline(spec(QUEUE), replicas=3), *[30 + index % 3 for index in range(200)])
     whole = charted(record).metrics[0]
-    few = chart_of(record, WEB, BASE, BASE + HOUR, most_points=8)
-    assert few is not None
+    few = charted(record, most_points=8)
     assert len(few.times) <= 8
     values = [one for one in whole.value if one is not None]
     assert {*few.metrics[0].low} == {min(values)} | {few.metrics[0].low[-1]}
@@ -374,8 +372,7 @@ def test_extremes_of_values_are_kept() -> None:
 
 def test_extremes_of_a_minute_are_kept() -> None:
     """They are those of its value and of its proposal."""
-    timeline = Timeline(spec(QUEUE), replicas=3)
-    record = played(timeline, 30)
+    record = played(Timeline(spec(QUEUE), replicas=3), 30)
     minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (3, 3, 4000, 2), (3, 3, 9500, 4))
     record.keep_sample(WEB, minute)
     (queue,) = charted(record).metrics
@@ -390,8 +387,7 @@ def test_extremes_end_with_a_reload() -> None:
     timeline.change(spec(MAILS))
     for index in range(100, 200):
         record.keep_synced(timeline.at(f"{15 * index}s", mails=90))
-    chart = chart_of(record, WEB, BASE, BASE + HOUR, most_points=8)
-    assert chart is not None
+    chart = charted(record, most_points=8)
     queue, mails = chart.metrics
     assert max(one for one in queue.high if one is not None) == 10.667
     assert min(one for one in mails.low if one is not None) == 10
@@ -401,13 +397,8 @@ def test_a_leap_within_a_minute_is_shown() -> None:
     """Where only the least, the most and the last of a minute are kept."""
     minute = Sample(BASE + 60, (3, 3, 9, 3), 60.0, (2, 3, 4, 3), (8, 3, 9, 3))
     rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
-    assert [(one.time - BASE, one.numbers[0]) for one in rows] == [
-        (0, 3),
-        (60, 8),
-        (80, 2),
-        (100, 3),
-        (300, 3),
-    ]
+    told = [(one.time - BASE, one.numbers[0]) for one in rows]
+    assert told == [(0, 3), (60, 8), (80, 2), (100, 3), (300, 3)]
 
 
 def test_a_short_lapse_is_shown_among_many_rows() -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
@@ -34,7 +34,6 @@ from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.core.writes import WriteFailed
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.record import whole
@@ -52,6 +51,7 @@ from tests.core.builders import (
     utilization,
 )
 from tests.core.timeline import Timeline
+from tests.rendering.test_words import lines_of
 from tests.worlds.record import synced as result
 
 QUEUE = external(average("10"))
@@ -234,13 +234,6 @@ def test_a_sentence_says_what_was_decided_and_why(timeline: Timeline, told: str)
     assert f"{synced.classified().state}: {verdict(synced)}" == told
 
 
-def test_a_write_that_fails_is_worse_than_a_pause() -> None:
-    """A target that is to be taken to a count, and is not, needs somebody."""
-    synced = result(target(replicas=3).annotated(paused_replicas="5").at("0s", queue=30))
-    failed = SyncResult(synced.target, synced.decision, WriteFailed("forbidden"))
-    assert failed.classified().state is State.FAILING
-
-
 def test_the_cause_changes_when_a_fallback_begins() -> None:
     """So that the log tells it, once."""
     timeline = target(FALLBACK, replicas=3)
@@ -360,8 +353,7 @@ EXPLAINED = [
 def test_an_explanation_has_each_rule(timeline: Timeline, text: str) -> None:
     """In the order in which they apply, each on the line of its stage."""
     lines = cleandoc(text).replace("\n    ", " ").splitlines()
-    told = [" ".join(line.split()) for line in explain(result(timeline)).splitlines()]
-    assert [line for line in told if line in lines] == lines
+    assert [line for line in lines_of(result(timeline)) if line in lines] == lines
 
 
 def test_a_saturation_is_explained_once_it_is_one() -> None:
@@ -506,31 +498,36 @@ def test_an_explanation_has_the_query_that_holds() -> None:
         assert asked in lines
 
 
+def document(timeline: Timeline) -> Any:
+    """Return the whole record of the last sync."""
+    return whole(result(timeline)).document()
+
+
 def test_the_record_has_the_hold() -> None:
     """Why, by how many series, and what it prevents."""
-    assert whole(result(held(HELD).at("6m", queue=30))).document()["hold"] == {
+    assert document(held(HELD).at("6m", queue=30))["hold"] == {
         "message": HOLDS,
         "series": 2,
         "preventedReplicas": 3,
     }
-    assert whole(result(held(SILENT).at("6m", queue=50))).document()["hold"] == {"message": UNKNOWN}
+    assert document(held(SILENT).at("6m", queue=50))["hold"] == {"message": UNKNOWN}
 
 
 def test_the_record_has_what_applies_and_nothing_else() -> None:
     """Keys of a rule that a target has not are left out."""
-    plain = whole(result(target(replicas=3).at("0s", queue=30))).document()
+    plain = document(target(replicas=3).at("0s", queue=30))
     new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
 
     paused = target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL)
-    assert whole(result(paused.at("0s", queue=83))).document()["pause"] == {
+    assert document(paused.at("0s", queue=83))["pause"] == {
         "mode": "all",
         "by": "the annotation autoscaler/paused-replicas",
         "replicas": 5,
         "until": UNTIL,
         "preventedReplicas": 6,
     }
-    idle = whole(result(target(IDLE, replicas=1).at("0s", queue=4))).document()
+    idle = document(target(IDLE, replicas=1).at("0s", queue=4))
     assert idle["idle"] == {
         "asleep": False,
         "active": False,
@@ -538,19 +535,13 @@ def test_the_record_has_what_applies_and_nothing_else() -> None:
         "goesIdle": "2026-01-01T00:01:00Z",
     }
     assert [one["activity"] for one in idle["metrics"]] == ["inactive"]
-    bounds = whole(
-        result(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50))
-    ).document()
+    bounds = document(target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50))
     assert (bounds["maxReplicas"], bounds["maxReplicasBy"]) == (12, "maxReplicasQuery")
     assert bounds["missingBound"] == "minReplicasQuery has no value: no answer"
-    failed = whole(result(target(lower(2), replicas=3).at("0s", queue=None))).document()["metrics"]
-    (metric,) = cast("list[dict[str, object]]", failed)
+    (metric,) = document(target(lower(2), replicas=3).at("0s", queue=None))["metrics"]
     assert metric["fallback"] == {"behavior": "currentReplicasIfLower", "failedSyncs": 1}
-    assert (metric["value"], metric["text"], metric["proposedReplicas"]) == (
-        None,
-        "<unknown>/10",
-        2,
-    )
+    shown = (metric["value"], metric["text"], metric["proposedReplicas"])
+    assert shown == (None, "<unknown>/10", 2)
 
 
 def test_the_document_shows_real_sentences() -> None:

@@ -1,7 +1,7 @@
 """The words for a decision: names, numbers and sentences that people read."""
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -33,7 +33,6 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.text import time_of_day
 from autoscaler.core.writes import WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
@@ -209,11 +208,17 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
         "FailedRescale: it was refused",
         "3 -> 5 replicas not written: it was refused",
     )
+    assert "controlledBy" not in whole(up).document()
     controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert controlled.classified().state is State.CONTROLLED
     assert verdict(controlled) == (
         "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
         'but HPA "web" controls it: the daemon leaves it alone'
+    )
+    still = replace(controlled, decision=replace(up.decision, rescale=False))
+    assert verdict(still) == (
+        'stays at 3 replicas; HPA "web" controls it: the daemon leaves it alone'
     )
 
 
@@ -267,9 +272,9 @@ def test_numbers_are_as_people_write_them(metric: MetricSpec, milli: int, text: 
     assert wording.quantity(metric, milli) == text
 
 
-def lines_of(result: SyncResult) -> list[str]:
+def lines_of(result: SyncResult, sources: Sequence[QuerySource] = ()) -> list[str]:
     """Return an explanation's lines, with single spaces."""
-    return [re.sub(r" +", " ", line).strip() for line in explain(result).splitlines()]
+    return [" ".join(line.split()) for line in explain(result, sources).splitlines()]
 
 
 def test_an_explanation_has_the_total_beside_the_average() -> None:
@@ -308,7 +313,7 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
     queries = (Query("sum by (queue)\n  (m\x1b)"), Query("rate(c[2m])", server="mimir"))
     result = SyncResult(Target("shop", of, queries), done.decision)
     sources = (QuerySource("queries.queue"), QuerySource("the built-in query of cpu", default=True))
-    lines = [re.sub(r" +", " ", line).strip() for line in explain(result, sources).splitlines()]
+    lines = lines_of(result, sources)
     at = lines.index("metric 1 External queue, target 10 per replica")
     assert lines[at + 1] == r"queries.queue: sum by (queue) (m\x1b)"
     at = lines.index("metric 2 Resource cpu, target 80%")
@@ -375,13 +380,6 @@ def test_unready_pods_are_explained_by_their_rule() -> None:
         "from 2026-01-01T00:03:20Z on: p2" in lines
     )
     assert "unready since they are Pending: p3" in lines
-
-
-def test_the_time_of_day_has_a_date_on_another_day_only() -> None:
-    """In UTC."""
-    noon = 1_700_049_600.0
-    assert time_of_day(noon, noon - 3600) == "12:00:00Z"
-    assert time_of_day(noon, noon - 86_400) == "2023-11-15T12:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,7 @@ _APPLY = "application/apply-patch+yaml"
 
 
 def locate(report: Callable[[str], None] | None = None) -> Path:
-    """Return the program, built where it is not there yet.
-
-    Raises ControlPlaneUnavailable.
-    """
+    """Return the program, built where it is not there yet.  Raises ControlPlaneUnavailable."""
     return _MODULE.built([KUSTOMIZE], report)[KUSTOMIZE]
 
 

@@ -83,10 +83,7 @@ def test_the_state_folder_belongs_to_the_daemon() -> None:
 
 
 def test_every_package_is_locked() -> None:
-    """Each installation is from a lock file with hashes, or without dependencies.
-
-    A build argument chooses the one with the libraries of the vendors.
-    """
+    """Each installation is from a lock file with hashes, or without dependencies."""
     assert ("ARG", "LOCK=requirements.lock") in stages()["environment"]
     installs = [arguments for _, arguments in instructions() if " pip " in arguments]
     assert len(installs) == 4

@@ -36,10 +36,7 @@ def document(world: World) -> Document:
 
 
 def test_from_start_to_end(manager: NotifySocket, world: World) -> None:
-    """READY once it serves, RELOADING and READY for each reload, WATCHDOG, STOPPING, exit 0.
-
-    A file that is wrong is a reload too, whose READY says that it was refused.
-    """
+    """READY once it serves, RELOADING and READY for each reload, also a bad one, then STOPPING."""
     file = world.write(document(world))
     variables = {**world.environment, **manager.environment, **WATCHED}
     with DaemonProcess(file, variables) as daemon:

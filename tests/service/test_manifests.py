@@ -84,10 +84,7 @@ def test_the_base_applies_and_its_pods_run(
     kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
     applied: list[Json],
 ) -> None:
-    """Both replicas are admitted where only Pod Security `restricted` is, and are available.
-
-    A pod that asks for a little more is refused there.
-    """
+    """Both replicas run where only Pod Security `restricted` is; who asks for more does not."""
     objects = kustomize.render(BASE)
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
     deployment = only(objects, "Deployment")
@@ -173,10 +170,7 @@ def test_the_namespaced_rights_are_those_of_the_cluster_role() -> None:
 
 
 def test_the_configuration_fits_the_pod() -> None:
-    """Its example is valid, one of the pods leads, and the probes find the listener.
-
-    Pages and API are on no address that others reach.
-    """
+    """Its example is valid, a pod leads, probes find the listener, and nobody else the pages."""
     config = base_config()
     assert config.leader_election.enabled
     (container,) = pod_spec()["containers"]

@@ -66,10 +66,7 @@ class Bed:
         """How often each Event was told when it was first seen."""
 
     def run_without(self, right: Right) -> str:
-        """Run a daemon, or a plan, until it says that it lacks the right, or has done every job.
-
-        Return what it said.
-        """
+        """Return what a daemon, or a plan, says until it lacks the right or has done every job."""
         namespace = f"lacks-{secrets.token_hex(5)}"
         self._api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         try:

@@ -91,11 +91,7 @@ def _configure(systemd: Systemd, document: Mapping[str, object], kubeconfig: str
 
 
 def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> None:
-    """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0.
-
-    The kubeconfig is a credential that only root can read outside of the service, and the state
-    is in a folder of the service's own.
-    """
+    """In its sandbox the daemon scales; a reload is one, a hang ends in a restart, a stop in 0."""
     world.deploy("web")
     world.want(2)
     document = world.document(world.target("web"), listen=None)
@@ -135,10 +131,7 @@ def test_the_unit_works_and_is_looked_after(systemd: Systemd, world: World) -> N
 
 
 def test_what_comes_late_at_boot_is_waited_for(systemd: Systemd, tmp_path: Path) -> None:
-    """Neither a kubeconfig nor a token that is missing keeps the service down for good.
-
-    It is tried more often than systemd lets a unit fail by default.
-    """
+    """Neither a kubeconfig nor a token that is missing keeps the service down for good."""
     with ScriptedServer(Answer(404)) as server:
         folder = systemd.etc / "autoscaler"
         (folder / "secrets").mkdir(parents=True)

@@ -18,10 +18,7 @@ def test_a_whole_sync_is_counted_as_it_was() -> None:
     metrics = Metrics(Health())
     world = Memory(
         answers={"queue": answer(90.0)},
-        scales={
-            "shop/a": Scale(1, 1, "app=a"),
-            "shop/b": Scale(3, 3, "app=b"),
-        },
+        scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(3, 3, "app=b")},
     )
     targets = [external("shop", name) for name in ("a", "b")]
     metrics.set_targets(targets)

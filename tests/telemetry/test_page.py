@@ -58,10 +58,7 @@ def test_openmetrics_ends_once(accept: str) -> None:
 
 @pytest.mark.parametrize("accept", FORMATS)
 def test_the_page_of_10000_targets_costs_under_half_a_second(accept: str) -> None:
-    """Some 190,000 samples, best of three; a result takes a few microseconds to take in.
-
-    All of it is time of the CPU, since other processes may want theirs.
-    """
+    """Some 190,000 samples, best of three, by the CPU; a result takes microseconds to take in."""
     results = many(10_000)
     metrics = metrics_of(*results)
     took: list[tuple[float, float]] = []

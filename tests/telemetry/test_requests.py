@@ -61,9 +61,7 @@ class Seen(Announced):
     def api(self, kubeconfig: Path, stop: threading.Event | None = None) -> Iterator[Api]:
         """Give an API server that tells us."""
         api = find_api_server(kubeconfig, None).connect(
-            stop=stop,
-            request_timeout=10.0,
-            observer=self.announcements,
+            stop=stop, request_timeout=10.0, observer=self.announcements
         )
         with closing(api):
             yield api
@@ -84,11 +82,7 @@ ANSWERS = (True, "answers")
         ([faults.answer()], {"200": 1}, ANSWERS),
         ([STARTING, faults.hang_up, faults.answer()], {"503": 1, "error": 1, "200": 1}, ANSWERS),
         ([refused("400 Bad Request", faults.error("bad_data", "no"))], {"400": 1}, ANSWERS),
-        (
-            [refused("422 Unprocessable", faults.error("execution", "no"))],
-            {"422": 1},
-            ANSWERS,
-        ),
+        ([refused("422 Unprocessable", faults.error("execution", "no"))], {"422": 1}, ANSWERS),
         ([refused("401 Unauthorized")], {"401": 1}, (False, "answers only HTTP 401 Unauthorized")),
         ([refused("404 Not Found")], {"404": 1}, (False, "answers only HTTP 404 Not Found")),
     ],
@@ -213,11 +207,7 @@ def test_api_requests_are_counted_by_verb_and_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "code", "expected"),
     [
-        (
-            scripted.failure(403, "Forbidden", "no"),
-            "403",
-            (True, "answers"),
-        ),
+        (scripted.failure(403, "Forbidden", "no"), "403", (True, "answers")),
         (
             scripted.failure(401, "Unauthorized", "no"),
             "401",

@@ -176,10 +176,7 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
             ),
             *(Values((1000,) * 50), EMPTY),
         ),
-        {
-            "fallback_replicas": {"jobs, External": 6},
-            "metric_active": {"queue, External": 1},
-        },
+        {"fallback_replicas": {"jobs, External": 6}, "metric_active": {"queue, External": 1}},
     ),
     "a query holds it": (extended()[4], {"scale_down_held": {"series": 1}}),
 }
@@ -217,11 +214,7 @@ def test_what_a_metric_measures_stands_beside_what_it_is_held_to(
 ) -> None:
     """The values that the decision compared, in base units, the utilization in percent."""
     metrics = metrics_of(result_of(target_of("web", metric), reading, pods=pods(3), now=BASE))
-    labels = {
-        "metric_name": metric_name(metric),
-        "type": metric.type,
-        "metric_target_type": kind,
-    }
+    labels = {"metric_name": metric_name(metric), "type": metric.type, "metric_target_type": kind}
     for accept in FORMATS:
         shown = {
             which: series_of(metrics, f"autoscaler_target_{which}_target_metric", accept)

@@ -5,12 +5,20 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
 from autoscaler.transport import credentials
-from autoscaler.transport.credentials import BackgroundToken, Token, TokenError
+from autoscaler.transport.credentials import (
+    BackgroundToken,
+    SecretError,
+    SecretFile,
+    Token,
+    TokenError,
+)
+from tests.worlds.waiting import let_pass, soon
 
 
 class Endpoint:
@@ -49,15 +57,6 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "_REFUSED_PAUSE", 0.02)
 
 
-def soon(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so; fails after 10 s."""
-    until = clock.monotonic() + 10
-    pause = threading.Event()
-    while not is_so():
-        assert clock.monotonic() < until
-        pause.wait(0.005)
-
-
 def fault(token: BackgroundToken[int]) -> str:
     """Return why there is no token; fails if there is one."""
     with pytest.raises(TokenError) as caught:
@@ -83,9 +82,12 @@ def test_it_is_replaced_before_it_expires() -> None:
         assert 1.4 < clock.monotonic() - begun < 2.0
 
 
-def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it() -> None:
-    """While the endpoint fails the old one is used; once it works again, the new one."""
-    with kept(0.25, *["down"] * 3, 60.0) as (endpoint, token):
+@pytest.mark.parametrize("failure", ["down", -1.0])
+def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it(
+    failure: float | str,
+) -> None:
+    """While the endpoint fails, or gives what has expired, the old one is used; then the new."""
+    with kept(1.5, *[failure] * 3, 60.0) as (endpoint, token):
         token.get(5)
         soon(lambda: endpoint.asked >= 2)
         assert token.get(0) == 1
@@ -98,34 +100,27 @@ def test_an_expired_one_is_not_used() -> None:
     with closing(BackgroundToken("access token", endpoint)) as token:
         token.get(5)
         soon(lambda: endpoint.asked >= 3)
-        threading.Event().wait(0.1)
+        let_pass(0.1)
         said = "there is no valid access token: the endpoint is down"
         assert fault(token) == said
 
 
-def test_pauses_grow_while_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint that is down is not asked without end."""
-    monkeypatch.setattr(credentials, "_LONGEST_PAUSE", 60.0)
-    endpoint = Endpoint("down")
-    with closing(BackgroundToken("token", endpoint)):
-        threading.Event().wait(0.5)
-    assert 3 <= endpoint.asked <= 7
-
-
 def test_only_the_first_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And that not for long: a slow endpoint costs no later query a moment."""
+    """And that not for long: a slow endpoint costs no later query a moment, nor the end."""
     monkeypatch.setattr(credentials, "FIRST_SECONDS", 1.0)
-    endpoint = Endpoint("hang")
     begun = clock.monotonic()
-    with closing(BackgroundToken("token", endpoint)) as token:
+    with kept("hang") as (endpoint, token):
         with pytest.raises(TokenError, match="there is no valid token: none has come yet"):
             token.get(20)
         assert 1.0 <= clock.monotonic() - begun < 10.0
         begun = clock.monotonic()
         with pytest.raises(TokenError):
             token.get(20)
+        token.close()
         assert clock.monotonic() - begun < 0.9
         endpoint.closed.set()
+    assert endpoint.asked == 1
+    assert "token" not in [one.name for one in threading.enumerate()]
 
 
 def test_a_slow_refresh_delays_nobody() -> None:
@@ -150,31 +145,6 @@ def test_a_refusal_fetches_another() -> None:
     assert endpoint.asked == 2
 
 
-def test_closing_waits_for_no_endpoint() -> None:
-    """It is left to end by itself, and its thread asks no more."""
-    endpoint = Endpoint("hang")
-    token = BackgroundToken("token", endpoint)
-    assert endpoint.hanging.wait(5)
-    begun = clock.monotonic()
-    token.close()
-    assert clock.monotonic() - begun < 1.0
-    endpoint.closed.set()
-    assert endpoint.asked == 1
-    assert "token" not in [one.name for one in threading.enumerate()]
-
-
-def test_what_a_library_raises_is_told_by_its_type() -> None:
-    """Its text may hold what was sent."""
-
-    def fetch() -> Token[int]:
-        raise LookupError("s3cret")
-
-    with closing(BackgroundToken("token", fetch)) as token:
-        soon(lambda: "none has come yet" not in fault(token))
-        assert fault(token) == "there is no valid token: fetching it failed (LookupError)"
-        assert "s3cret" not in repr(token) + repr(Token("s3cret"))
-
-
 @pytest.mark.parametrize("seconds", [1e10, 1e300, float("inf")])
 def test_a_token_for_ever_is_kept_and_replaced_each_day(seconds: float) -> None:
     """What servers say for "never": no pause is longer than Python can wait."""
@@ -185,46 +155,51 @@ def test_a_token_for_ever_is_kept_and_replaced_each_day(seconds: float) -> None:
     assert credentials._pause_after(Token(1, seconds)) == 86_400
 
 
-@pytest.mark.parametrize("seconds", [0.0, -100.0, float("nan")])
-def test_one_that_has_expired_when_it_comes_is_a_failure(
-    seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The clock may be wrong.  It is told, and fetched again after pauses that grow."""
+@pytest.mark.parametrize("failure", ["down", 0.0, -100.0, float("nan")])
+def test_pauses_grow_while_it_fails(failure: float | str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not asked without end; one that has expired when it comes is a failure, and told."""
     monkeypatch.setattr(credentials, "_LONGEST_PAUSE", 60.0)
-    with kept(seconds) as (endpoint, token):
+    with kept(failure) as (endpoint, token):
         with pytest.raises(TokenError) as caught:
             token.get(5)
-        threading.Event().wait(0.3)
+        let_pass(0.5)
     expired = "the one that came has expired already: is the clock right?"
-    assert str(caught.value) == f"there is no valid token: {expired}"
-    assert 2 <= endpoint.asked <= 6
+    why = failure if isinstance(failure, str) else expired
+    assert str(caught.value) == f"there is no valid token: {why}"
+    assert 3 <= endpoint.asked <= 7
 
 
-def test_an_expired_one_does_not_replace_a_valid_one() -> None:
-    """Which stays in use, as with any failure."""
-    with kept(60.0, -1.0) as (endpoint, token):
-        token.get(5)
-        token.refused()
-        soon(lambda: endpoint.asked >= 3)
-        assert token.get(0) == 1
-
-
-def test_nothing_that_a_library_does_ends_the_fetching() -> None:
-    """Neither what ends a thread, nor a token that is none."""
-    asked: list[int] = []
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (LookupError("s3cret"), "LookupError"),
+        (SystemExit(), "SystemExit"),
+        (Token(1, "1 h"), "TypeError"),  # type: ignore[arg-type]
+    ],
+)
+def test_nothing_that_a_library_does_ends_the_fetching(
+    first: BaseException | Token[int], kind: str
+) -> None:
+    """Neither what ends a thread, nor a token that is none; no text is told, as it may be sent."""
+    asked, go_on = [], threading.Event()
 
     def fetch() -> Token[int]:
         asked.append(1)
-        if len(asked) == 1:
-            raise SystemExit
-        return Token(1, "1 h" if len(asked) == 2 else 60.0)  # type: ignore[arg-type]
+        if len(asked) > 1:
+            go_on.wait(10)
+            return Token(2, 60.0)
+        if isinstance(first, BaseException):
+            raise first
+        return first
 
     with closing(BackgroundToken("token", fetch)) as token:
-        with pytest.raises(TokenError, match=r"fetching it failed \(SystemExit\)"):
+        with pytest.raises(TokenError) as caught:
             token.get(5)
-        soon(lambda: "(TypeError)" in fault(token))
+        assert str(caught.value) == f"there is no valid token: fetching it failed ({kind})"
+        assert "s3cret" not in repr(token) + repr(Token("s3cret"))
+        go_on.set()
         soon(lambda: is_valid(token))
-        assert (len(asked), token.get(0)) == (3, 1)
+        assert token.get(0) == 2
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -252,3 +227,37 @@ def test_what_a_fetch_leaves_in_cycles_is_freed(*, fails: bool) -> None:
             soon(lambda: any(client() is None for client in clients))
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+def test_in_the_middle_of_a_rotation_the_last_secret_is_used(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    """While the file is gone or empty; the next secret is used as soon as it is there."""
+    path = tmp_path / "token"
+    path.write_text(" one\n")
+    file = SecretFile("token", path)
+    assert file.read() == "one"
+    spoil(path)
+    assert file.read() == "one"
+    path.write_text("two")
+    assert file.read() == "two"
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_what_no_header_can_carry_is_refused_without_quoting_it(
+    tmp_path: Path, *, ascii_only: bool
+) -> None:
+    """Only a password may have letters beyond ASCII, and nothing may have several lines."""
+    path = tmp_path / "secret"
+    file = SecretFile("token", path, ascii_only=ascii_only)
+    path.write_text("two\nl1nes")
+    with pytest.raises(SecretError, match="holds characters that no token may have") as caught:
+        file.read()
+    assert "l1nes" not in str(caught.value)
+    path.write_text("\u00fcber")
+    if ascii_only:
+        with pytest.raises(SecretError, match="right is one line of printable ASCII"):
+            file.read()
+    else:
+        assert file.read() == "\u00fcber"

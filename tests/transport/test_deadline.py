@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from contextlib import closing
+from functools import partial
 from socket import socket, socketpair
 
 import pytest
@@ -30,6 +31,12 @@ def cuttable_socket() -> RequestSocket:
     """Return that of the request which this thread sends."""
     request: RequestSocket = deadlines._current.request
     return request
+
+
+def never_answered(ours: socket) -> bytes:
+    """Wait for the other end of a socket, which can be cut."""
+    cuttable_socket().use(ours)
+    return ours.recv(1)
 
 
 KINDS = [Deadline(1, threading.Event()), RequestDeadline(1, name="request")]
@@ -135,14 +142,10 @@ def test_a_request_is_cut_on_the_thread_that_sends_it() -> None:
     deadline = RequestDeadline(1, name="request")
     ours, theirs = socketpair()
 
-    def never_answered() -> bytes:
-        cuttable_socket().use(ours)
-        return ours.recv(1)
-
     with ours, theirs:
         begun = time.monotonic()
         with pytest.raises(Expired) as caught:
-            deadline.run(0.2, never_answered)
+            deadline.run(0.2, partial(never_answered, ours))
         assert 0.15 < time.monotonic() - begun < 5.0
         assert caught.value.__context__ is None
     assert deadline.run(10, lambda: not cuttable_socket().is_cut)
@@ -155,15 +158,11 @@ def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> No
     done = threading.Event()
     other = threading.Thread(target=deadline.run, args=(60, done.wait))
 
-    def never_answered() -> bytes:
-        cuttable_socket().use(ours)
-        return ours.recv(1)
-
     with ours, theirs:
         other.start()
         begun = time.monotonic()
         with pytest.raises(Expired):
-            deadline.run(0.2, never_answered)
+            deadline.run(0.2, partial(never_answered, ours))
         assert time.monotonic() - begun < 10.0
     done.set()
     other.join()

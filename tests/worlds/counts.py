@@ -1,32 +1,31 @@
 """Every count of the Deployments of a namespace, as a watch tells them."""
 
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 import requests
 
 from autoscaler import clock
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import Background, wait_until
 
 Seen = tuple[float, int]
 """Since when there is a count, in seconds of `clock.monotonic`, and which."""
 
 
-class Counts:
+class Counts(Background):
     """Keeps all counts, by the Deployments' names, from its begin on."""
 
     def __init__(self, api: Api, namespace: str) -> None:
+        super().__init__()
         path = workloads.collection("Deployment", namespace)
         listed = api.get(path)
         self.seen: dict[str, list[Seen]] = {}
         for item in listed["items"]:
             self._take(item)
         self._watch = api.watch(path, resourceVersion=listed["metadata"]["resourceVersion"])
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def last(self, name: str) -> int:
         """Return the last count."""
@@ -43,14 +42,10 @@ class Counts:
         """Wait until the last count is another one."""
         wait_until(f"another count of {name}", lambda: self.last(name) != replicas)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         watching = self._thread.is_alive()
         self._watch.cancel()
-        self._thread.join(10)
+        super().__exit__()
         assert watching, "the watch ended before the run did: what came later was not seen"
 
     def _run(self) -> None:

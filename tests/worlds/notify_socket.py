@@ -1,24 +1,22 @@
 """The service manager's side of sd_notify: a socket that gathers what a daemon says."""
 
 import socket
-import threading
 from collections.abc import Mapping
-from typing import Self
 
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import Background, wait_until
 
 Message = dict[str, str]
 
 
-class NotifySocket:
+class NotifySocket(Background):
     """A datagram socket, by a path or by an abstract name that begins with "@"."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.messages: list[Message] = []
         self._name = name
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind("\0" + name[1:] if name.startswith("@") else name)
-        self._thread = threading.Thread(target=self._read)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -37,16 +35,12 @@ class NotifySocket:
 
         return wait_until(f"message {count} with {key}", found, timeout=timeout)[0]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(self, *_: object) -> None:
         # A shutdown ends the reader's wait; a datagram socket then reads as empty.
         self._socket.shutdown(socket.SHUT_RD)
-        self._thread.join()
+        super().__exit__()
         self._socket.close()
 
-    def _read(self) -> None:
+    def _run(self) -> None:
         while text := self._socket.recv(4096).decode():
             self.messages.append(dict(line.split("=", 1) for line in text.splitlines()))

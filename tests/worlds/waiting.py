@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 
@@ -34,6 +34,30 @@ def wait_until(
             raise NotInTimeError(f"not within {timeout:g} s: {what}; last seen: {outcome!r}")
         time.sleep(interval)
     return outcome
+
+
+class Background:
+    """Runs `_run` on a thread while its block lasts, which it is told by `_ended`."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+def soon(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so that tells by itself what it is; fails after 30 s."""
+    wait_until("it is so", is_so, timeout=30.0, interval=0.005)
 
 
 def let_pass(seconds: float) -> None:

@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 
 from autoscaler.adapters.prometheus.answers import QueryError
-from autoscaler.file_contents import refuse_other_than_file
+from autoscaler.file_contents import refuse_other_than_file, stamp_of
 from autoscaler.settings.prometheus import Tls
 from autoscaler.transport.deadline import POOLS
 
@@ -44,10 +44,7 @@ class Endpoint:
 
 
 class ConnectionPool(HTTPAdapter):
-    """The kept-alive connections to one server, with one TLS context for all of them.
-
-    requests would add its own bundle of authorities, and cannot verify another name than the URL's.
-    """
+    """Connections to one server with one TLS context, to which requests adds no authorities."""
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
         tls = {"ssl_context": context, "server_hostname": server_name}
@@ -157,7 +154,7 @@ def _told(what: str, name: object) -> Iterator[None]:
         raise QueryError(f"the {what} {name} cannot be read: {error.strerror}") from None
 
 
-def _system_stamp() -> tuple[int, int, int] | None:
+def _system_stamp() -> tuple[int, ...] | None:
     """Stamp the file of the system's authorities; a folder of them is read at each handshake."""
     path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
     try:
@@ -166,10 +163,10 @@ def _system_stamp() -> tuple[int, int, int] | None:
         return None  # gone since
 
 
-def _stamp(what: str, path: Path | None) -> tuple[int, int, int] | None:
+def _stamp(what: str, path: Path | None) -> tuple[int, ...] | None:
     if path is None:
         return None
     with _told(what, path):
         status = path.stat()
         refuse_other_than_file(path, status.st_mode)
-    return status.st_mtime_ns, status.st_ino, status.st_size
+        return stamp_of(status)

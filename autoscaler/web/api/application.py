@@ -90,54 +90,40 @@ class _ApiAnswers:
         self._process = token_hex(8)
 
     async def __call__(
-        self, request: Request, make: Callable[[Views, float], answers.AnswerModel | bytes]
-    ) -> Response:
-        """Return what is made; its ETag is of its content."""
-
-        def content() -> bytes:
-            made = make(self._current(), clock.wall())
-            return (made if isinstance(made, bytes) else made.encoded()) + b"\n"
-
-        return await self.always(request, content)
-
-    async def always(self, request: Request, make: Callable[[], bytes]) -> Response:
-        """Return likewise what needs no views."""
-
-        def page() -> Page:
-            body = make()
-            return _page([body], tag_of(body))
-
-        return await self._answering.answer(request, page)
-
-    async def as_of_syncs(
         self,
         request: Request,
-        make: Callable[[Views, float], Iterable[bytes]],
-        key: Callable[[Views], tuple[object, ...]],
+        make: Callable[[Views, float], answers.AnswerModel | Iterable[bytes]],
+        key: Callable[[Views], tuple[object, ...]] | None = None,
         *,
         large: bool = False,
     ) -> Response:
-        """Return what is another answer only after a sync, or if ``key`` is another.
+        """Return what is made; its ETag is of its content.
 
-        A ``large`` one is sent while it is made.
+        With a ``key`` it is another one only after a sync, or if the key is another.  A ``large``
+        one is sent while it is made.
         """
 
         def page() -> Page:
-            views = self._current()
-            tag = tag_of(repr((self._process, views.states.version, key(views))).encode())
-            return _page(make(views, clock.wall()), tag, large=large)
+            views = self._views()
+            if views is None:
+                raise ProblemError(503, STARTING)
+            shown = key and (self._process, views.states.version, key(views))
+            made = make(views, clock.wall())
+            body = [made.encoded(), b"\n"] if isinstance(made, answers.AnswerModel) else made
+            if shown:
+                return _page(body, repr(shown).encode(), large=large)
+            whole = b"".join(body)
+            return _page([whole], whole)
 
         return await self._answering.answer(request, page)
 
-    def _current(self) -> Views:
-        views = self._views()
-        if views is None:
-            raise ProblemError(503, STARTING)
-        return views
+    async def always(self, request: Request, make: Callable[[], bytes]) -> Response:
+        """Return what needs no views."""
+        return await self._answering.answer(request, lambda: _page([made := make()], made))
 
 
-def _page(body: Iterable[bytes], tag: str, *, large: bool = False) -> Page:
-    headers = {"Cache-Control": "no-cache", "ETag": tag}
+def _page(body: Iterable[bytes], tagged: bytes, *, large: bool = False) -> Page:
+    headers = {"Cache-Control": "no-cache", "ETag": tag_of(tagged)}
     return Page(200, "application/json", body, large=large, streamed=large, headers=headers)
 
 
@@ -148,7 +134,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
 
         Without `limit` these are all targets, sent while they are made.
         """
-        return await answer.as_of_syncs(
+        return await answer(
             request,
             partial(endpoints.targets, query),
             lambda views: (query, views.health.components()),
@@ -158,9 +144,9 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get("/fleet", response_model=answers.FleetTotals)
     async def fleet(request: Request, _: Nothing) -> Response:
         """Sum up all targets."""
-        return await answer.as_of_syncs(
+        return await answer(
             request,
-            lambda views, now: (endpoints.fleet(views, now).encoded(), b"\n"),
+            endpoints.fleet,
             lambda views: ("fleet", views.health.ready, views.leads()),
         )
 
@@ -210,14 +196,11 @@ _HISTORIES: dict[str, Any] = {
         "description": "What each target remembers, for `autoscaler plan`: a header, then a line "
         "for each target. Its form is that of the version that sends it.",
         "responses": {
-            "200": {
-                "description": "Lines of JSON.",
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-            },
-            "503": {
-                "description": "The daemon starts.",
-                "content": {"text/plain": {"schema": {"type": "string"}}},
-            },
+            status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
+            for status, text, kind in (
+                ("200", "Lines of JSON.", "application/x-ndjson"),
+                ("503", "The daemon starts.", "text/plain"),
+            )
         },
     }
 }

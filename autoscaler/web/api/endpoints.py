@@ -14,7 +14,7 @@ from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.chart import Chart, chart_of
-from autoscaler.rendering.instant import change_of, explanation_at, lapse_of
+from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
     UNKNOWN,
     metrics_without_values,
@@ -237,34 +237,36 @@ MOST_BYTES, MOST_SECONDS = 8 << 20, 3.0
 """A page of decisions ends early beyond these."""
 
 
-def changes(query: HistoryParameters, views: Views, now: float) -> bytes:
+def changes(query: HistoryParameters, views: Views, now: float) -> Sequence[bytes]:
     """Return a page of changes."""
     record = record_of(views, query.target)
     rows = _rows(record, "changes", query, now)
     page = rows[: query.limit]
     # Also those between the last one and the first of the next page.
     lapses = record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
-    return listed(
+    return _listed(
         "changes",
         (change_of(row).encoded() for row in page),
         token_of("changes", page[-1].id) if len(rows) > len(page) else None,
-        lapses=[lapse_of(row).document() for row in lapses],
+        lapses=[answers.Lapse.model_validate(row).document() for row in lapses],
     )
 
 
-def decisions(query: HistoryParameters, views: Views, now: float) -> bytes:
+def decisions(query: HistoryParameters, views: Views, now: float) -> Sequence[bytes]:
     """Return a page of whole decisions."""
     record = record_of(views, query.target)
     rows = _rows(record, "decisions", query, now)
     texts = list(_within_bounds(record, rows[: query.limit]))
     token = token_of("decisions", rows[len(texts) - 1].id) if len(rows) > len(texts) else None
-    return listed("decisions", texts, token)
+    return _listed("decisions", texts, token)
 
 
-def listed(name: str, entries: Iterable[bytes], token: str | None, **more: object) -> bytes:
+def _listed(
+    name: str, entries: Iterable[bytes], token: str | None, **more: object
+) -> Sequence[bytes]:
     """Write a page of entries, which are JSON, one on each line; ``more`` stands after them."""
     rest = json.dumps(more | {"continue": token})[1:]
-    return b'{"%s": [\n%s\n], %s' % (name.encode(), b",\n".join(entries), rest.encode())
+    return b'{"%s": [\n' % name.encode(), b",\n".join(entries), b"\n], %s\n" % rest.encode()
 
 
 def period(begin: float | None, end: float | None, now: float, usual: float) -> tuple[float, float]:

@@ -286,4 +286,4 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
         wait_until("the plugin runs", pid.exists)
         wrapper.send_signal(received)
         assert wrapper.wait(30) == 128 + received
-    assert is_gone(int(pid.read_text()))
+    wait_until("the plugin is gone", partial(is_gone, int(pid.read_text())))

@@ -21,8 +21,9 @@ from tests.adapters.prometheus.reading import answered, ask, failed, query, read
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.worlds.prometheus.token_endpoints import behind_tls, denied, form, only_with, soon
+from tests.worlds.prometheus.token_endpoints import behind_tls, denied, form, only_with
 from tests.worlds.prometheus.token_endpoints import token_answer as token
+from tests.worlds.waiting import soon
 
 TOKEN, OTHER = "eyJ0-first-token-of-azure", "eyJ0-second-token-of-azure"
 SECRET = "client~secret/of.azure"  # noqa: S105 - made up

@@ -15,8 +15,9 @@ from autoscaler.settings.prometheus import GoogleIamSettings
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
-from tests.worlds.prometheus.token_endpoints import claims, denied, form, only_with, soon
+from tests.worlds.prometheus.token_endpoints import claims, denied, form, only_with
 from tests.worlds.prometheus.token_endpoints import token_answer as token
+from tests.worlds.waiting import soon
 
 TOKEN, OTHER = "ya29.first-token-of-google", "ya29.second-token-of-google"
 READ = "https://www.googleapis.com/auth/monitoring.read"

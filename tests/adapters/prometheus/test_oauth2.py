@@ -26,9 +26,9 @@ from tests.worlds.prometheus.token_endpoints import (
     denied,
     form,
     only_with,
-    soon,
     token_answer,
 )
+from tests.worlds.waiting import soon
 
 SECRET = "s3cret&of/the client"  # noqa: S105 - made up
 TOKEN, OTHER = "first-token-of-the-endpoint", "second-token-of-the-endpoint"

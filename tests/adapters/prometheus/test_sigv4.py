@@ -25,7 +25,8 @@ from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading, settings
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
-from tests.worlds.prometheus.token_endpoints import form, soon
+from tests.worlds.prometheus.token_endpoints import form
+from tests.worlds.waiting import soon
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 ROLE = "arn:aws:iam::123456789012:role/metrics"

@@ -1,7 +1,6 @@
 """What is recorded can be read: at once, after the end, after a kill, by other processes."""
 
 import sqlite3
-import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -160,17 +159,6 @@ def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
         *((0, 10_000), (15, 31), (30, 32)),
     ]
     assert [one.id for one in record.changes(None, 0, 2e12, limit=9)] == [1, 2]
-
-
-def test_nothing_of_it_is_open_to_others(tmp_path: Path) -> None:
-    """The folder and its files are of the daemon's user alone, as those of the state are."""
-    directory = tmp_path / "state"
-    with running(directory) as writer:
-        writer.put(decided())
-        wait_for(DirectoryRecord(directory), 0)
-        modes = {stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()}
-        assert modes == {0o600}
-        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
 def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:

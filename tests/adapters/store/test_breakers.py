@@ -12,6 +12,7 @@ from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import T0, Sayings, Time, running
 
 TRIP = Trip(T0, T0 + 600, 380, 500, 'sum by (queue) (ready{job="mq"})', again=2)
+NO_REQUESTS = (b"", b"[]", b'{"server": 3}', b"{}", b"\xff", b"[" * 4000)
 STATES = {"": BreakerState(TRIP), "mimir": BreakerState(None, T0 + 300)}
 
 
@@ -44,32 +45,20 @@ def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> Non
     assert breakers_in(tmp_path) == {}
 
 
-@pytest.mark.parametrize("later", [False, True])
-def test_they_move_with_a_clock_that_is_set_while_the_daemon_runs(
-    tmp_path: Path, *, later: bool
-) -> None:
-    """Whether the step comes with the states or later."""
-    time = Time()
-    with running(tmp_path, Sayings(), time) as (store, _):
-        store.keep_breakers(STATES)
-        if later:
-            store.intend("shop/Deployment/web", nth(7)).result(10)
-        time.wall += 3600
-        store.shift(3600.0)
-    assert breakers_in(tmp_path, time) == {
-        name: shifted(one, 3600.0) for name, one in STATES.items()
-    }
-
-
-def test_they_move_with_a_clock_that_is_set_while_no_daemon_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["with the states", "later", "while no daemon runs"])
+def test_they_move_with_a_clock_that_is_set(tmp_path: Path, when: str) -> None:
     """A hold lasts as long as it would have; the time that passed counts."""
     time = Time()
     with running(tmp_path, Sayings(), time) as (store, _):
         store.keep_breakers(STATES)
-    time.pass_(60.0)
-    time.wall -= 7200
-    found = breakers_in(tmp_path, time)
-    assert found == {name: shifted(one, -7200.0) for name, one in STATES.items()}
+        if when == "later":
+            store.intend("shop/Deployment/web", nth(7)).result(10)
+        time.pass_(60.0)
+        time.wall -= 3600
+        if when != "while no daemon runs":
+            store.shift(-3600.0)
+    moved = {name: shifted(one, -3600.0) for name, one in STATES.items()}
+    assert breakers_in(tmp_path, time) == moved
 
 
 def test_a_request_is_taken_once(tmp_path: Path) -> None:
@@ -86,19 +75,19 @@ def test_a_request_is_taken_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_request_that_nobody_made_is_refused_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        *((content, ValueError, "no request of `autoscaler release`") for content in NO_REQUESTS),
+        # Nesting that is deeper than any parser allows does not get to one.
+        *((b"[" * size, OSError, "larger than 4 KiB") for size in (4097, 100_000)),
+    ],
+)
+def test_a_request_that_nobody_made_is_refused_once(
+    tmp_path: Path, content: bytes, error: type[Exception], words: str
+) -> None:
     """What is no request is removed, so that it is told only once."""
-    for content in (b"", b"[]", b'{"server": 3}', b"{}", b"\xff", b"[" * 4000):
-        (tmp_path / "autoscaler.release").write_bytes(content)
-        with pytest.raises(ValueError, match="no request of `autoscaler release`"):
-            releases.take(tmp_path)
-        assert releases.take(tmp_path) is None
-
-
-@pytest.mark.parametrize("size", [4097, 100_000])
-def test_no_more_than_a_request_may_have_is_read(tmp_path: Path, size: int) -> None:
-    """Nesting that is deeper than any parser allows does not get to one."""
-    (tmp_path / "autoscaler.release").write_text("[" * size)
-    with pytest.raises(OSError, match="larger than 4 KiB"):
+    (tmp_path / "autoscaler.release").write_bytes(content)
+    with pytest.raises(error, match=words):
         releases.take(tmp_path)
     assert releases.take(tmp_path) is None

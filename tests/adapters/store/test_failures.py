@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.core.history import History, Recommendation
-from tests.adapters.store.failing import assert_goes_on_from_memory, fill
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     DATABASE,
@@ -20,6 +18,7 @@ from tests.adapters.store.opening import (
     kept_in,
     running,
 )
+from tests.adapters.store.test_earlier_state import assert_goes_on_from_memory, fill
 
 CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
 """What the operator sees, as a pattern."""
@@ -31,53 +30,42 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     assert kept_in(tmp_path / "var" / "lib") == histories
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """A file stands in its way."""
+def test_what_cannot_be_used(tmp_path: Path) -> None:
+    """A file in the way, /proc, where not even root makes files, and a folder for a database.
+
+    What is there is left alone: the fault may lie elsewhere.
+    """
     (tmp_path / "file").touch()
-    assert_goes_on_from_memory(tmp_path / "file" / "state", "cannot be used: Not a directory")
-
-
-def test_a_directory_that_cannot_be_written() -> None:
-    """Nobody may make files in /proc, not even root."""
-    assert_goes_on_from_memory(Path("/proc/sys"), f"/proc/sys{CANNOT_BE_USED}")
-
-
-def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
-    """It is left alone: the fault may lie elsewhere."""
     (tmp_path / DATABASE).mkdir()
-    assert_goes_on_from_memory(tmp_path, "cannot be used: unable to open database file")
+    for directory, words in (
+        (tmp_path / "file" / "state", "cannot be used: Not a directory"),
+        (Path("/proc/sys"), f"/proc/sys{CANNOT_BE_USED}"),
+        (tmp_path, "cannot be used: unable to open database file"),
+    ):
+        assert_goes_on_from_memory(directory, words)
     assert (tmp_path / DATABASE).is_dir()
 
 
 def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path: Path) -> None:
-    """What the first keeps stays whole; then the second writes everything that it has."""
-    sayings = Sayings()
+    """What the first keeps stays whole; then the second writes everything that it has.
+
+    A target that it has only noted a write of was never decided about by it.
+    """
+    sayings, noted, decided = Sayings(), "shop/Deployment/a", "shop/Deployment/b"
     with running(tmp_path) as (first, _):
-        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
+        first.keep([(noted, nth(1), decided_at(1))])
         with running(tmp_path, sayings, timeouts=RETRYING) as (second, resumption):
             assert f"another process keeps its state in {tmp_path}" in sayings.wait(ok=False)
             assert resumption.histories == {}
-            second.keep([("shop/Deployment/b", nth(2), decided_at(2))])
-            second.intend("shop/Deployment/c", nth(3)).result(LONG)
-            first.intend("shop/Deployment/a", nth(4)).result(LONG)
+            second.keep([(decided, nth(2), decided_at(2))])
+            second.intend(noted, nth(3)).result(LONG)
+            first.intend(noted, nth(4)).result(LONG)
             first.close()
-            second.intend("shop/Deployment/c", nth(5)).result(LONG)
+            second.intend(noted, nth(5)).result(LONG)
             sayings.wait(ok=True)
     assert sayings.states == [False, True]
-    assert kept_in(tmp_path) == {"shop/Deployment/b": nth(2), "shop/Deployment/c": nth(5)}
-
-
-def test_what_the_first_process_decided_is_not_taken_for_the_second_ones(tmp_path: Path) -> None:
-    """A target that the second has only noted a write of was never decided about by it."""
-    sayings = Sayings()
-    with running(tmp_path) as (first, _):
-        first.keep([("shop/Deployment/a", nth(1), decided_at(1))])
-        with running(tmp_path, sayings, timeouts=RETRYING) as (second, _):
-            first.close()
-            second.intend("shop/Deployment/a", nth(2)).result(LONG)
-            sayings.wait(ok=True)
-    assert kept_in(tmp_path) == {"shop/Deployment/a": nth(2)}
-    assert decided_in(tmp_path) == {}
+    assert kept_in(tmp_path) == {decided: nth(2), noted: nth(5)}
+    assert decided_in(tmp_path) == {decided: decided_at(2)}
 
 
 def unlink(path: Path) -> None:
@@ -151,11 +139,3 @@ def test_nothing_happens_after_the_end(tmp_path: Path) -> None:
     store.keep([("shop/Deployment/a", nth(2), decided_at(2))])
     assert store.intend("shop/Deployment/a", nth(3)).done()
     assert kept_in(tmp_path) == {"shop/Deployment/a": nth(1)}
-
-
-def test_the_end_comes_in_time(tmp_path: Path) -> None:
-    """A store that never could keep anything closes at once."""
-    store = SqliteHistoryStore(tmp_path / "a" / "b", Sayings())
-    (tmp_path / "a").touch()
-    store.start()
-    store.close()

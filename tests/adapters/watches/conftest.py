@@ -12,52 +12,12 @@ from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.target import Target
 from tests.adapters.watches.targets import SHOP, SLOW, Watch, watching
 from tests.worlds.cluster import manifests
-from tests.worlds.cluster.cluster import ClusterUnderTest, Json
+from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, WatchScript, deployment, listed
 from tests.worlds.controlplane.fixtures import if_available
-from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
-
-
-@pytest.fixture(scope="session")
-def cluster(
-    control_plane: ControlPlane,
-    kubelet: FakeKubelet,  # noqa: ARG001 - runs the pods
-) -> Iterator[ClusterUnderTest]:
-    """Use the control plane that all tests share."""
-    with real_cluster(control_plane) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
-    """Make a fresh namespace, deleted after the test, and give its name."""
-    with fresh_namespace(cluster, "watches") as name:
-        yield name
-
-
-@pytest.fixture
-def api(cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
-    """Connect as our programs do."""
-    with connect(cluster.write_kubeconfig(tmp_path / "kubeconfig")) as api:
-        yield api
-
-
-CREW_GROUP = f"watches.{manifests.CRD_GROUP}"
-
-
-@pytest.fixture
-def crew_definition(cluster: ClusterUnderTest) -> Iterator[Json]:
-    """Have Crews served, in a group of these tests' own."""
-    definition = manifests.crew_definition("watches")
-    cluster.create(manifests.CRDS, definition)
-    path = f"/apis/{CREW_GROUP}/v1/namespaces/default/crews"
-    cluster.wait_served(path)
-    yield definition
-    cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
-    cluster.wait_served(path, status=404)
 
 
 @pytest.fixture(scope="session")

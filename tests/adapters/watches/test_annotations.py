@@ -8,7 +8,6 @@ from autoscaler.adapters.cluster.discovery import annotations_of
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
-from tests.adapters.watches.conftest import CREW_GROUP
 from tests.adapters.watches.targets import (
     SLOW,
     WEB,
@@ -25,7 +24,7 @@ from tests.worlds.cluster.roles import READ_SCALES, await_granted, grant
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import Script, deployment, listed
 
-CREW = ScaleTargetRef(f"{CREW_GROUP}/v1", "Crew", "alpha")
+CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
 PAUSED = (("autoscaler/paused", "true"),)
 
 
@@ -33,15 +32,15 @@ def _annotated(annotations: Json) -> Json:
     return {"metadata": {"annotations": annotations}}
 
 
-@pytest.mark.usefixtures("crew_definition")
+@pytest.mark.usefixtures("crews")
 @pytest.mark.parametrize("ref", [WEB, CREW], ids=["Deployment", "custom resource"])
 def test_they_come_with_the_scale_and_go(
     cluster: ClusterUnderTest, api: Api, namespace: str, ref: ScaleTargetRef
 ) -> None:
     """Those of others are left out; listed, told by an event and read for a plan they are alike."""
     if ref is CREW:
-        path = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
-        cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": ref.api_version})
+        path = manifests.crews(namespace)
+        cluster.create(path, manifests.crew("alpha", 4))
     else:
         path = manifests.deployments(namespace)
         cluster.create(path, manifests.deployment("web", 0))

@@ -25,7 +25,6 @@ from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 from tests.worlds.cluster.roles import (
     AUTOSCALERS,
-    RBAC,
     READ_SCALES,
     WATCH,
     await_granted,
@@ -94,20 +93,6 @@ def test_a_role_in_each_namespace_is_enough(
         "HorizontalPodAutoscaler.autoscaling",
     ]
     assert all(note.endswith(": each namespace is watched by itself") for note in notes)
-
-
-def test_a_role_that_is_taken_back_ends_the_watch(
-    lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
-) -> None:
-    """What was at hand is read directly once the server refuses to go on."""
-    shop = shops[0]
-    grant(lone_cluster, shop, "watch", WATCH)
-    await_granted(limited, manifests.pods(shop))
-    with watching(limited, [target(shop, "web")]) as watched:
-        assert isinstance(watched.cached_scale(shop, WEB), Scale)
-        path = f"{RBAC}/namespaces/{shop}/rolebindings/watch"
-        assert lone_cluster.request("DELETE", path).status == 200
-        await_scale(watched, shop, WEB, lambda seen: seen is None)
 
 
 def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(

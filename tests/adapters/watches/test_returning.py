@@ -3,8 +3,7 @@
 from collections import deque
 from dataclasses import replace
 
-from autoscaler import clock
-from autoscaler.adapters.cluster import Api, WatchedCluster
+from autoscaler.adapters.cluster import WatchedCluster
 from autoscaler.adapters.cluster.reflector import WatchState
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from tests.adapters.watches.targets import (
@@ -16,13 +15,10 @@ from tests.adapters.watches.targets import (
     WEB,
     Watch,
     await_scale,
-    target,
     watching,
 )
-from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
-from tests.worlds.cluster.clusters import fresh_namespace
-from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller, create, path_of
-from tests.worlds.cluster.roles import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
+from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster.others import HAND_MADE, autoscaler, await_controller
 from tests.worlds.cluster.watch_script import Script, deployment, gone, listed
 
 ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after=0.0, trusted=60.0)
@@ -40,26 +36,6 @@ def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
     """Tell whether a namespace's HorizontalPodAutoscalers are waited for."""
     seen = watched.cached_scale(namespace, WEB)
     return isinstance(seen, Unavailable) and "is not there yet" in seen.message
-
-
-def test_one_that_was_made_meanwhile_is_known_before_anything_is_decided(
-    lone_cluster: ClusterUnderTest, limited: Api, shop: str
-) -> None:
-    """With rights by namespace: the scale may be used at no instant before its HPA is known."""
-    with fresh_namespace(lone_cluster, "watches") as other:
-        for namespace in (shop, other):
-            grant(lone_cluster, namespace, "watch", WATCH, READ_SCALES, AUTOSCALERS)
-            await_granted(limited, path_of(namespace))
-        stays, leaves = target(other, "web"), target(shop, "web")
-        with watching(limited, [stays, leaves], pace=SLOW) as watched:
-            assert isinstance(watched.cached_scale(shop, WEB), Scale)
-            watched.set_targets([stays])
-            create(lone_cluster, shop, autoscaler("by-hand"))
-            watched.set_targets([stays, leaves])
-            until = clock.monotonic() + 20
-            while isinstance(watched.cached_scale(shop, WEB), Unavailable):
-                assert clock.monotonic() < until
-            assert watched.cached_controller(shop, WEB) == HAND_MADE
 
 
 def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:

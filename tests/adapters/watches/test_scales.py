@@ -9,7 +9,6 @@ from autoscaler.adapters.cluster import Api, Scales, WatchedCluster
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
-from tests.adapters.watches.conftest import CREW_GROUP
 from tests.adapters.watches.targets import (
     WEB,
     await_scale,
@@ -25,7 +24,7 @@ from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 
-CREW = ScaleTargetRef(f"{CREW_GROUP}/v1", "Crew", "alpha")
+CREW = ScaleTargetRef(f"{manifests.CRD_GROUP}/v1", "Crew", "alpha")
 
 _EXPRESSIONS = [
     {"key": "tier", "operator": "NotIn", "values": ["z", "db"]},
@@ -102,13 +101,13 @@ def test_what_is_at_hand_is_what_the_server_answers(
                 assert scale.generation == metadata["generation"]
 
 
-@pytest.mark.usefixtures("crew_definition")
+@pytest.mark.usefixtures("crews")
 def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     """Counts and selector come from where the CRD says, with and without a status."""
-    path = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
-    cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version})
+    path = manifests.crews(namespace)
+    cluster.create(path, manifests.crew("alpha", 4))
     with watching(api, [target(namespace, CREW)]) as watched:
         bare = scale_of(watched, namespace, CREW)
         assert _unattributed(bare) == Scales(api).read(namespace, CREW, soon())
@@ -120,13 +119,13 @@ def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
         assert (full.status_replicas, full.selector) == (3, "crew=a")
 
 
+@pytest.mark.usefixtures("crews")
 def test_a_custom_resource_without_a_count_is_read_directly(
-    cluster: ClusterUnderTest, api: Api, namespace: str, crew_definition: Json
+    cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
     """Where the server would answer with an error, nothing is made up."""
-    assert crew_definition
-    path = f"/apis/{CREW_GROUP}/v1/namespaces/{namespace}/crews"
-    crew = manifests.crew("alpha", 4) | {"apiVersion": CREW.api_version}
+    path = manifests.crews(namespace)
+    crew = manifests.crew("alpha", 4)
     cluster.create(path, crew | {"spec": {}})
     with watching(api, [target(namespace, CREW)]) as watched:
         assert watched.cached_scale(namespace, CREW) is None

@@ -30,10 +30,7 @@ _CALM = decided(spec(external(average("10"))), observe(3, values(30)))[0]
 
 
 def decision(
-    *events: Event,
-    at: float = 0.0,
-    uid: str | None = UID,
-    foreign: ForeignChange | None = None,
+    *events: Event, at: float = 0.0, uid: str | None = UID, foreign: ForeignChange | None = None
 ) -> Decision:
     """Return a decision ``at`` seconds after BASE; the scale is not known where ``uid`` is None."""
     scale = Unavailable("no answer") if uid is None else Scale(3, 3, "app=web", "7", uid)

@@ -39,13 +39,6 @@ def nobody(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ClusterApi]:
         yield api
 
 
-@pytest.fixture
-def granted(admin_api: Api, namespace: str, nobody: ClusterApi) -> ClusterApi:
-    """Let that user do what the README says, and no more."""
-    grant(admin_api, namespace, WRITE_EVENTS)
-    return nobody
-
-
 def grant(admin_api: Api, namespace: str, rule: Json) -> None:
     """Give the user "nobody" a right in a namespace."""
     path = f"{RBAC}/namespaces/{namespace}"
@@ -74,42 +67,11 @@ def told(namespace: str, uid: str, *events: Event, at: float = 0.0) -> SyncResul
     return result(*events, at=at, uid=uid, namespace=namespace)
 
 
-def test_events_are_shown_with_the_object(
-    admin_api: Api, namespace: str, uid: str, granted: ClusterApi
-) -> None:
-    """With create and patch alone they appear: type, reason, age, from, message; then the count."""
-    change = ForeignChange(5, 3, "kubectl", reversal=True)
-    with reporting(Events(granted), pace=QUICK) as reporter:
-
-        def appeared() -> list[Json]:
-            # The authorizer learns of a role by a watch; until then nothing is taken.
-            reporter.report(told(namespace, uid, RESCALED))
-            return described(admin_api, namespace, uid)
-
-        eventually(appeared, bool)
-        reporter.report(result(uid=uid, namespace=namespace, foreign=change))
-        for second in (15, 30, 45):
-            reporter.report(told(namespace, uid, FAILED, at=second))
-            count = second // 15
-            eventually(
-                lambda: described(admin_api, namespace, uid)[0],
-                lambda one, count=count: one["reason"] == FAILED.reason and one["count"] == count,  # type: ignore[misc] # bound now
-            )
-    failed, changed, rescaled = described(admin_api, namespace, uid)
-    assert (rescaled["type"], rescaled["message"]) == ("Normal", RESCALED.message)
-    assert (changed["type"], changed["reason"]) == ("Warning", "ReplicasChangedByOther")
-    assert changed["message"].endswith("set the replicas from 5 to 3, which undoes our last change")
-    assert failed["firstTimestamp"] == "2026-01-01T00:00:15Z"
-    assert failed["lastTimestamp"] == "2026-01-01T00:00:45Z"
-    assert failed["involvedObject"]["apiVersion"] == "apps/v1"
-    assert failed["reportingComponent"] == "autoscaler"
-
-
-def test_without_the_right_one_note_names_it(
+def test_events_are_shown_with_the_object_once_they_may_be_written(
     admin_api: Api, namespace: str, uid: str, nobody: ClusterApi
 ) -> None:
-    """The sentence is the API server's; after the right came, Events come, and a note."""
-    notes: list[str] = []
+    """Until then one note has the API server's sentence; create and patch are enough for all."""
+    change, notes = ForeignChange(5, 3, "kubectl", reversal=True), list[str]()
     with reporting(Events(nobody), pace=QUICK, notes=notes) as reporter:
         for number in range(10):
             reporter.report(told(namespace, uid, Event("Warning", "R", str(number))))
@@ -128,7 +90,25 @@ def test_without_the_right_one_note_names_it(
             return described(admin_api, namespace, uid)
 
         eventually(appeared, bool)
+        reporter.report(result(uid=uid, namespace=namespace, foreign=change))
+        for second in (15, 30, 45):
+            reporter.report(told(namespace, uid, FAILED, at=second))
+            count = second // 15
+            eventually(
+                lambda: described(admin_api, namespace, uid)[0],
+                lambda one, count=count: one["reason"] == FAILED.reason and one["count"] == count,  # type: ignore[misc] # bound now
+            )
     assert notes[1:] == ["good: Events can be written now"]
+    failed, changed, rescaled = [
+        one for one in described(admin_api, namespace, uid) if one["reason"] != "R"
+    ]
+    assert (rescaled["type"], rescaled["message"]) == ("Normal", RESCALED.message)
+    assert (changed["type"], changed["reason"]) == ("Warning", "ReplicasChangedByOther")
+    assert changed["message"].endswith("set the replicas from 5 to 3, which undoes our last change")
+    assert failed["firstTimestamp"] == "2026-01-01T00:00:15Z"
+    assert failed["lastTimestamp"] == "2026-01-01T00:00:45Z"
+    assert failed["involvedObject"]["apiVersion"] == "apps/v1"
+    assert failed["reportingComponent"] == "autoscaler"
 
 
 def test_a_namespace_that_goes_or_is_gone_is_no_matter(
@@ -138,10 +118,7 @@ def test_a_namespace_that_goes_or_is_gone_is_no_matter(
     name, other = "events-going", "events-staying"
     for each in (name, other):
         admin_api.create("/api/v1/namespaces", {"metadata": {"name": each}})
-    holder = {
-        "metadata": {"name": "holder", "finalizers": ["example.com/hold"]},
-        "data": {},
-    }
+    holder = {"metadata": {"name": "holder", "finalizers": ["example.com/hold"]}, "data": {}}
     admin_api.create(f"/api/v1/namespaces/{name}/configmaps", holder)
     admin_api.delete(f"/api/v1/namespaces/{name}")
     notes: list[str] = []

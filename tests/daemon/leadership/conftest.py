@@ -116,11 +116,12 @@ def proxy(control_plane: ControlPlane) -> Iterator[TcpProxy]:
 def stand(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> Iterator[Callable[..., tuple[Leadership, Told]]]:
-    """Have candidates stand for election, each on a connection of its own."""
+    """Have candidates stand for election, each on a connection of its own, and get a role."""
     with ExitStack() as stack:
 
         def stand(
             identity: str,
+            becomes: Role | None = None,
             *,
             user: str | None = None,
             url: str = control_plane.url,
@@ -136,6 +137,8 @@ def stand(
             leadership = Leadership(leases, identity, times, observer=told)
             leadership.start()
             stack.callback(leadership.close)
+            if becomes is not None:
+                told.wait_for(becomes)
             return leadership, told
 
         yield stand

@@ -30,11 +30,7 @@ def wait_for(shop: Shop, replicas: int) -> None:
 
 
 def test_one_writes_and_the_other_takes_over(shop: Shop, audit: Audit) -> None:
-    """The leader is stopped by SIGSTOP, the next one by SIGTERM; the API server's log judges.
-
-    What a follower would have written it reports as not written; nobody takes what the other
-    wrote for a change by somebody else.
-    """
+    """The leader is stopped by SIGSTOP, the next one by SIGTERM; the API server's log judges."""
     shop.open(dict.fromkeys(TARGETS, AT_ONCE), 1)
     with ExitStack() as stack:
         left = stack.enter_context(shop.daemon("left", ELECTION, "--log-level", "debug"))

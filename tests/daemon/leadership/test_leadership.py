@@ -57,13 +57,11 @@ def test_the_first_leads_and_the_second_follows(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
     """Each is told so once, with the holder's name; the leader knows how long it may write."""
-    first, told = stand("a")
-    told.wait_for(Role.LEADER)
+    first, told = stand("a", Role.LEADER)
     assert first.leading()
     left = first.may_write_until() - clock.monotonic()
     assert 0 < left <= PATIENT.renew_deadline
-    second, others = stand("b")
-    others.wait_for(Role.FOLLOWER)
+    second, others = stand("b", Role.FOLLOWER)
     assert not second.leading()
     assert second.may_write_until() < clock.monotonic()
     before = admin_api.get(lease)["spec"]
@@ -81,10 +79,8 @@ def test_who_stops_in_good_order_is_followed_at_once(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
     """Within about a retry period, not a lease duration; it is one transition."""
-    first, told = stand("a")
-    told.wait_for(Role.LEADER)
-    second, others = stand("b")
-    others.wait_for(Role.FOLLOWER)
+    first, told = stand("a", Role.LEADER)
+    second, others = stand("b", Role.FOLLOWER)
     stopped = clock.monotonic()
     first.close()
     assert not first.leading()
@@ -120,10 +116,8 @@ def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
 ) -> None:
     """It is made again by the holder, and the follower does not take it meanwhile."""
     times = ElectionTimes(lease_duration=5.0, renew_deadline=4.0, retry_period=0.2)
-    first, told = stand("a", times=times)
-    told.wait_for(Role.LEADER)
-    _, others = stand("b", times=times)
-    others.wait_for(Role.FOLLOWER)
+    first, told = stand("a", Role.LEADER, times=times)
+    _, others = stand("b", Role.FOLLOWER, times=times)
     admin_api.patch(lease, {"metadata": {"annotations": {"note": "by hand"}}})
     version = admin_api.get(lease)["metadata"]["resourceVersion"]
     wait_until("a renewal", lambda: admin_api.get(lease)["metadata"]["resourceVersion"] != version)
@@ -142,8 +136,7 @@ def test_a_holder_that_is_replaced_by_hand_stops(
     stand: Stand, admin_api: Api, namespace: str, lease: str
 ) -> None:
     """By its next renewal, which tells it who holds the Lease."""
-    first, told = stand("a")
-    told.wait_for(Role.LEADER)
+    first, told = stand("a", Role.LEADER)
     admin_api.patch(lease, {"spec": {"holderIdentity": "operator"}})
     told.wait_for(Role.FOLLOWER)
     assert not first.leading()
@@ -157,10 +150,8 @@ def test_who_cannot_renew_stops_before_another_starts(
     stand: Stand, proxy: TcpProxy, fault: str
 ) -> None:
     """It is told once, with the reason, when its time is over; mended, it follows or leads."""
-    first, told = stand("a", url=proxy.url, times=APART)
-    told.wait_for(Role.LEADER)
-    _, others = stand("b", times=APART)
-    others.wait_for(Role.FOLLOWER)
+    first, told = stand("a", Role.LEADER, url=proxy.url, times=APART)
+    _, others = stand("b", Role.FOLLOWER, times=APART)
     getattr(proxy, fault)()
     broken = clock.monotonic()
     ended = end_of(first, broken + APART.renew_deadline)
@@ -179,8 +170,7 @@ def test_who_cannot_renew_stops_before_another_starts(
 
 def test_a_holder_that_nobody_replaced_leads_again(stand: Stand, proxy: TcpProxy) -> None:
     """As soon as it can renew."""
-    first, told = stand("a", url=proxy.url, times=APART)
-    told.wait_for(Role.LEADER)
+    first, told = stand("a", Role.LEADER, url=proxy.url, times=APART)
     proxy.cut()
     lost = told.wait_for(Role.LOST)
     proxy.mend()
@@ -190,8 +180,7 @@ def test_a_holder_that_nobody_replaced_leads_again(stand: Stand, proxy: TcpProxy
 
 def test_a_short_break_is_none(stand: Stand, proxy: TcpProxy) -> None:
     """While the Lease lasts there are more tries, each on another connection."""
-    first, told = stand("a", url=proxy.url)
-    told.wait_for(Role.LEADER)
+    first, told = stand("a", Role.LEADER, url=proxy.url)
     proxy.cut()
     leads_for(first, 5 * PATIENT.retry_period)
     until = first.may_write_until()
@@ -205,8 +194,7 @@ def test_close_returns_while_the_server_hangs(stand: Stand, proxy: TcpProxy) -> 
     """And says that the Lease could not be given back, as the others will have to wait."""
     # A renewal that hangs would leave it unsure of the Lease, and then there is nothing to free.
     times = ElectionTimes(lease_duration=15.0, renew_deadline=9.0, retry_period=6.0)
-    leadership, told = stand("a", url=proxy.url, times=times)
-    told.wait_for(Role.LEADER)
+    leadership, told = stand("a", Role.LEADER, url=proxy.url, times=times)
     proxy.hold()
     began = clock.monotonic()
     leadership.close()
@@ -235,10 +223,7 @@ def _rule(*verbs: str, names: list[str] | None = None) -> Json:
 def test_who_is_refused_says_so_once_and_tries_again(
     stand: Stand, admin_api: Api, namespace: str
 ) -> None:
-    """The sentence names the user, the verb and the resource; granted, the Lease is taken.
-
-    The least rights are get and update of the one Lease, and create, which knows no names.
-    """
+    """The sentence names user, verb and resource; with the least rights the Lease is taken."""
     candidate, told = stand("a", user="nobody")
     refused = told.wait_for(Role.UNREADABLE)
     assert not candidate.leading()
@@ -261,8 +246,7 @@ def test_a_lease_that_is_there_needs_no_right_to_make_one(
     """To get and update that one are enough, also when it has no spec yet."""
     admin_api.create(LEASES.format(namespace), {"metadata": {"name": "autoscaler"}})
     _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]))
-    candidate, told = stand("a", user="nobody")
-    told.wait_for(Role.LEADER)
+    candidate, _ = stand("a", Role.LEADER, user="nobody")
     assert candidate.leading()
 
 

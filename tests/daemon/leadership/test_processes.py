@@ -137,10 +137,7 @@ def test_who_is_cut_off_writes_nothing_after_another_took_over(
 
 
 def test_by_default_a_dead_leader_is_replaced_within_20_seconds(start: Start, audit: Audit) -> None:
-    """SIGKILL: 15 s of its lease, and at most 2.4 s until the last renewal was seen.
-
-    After SIGTERM, exit code 0, it is about the retry period.
-    """
+    """15 s of its lease, and at most 2.4 s until a renewal is seen; after SIGTERM at once."""
     times = ElectionTimes()
     leader = start("left", times)
     leader.wait_role(Role.LEADER)

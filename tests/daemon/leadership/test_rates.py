@@ -69,10 +69,7 @@ def most_within(counts: Sequence[Seen], case: Case, seconds: float) -> int:
 
 
 def test_a_standby_that_was_away_keeps_the_leaders_rates(shop: Shop) -> None:
-    """Its writes and the leader's before it keep to the policy, and then what is due is done.
-
-    Nor does it take down within its window what the leader had gone up to meanwhile.
-    """
+    """Its writes and the leader's before it keep to the policy, and to the window of a burst."""
     shop.open(BEHAVIORS, START)
     with ExitStack() as stack:
         leader = stack.enter_context(shop.daemon("left", ELECTION, tolerance=0))

@@ -34,6 +34,14 @@ def test_a_lease_that_never_was_is_taken_at_once() -> None:
     assert not one.leading(100.0)
 
 
+def takes_at(one: Election, instant: float) -> LeaseRecord:
+    """Check that a candidate takes the Lease at an instant and no earlier; return its record."""
+    assert one.next_record(instant - 0.01, WALL) is None
+    record = one.next_record(instant, WALL)
+    assert record is not None
+    return record
+
+
 @pytest.mark.parametrize("record", [LeaseRecord(), LeaseRecord("", 1, WALL, WALL, 7)])
 def test_a_lease_of_nobody_is_taken_at_once(record: LeaseRecord) -> None:
     """One without a spec, and one that was given back; taking it is a transition."""
@@ -91,8 +99,7 @@ def test_anothers_lease_is_waited_for_from_when_it_was_first_seen(
     one = candidate()
     one.observe(record, 100.0)
     one.observe(record, 110.0)
-    assert one.next_record(100.0 + waits - 0.01, WALL) is None
-    assert one.next_record(100.0 + waits, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
+    assert takes_at(one, 100.0 + waits) == LeaseRecord("a", 15, WALL, WALL, 4)
 
 
 @pytest.mark.parametrize("written", [0.0, WALL - 86_400, WALL + 86_400, None])
@@ -100,8 +107,7 @@ def test_what_the_clock_on_the_wall_said_is_of_no_account(written: float | None)
     """A holder whose clock is a day off, or that wrote no time, holds as long as any."""
     one = candidate()
     one.observe(LeaseRecord("b", 15, written, written, 0), 100.0)
-    assert one.next_record(114.9, WALL) is None
-    assert one.next_record(115.0, WALL + 1e6) is not None
+    takes_at(one, 115.0)
 
 
 def test_each_renewal_that_is_seen_begins_the_wait_anew() -> None:
@@ -109,8 +115,7 @@ def test_each_renewal_that_is_seen_begins_the_wait_anew() -> None:
     one = candidate()
     for second in range(0, 60, 2):
         one.observe(LeaseRecord("b", 15, WALL, WALL + second, 3), float(second))
-    assert one.next_record(72.9, WALL) is None
-    assert one.next_record(73.0, WALL) is not None
+    takes_at(one, 73.0)
 
 
 def test_what_is_put_back_by_hand_is_a_change() -> None:
@@ -118,8 +123,7 @@ def test_what_is_put_back_by_hand_is_a_change() -> None:
     one = candidate()
     one.observe(replace(OTHERS, version="7"), 0.0)
     one.observe(replace(OTHERS, version="9"), 100.0)
-    assert one.next_record(114.9, WALL) is None
-    assert one.next_record(115.0, WALL) is not None
+    takes_at(one, 115.0)
 
 
 def test_a_holder_that_sees_another_leads_no_more() -> None:
@@ -127,8 +131,7 @@ def test_a_holder_that_sees_another_leads_no_more() -> None:
     one = leader()
     one.observe(OTHERS, 1.0)
     assert not one.leading(1.0)
-    assert one.next_record(15.9, WALL) is None
-    assert one.next_record(16.0, WALL) is not None
+    takes_at(one, 16.0)
 
 
 def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
@@ -178,16 +181,14 @@ def test_a_follower_whose_lease_was_deleted_waits() -> None:
     one.observe(OTHERS, 0.0)
     one.observe(None, 30.0)
     one.observe(None, 32.0)
-    assert one.next_record(44.9, WALL) is None
-    assert one.next_record(45.0, WALL) == LeaseRecord("a", 15, WALL, WALL, 4)
+    assert takes_at(one, 45.0) == LeaseRecord("a", 15, WALL, WALL, 4)
 
 
 def test_a_holder_that_comes_too_late_for_its_deleted_lease_waits_too() -> None:
     """Another may have held the Lease before it was deleted."""
     one = leader()
     one.observe(None, 20.0)
-    assert one.next_record(34.9, WALL) is None
-    assert one.next_record(35.0, WALL) is not None
+    takes_at(one, 35.0)
 
 
 def test_who_resigns_leads_no_more_and_frees_the_lease() -> None:

@@ -2,14 +2,13 @@
 
 import math
 import subprocess
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster
@@ -20,33 +19,24 @@ from tests.worlds.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, confi
 from tests.worlds.outages.loads import CPU, DEPTH, JOBS, LoadExporter
 from tests.worlds.prometheus.exporter import series_of
 from tests.worlds.prometheus.server import PrometheusServer, ScrapeTarget, required_program
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import Background, wait_until
 
 SCRAPE_SECONDS = 0.5
 _FIRST_SCRAPE_SECONDS = 6.5
 """Prometheus scrapes nothing for five seconds after its start, then all within an interval."""
 
 
-class Counts:
+class Counts(Background):
     """Every count of every Deployment that was ever written, with its `clock.monotonic`."""
 
     def __init__(self, cluster: StandInCluster) -> None:
+        super().__init__()
         self._seen = defaultdict[tuple[str, str], list[tuple[float, int]]](list)
         self._cluster = cluster
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
     def of(self, namespace: str, name: str) -> list[tuple[float, int]]:
         """Return the counts of one Deployment, each with its time."""
         return self._seen[namespace, name]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
         version = 1

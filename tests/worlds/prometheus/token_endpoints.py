@@ -3,12 +3,10 @@
 import base64
 import json
 import ssl
-from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from tests.worlds.certificates import KeyPair
 from tests.worlds.prometheus.faults import Peer, Received, ScriptedServer, Step, answer
-from tests.worlds.waiting import wait_until
 
 
 def token_answer(token: str, seconds: float = 3600, **more: object) -> Step:
@@ -66,8 +64,3 @@ def behind_tls(server: ScriptedServer, pair: KeyPair) -> str:
     context.load_cert_chain(pair.certificate, pair.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     return server.url.replace("http://127.0.0.1", "https://localhost")
-
-
-def soon(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    wait_until("it is so", is_so, timeout=30, interval=0.01)
