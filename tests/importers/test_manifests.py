@@ -88,6 +88,7 @@ SCALED_OBJECT = textwrap.dedent("""\
           {timezone: Europe/Berlin, start: 0 8 * * *, end: 0 18 * * *, desiredReplicas: "10"}
     """)
 BEFORE_TRIGGERS = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")]
+CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
 QUERIES = "queries: {rps: up, q: up, hits: up}\n"
 
 
@@ -141,17 +142,6 @@ def test_manifests_with_no_line_between_them_are_told(tmp_path: Path) -> None:
     )
     assert "this is a HorizontalPodAutoscaler" in last.message
     assert last.ready
-
-
-def test_a_formula_is_repeated_where_it_has_to_be_decided(tmp_path: Path) -> None:
-    """Its numbers stand nowhere else once the ScaledObject is deleted; a trigger has its type."""
-    modifiers = "scalingModifiers: {formula: a + b, target: '10', activationTarget: '2'}"
-    text = SCALED_OBJECT.replace("restoreToOriginalReplicaCount: true", modifiers)
-    (problem,) = refused(tmp_path, text)
-    told = [one.message for one in refused(tmp_path, PROMETHEUS + problem.ready)]
-    of_formula = "formula a + b, target 10, activationTarget 2; its formula combines the triggers"
-    assert any(of_formula in one for one in told)
-    assert any("spec.triggers[3] (type rabbitmq): it is left out" in one for one in told)
 
 
 def test_a_whole_autoscaler_as_the_file(tmp_path: Path) -> None:
@@ -277,6 +267,7 @@ def test_a_scaled_object(tmp_path: Path) -> None:
         "spec.advanced.restoreToOriginalReplicaCount",
         "spec.triggers[3]",
     ]
+    assert "type: rabbitmq" in problem.ready
     config = decided(tmp_path, problem)
     (target,) = config.targets
     assert config.prometheus.url == "http://prometheus.monitoring:9090"
@@ -298,15 +289,23 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert (memory.type, memory.target.average_value) == ("ContainerResource", 2**30 * 1000)
 
 
-def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> None:
-    """Its metrics are undecided: a target without any would scale on cpu."""
-    text = BEFORE_TRIGGERS + "  triggers: [{type: mysql}]\n"
+@pytest.mark.parametrize("with_cron", [False, True])
+def test_a_scaled_object_of_which_nothing_has_a_counterpart(
+    tmp_path: Path, *, with_cron: bool
+) -> None:
+    """Its metrics are undecided: a target without any would scale on cpu.
+
+    Beside cron it has no metric that is always 0: somebody has to say what wakes the target.
+    """
+    text = f"{BEFORE_TRIGGERS}  triggers:\n  - type: mysql\n{CRON * with_cron}"
     (problem,) = refused(tmp_path, text)
     assert "triggers[0] (mysql): no counterpart here; if Prometheus has its metric" in problem.text
     assert "triggers: none of them has a counterpart, and without `metrics` a" in problem.text
     fields = ["spec.advanced.restoreToOriginalReplicaCount", "spec.triggers[0]", "spec.triggers"]
     assert left_to_decide(tmp_path, problem, PROMETHEUS) == fields
-    assert yaml.safe_load(problem.ready)["targets"][0]["idle"] == {"replicas": 0, "after": "300s"}
+    (target,) = yaml.safe_load(problem.ready)["targets"]
+    assert target["idle"] == {"replicas": 0, "after": "300s"}
+    assert [one["minReplicas"] for one in target.get("schedules", [])] == [10] * with_cron
 
 
 @pytest.mark.parametrize("false", ["false", "'false'"])
@@ -400,7 +399,6 @@ def test_a_cron_trigger_is_held_to_the_bounds(tmp_path: Path, count: str, held: 
     assert (said in problem.text) == (count != str(held))
 
 
-CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
 CPU_TRIGGER = '  - {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
 
 
@@ -428,16 +426,6 @@ def test_a_scaled_object_that_only_cron_wakes(
     assert ("vector(0)" in [query.promql for query in target.queries]) == own
     assert ("its windows alone set the count: the metric orders-idle" in problem.text) == own
     assert ("`prometheus` with the `url` of yours is missing" in problem.text) == own
-
-
-def test_a_cron_trigger_beside_one_without_a_counterpart(tmp_path: Path) -> None:
-    """It has no metric of its own that is always 0: somebody has to say what wakes the target."""
-    text = BEFORE_TRIGGERS
-    (problem,) = refused(tmp_path, f"{text}  triggers:\n  - type: mysql\n{CRON}")
-    fields = ["spec.advanced.restoreToOriginalReplicaCount", "spec.triggers[0]", "spec.triggers"]
-    assert left_to_decide(tmp_path, problem, PROMETHEUS) == fields
-    (target,) = yaml.safe_load(problem.ready)["targets"]
-    assert [one["minReplicas"] for one in target["schedules"]] == [10]
 
 
 @pytest.mark.parametrize("kind", ["documents", "list"])
@@ -524,8 +512,11 @@ def test_a_count_that_is_restored_is_told_first(tmp_path: Path) -> None:
 
 
 def test_a_formula_makes_thresholds_meaningless(tmp_path: Path) -> None:
-    """The queries are there to be combined, and no metric has the threshold of a trigger."""
-    spec = "advanced: {scalingModifiers: {formula: a + b, target: '2'}}"
+    """Its numbers stand where it has to be decided, and no metric has the threshold of a trigger.
+
+    The queries are there to be combined.
+    """
+    spec = "advanced: {scalingModifiers: {formula: a + b, target: '2', activationTarget: '1'}}"
     others = f"{CPU_TRIGGER.strip(' -')}, {{type: cron, metadata: {{start: 0 8 * * *}}}}"
     triggers = f"{prometheus_trigger(', name: a')}, {prometheus_trigger(', name: b')}, {others}"
     (problem,) = refused(tmp_path, scaled_object(triggers, spec))
@@ -535,6 +526,8 @@ def test_a_formula_makes_thresholds_meaningless(tmp_path: Path) -> None:
     assert [metric["type"] for metric in target["metrics"]] == ["Resource"]
     assert "schedules" not in target
     assert left_to_decide(tmp_path, problem) == ["spec.advanced.scalingModifiers"]
+    of_formula = "formula a + b, target 2, activationTarget 1; its formula combines the triggers"
+    assert any(of_formula in one.message for one in refused(tmp_path, problem.ready))
 
 
 @pytest.mark.parametrize(
@@ -602,25 +595,23 @@ def test_no_more_is_written_ready_than_is_told(
     assert len(written) == sum(bool(one.ready) for one in raised.value.problems) == 100
 
 
-PAUSES = [
-    ('paused-replicas: "4"', Pause(replicas=4)),
-    ('paused: "false"', None),
-    ('paused: "maybe"', Pause()),
-    ('paused: "True"', Pause()),
-    ('paused-scale-out: "true"', Pause(PauseMode.SCALE_UP)),
-    ('paused-scale-in: "true", autoscaling.keda.sh/paused-scale-out: "1"', Pause()),
-]
+PAUSES = {
+    'paused-replicas: "4"': Pause(replicas=4),
+    'paused: "false"': None,
+    'paused: "maybe"': Pause(),
+    'paused: "True"': Pause(),
+    'paused-scale-out: "true"': Pause(PauseMode.SCALE_UP),
+    'paused-scale-in: "true", autoscaling.keda.sh/paused-scale-out: "1"': Pause(),
+}
 
 
-@pytest.mark.parametrize(("annotation", "pause"), PAUSES)
-def test_a_scaled_object_is_paused_as_keda_reads_it(
-    tmp_path: Path, annotation: str, pause: Pause | None
-) -> None:
+@pytest.mark.parametrize("annotation", PAUSES)
+def test_a_scaled_object_is_paused_as_keda_reads_it(tmp_path: Path, annotation: str) -> None:
     """A text that is no boolean pauses, and both directions are everything."""
     text = scaled_object(prometheus_trigger(), "", f"autoscaling.keda.sh/{annotation}")
     (problem,) = refused(tmp_path, text)
     (target,) = decided(tmp_path, problem).targets
-    assert target.extensions.pause == pause
+    assert target.extensions.pause == PAUSES[annotation]
 
 
 def test_more_than_is_converted(tmp_path: Path) -> None:
@@ -638,12 +629,6 @@ def test_more_than_is_converted(tmp_path: Path) -> None:
     again = refused(tmp_path, yaml.safe_dump(ready))
     (left,) = (one for one in again if one.path == "undecided[0]")
     assert "they were too many or too long to convert" in left.message
-
-
-def test_a_scaled_job(tmp_path: Path) -> None:
-    """It has no counterpart."""
-    (problem,) = refused(tmp_path, "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n")
-    assert "it starts Jobs, which have no replicas to set" in str(problem)
 
 
 def test_a_manifest_of_many_aliases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -675,6 +660,7 @@ FOREIGN = [
     ("{$schema: x, type: object}\n", "this is a JSON Schema"),
     ("version: 3\nservices: {}\n", "the file is something else: it has none of the keys of a conf"),
     (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
+    ("apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n", "it starts Jobs, which have no"),
     ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),
     ("scaleTargetRef: {name: x}\nmaxReplicas: 3\n", "this is one target: write it as an entry"),
     ("- scaleTargetRef: {name: x}\n  maxReplicas: 3\n", "this is a list of targets: write them"),
@@ -690,14 +676,6 @@ def test_a_file_that_is_something_else(tmp_path: Path, text: str, sentence: str)
     (included,) = refused(tmp_path, PROMETHEUS + "include: [more.yaml]\n")
     assert included.file == str(tmp_path / "more.yaml")
     assert sentence in included.message
-
-
-def test_the_rules_of_this_repository() -> None:
-    """config/alerts.yaml, which stands among the examples, is told as what it is."""
-    path = Path(__file__).parents[2] / "config" / "alerts.yaml"
-    with pytest.raises(ConfigError, match="these are rules for Prometheus") as caught:
-        load(path)
-    assert len(caught.value.problems) == 1
 
 
 def test_a_misspelt_configuration_is_one(tmp_path: Path) -> None:
