@@ -47,10 +47,7 @@ class NotThereError(PageError):
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """Where a daemon answers, and how to sign in: by a token, a password or a certificate.
-
-    Secrets are in files, which are read for each request.
-    """
+    """Where a daemon answers, and how to sign in; files are read for each request."""
 
     url: str
     ca_file: Path | None = None
@@ -66,10 +63,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """How long a page may take, in seconds, and how large it may be, in bytes.
-
-    ``silence_seconds`` is the longest wait for its next bytes.
-    """
+    """How long a page, and the wait for its next bytes, may take, and how large it may be."""
 
     connect_seconds: float = 1.0
     silence_seconds: float = 2.0
@@ -81,10 +75,7 @@ class PageLimits:
 def read_page(
     daemon: Daemon, path: str, take: Callable[[Iterable[bytes]], T], limits: PageLimits
 ) -> T:
-    """Return what ``take`` returns for the lines of a page, which it gets while they arrive.
-
-    Raises PageError, and what ``take`` raises.
-    """
+    """Return what ``take`` does for the lines of a page as they come; raises PageError."""
     headers = _headers(daemon)
     pool = urllib3.PoolManager(retries=False, ssl_context=_trust(daemon))
     pool.pool_classes_by_scheme = POOLS

@@ -75,10 +75,7 @@ class Place:
 
 @dataclass(slots=True)
 class Opened:
-    """A file that is locked for this process, and belongs to the thread that opened it.
-
-    After an error it can only be closed.
-    """
+    """A locked file of the thread that opened it; after an error it can only be closed."""
 
     path: Path
     connection: sqlite3.Connection
@@ -222,10 +219,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Raise MalformedError unless there are just the tables of the schema, or none yet.
-
-    A view in place of a table could keep a start waiting for ever.
-    """
+    """Raise MalformedError unless there are just the tables of the schema, or none yet."""
     version = version_of(connection)
     if version not in {0, schema.version}:
         raise MalformedError(

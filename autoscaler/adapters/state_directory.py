@@ -97,10 +97,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _make_private(directory: Path) -> None:
-    """Remove the rights of others on our files, and on the directory if it holds nothing else.
-
-    Files of another user, and those whose mode cannot be changed, are left as they are.
-    """
+    """Remove others' rights on our own files, and on the directory if it has nothing else."""
     with suppress(OSError):
         files = list(directory.iterdir())
         ours = [file for file in files if file.name.startswith(_OURS)]
@@ -115,10 +112,7 @@ def _make_private(directory: Path) -> None:
 
 
 def set_aside(path: Path, now: float) -> Path:
-    """Rename a database, and what SQLite has beside it, after the Unix time; return its new name.
-
-    Raises UnusableError.
-    """
+    """Rename a database after the Unix time; return its new name, or raise UnusableError."""
     time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.unreadable-{time}")
     try:

@@ -12,10 +12,7 @@ class Observer:
     """
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
-        """Observe one request: its HTTP status, empty without a readable answer, and its time.
-
-        The server is as queries name it: empty for the default one.
-        """
+        """Observe a request to a named server: its HTTP status, if there was one, and its time."""
 
     def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
         """Observe that a request was not sent, since there are no credentials for it, and why."""
@@ -24,10 +21,7 @@ class Observer:
         """Observe that a query is tried again, after this failure."""
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Observe one request: its HTTP status, empty where no answer came, and its time.
-
-        The verb is WATCH for a watch, and the time then ends when the watch has begun.
-        """
+        """Observe a request: its HTTP status, if any, and its time, of a WATCH to its begin."""
 
     def kubernetes_retry(self, failure: str) -> None:
         """Observe that a call is tried again, after this failure."""

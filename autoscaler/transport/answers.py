@@ -139,10 +139,7 @@ def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
 
 
 def parse(body: bytes, most: int) -> object:
-    """Return a parsed JSON body; raises TooMuch if that takes more than ``most`` bytes of memory.
-
-    Raises ValueError or RecursionError for what is no JSON.
-    """
+    """Return a parsed JSON body; raises TooMuch beyond ``most`` bytes, or as json.loads."""
     # A short body cannot take that much.
     if len(body) * _OF_A_BYTE > most and memory_of(body) > most:
         raise TooMuch(most)
@@ -151,10 +148,7 @@ def parse(body: bytes, most: int) -> object:
 
 
 def memory_of(body: bytes) -> int:
-    """Return an upper bound on the bytes that parsing a JSON body takes, without the body itself.
-
-    `[[],[],…` takes fifty times its size; what servers really send, half the bound and more.
-    """
+    """Return an upper bound on the memory of a parsed JSON body: up to fifty times its size."""
     of_text = of_strings = 1
     if not body.isascii():
         of_text = of_strings = 4 if _WIDEST.search(body) else 2 if _WIDE.search(body) else 1

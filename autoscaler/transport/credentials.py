@@ -38,10 +38,7 @@ class SecretError(Exception):
 
 
 class SecretFile:
-    """A file with a secret, ``what`` for messages, that is read again for each use.
-
-    With ``ascii_only`` it must fit into any header.
-    """
+    """A file with a secret, ``what`` for messages, that is read for each use."""
 
     def __init__(self, what: str, path: Path, *, ascii_only: bool = True) -> None:
         self._what = what
@@ -50,10 +47,7 @@ class SecretFile:
         self._last = ""
 
     def read(self) -> str:
-        """Return the secret; the last one while the file is gone or empty, as in a rotation.
-
-        Raises SecretError.
-        """
+        """Return the secret, the last one amid a rotation of the file; raises SecretError."""
         name = f"the {self._what} file {self._path}"
         try:
             secret, fault = read_bytes(self._path, MOST_OF_A_SECRET).decode("utf-8").strip(), ""
@@ -123,10 +117,7 @@ class BackgroundToken(Generic[T]):
         return f"BackgroundToken({self._what!r})"
 
     def get(self, seconds: float) -> T:
-        """Return the valid token, or raise TokenError.
-
-        Waits for the first fetch only: for ``seconds``, until FIRST_SECONDS after the start.
-        """
+        """Return the token, or raise TokenError; only the first is waited for."""
         until = min(clock.monotonic() + seconds, self._begun + FIRST_SECONDS)
         with self._changed:
             self._changed.wait_for(

@@ -20,10 +20,7 @@ _current = threading.local()
 
 
 class RequestSocket:
-    """The socket of one request while it is used, so that another thread can cut it.
-
-    ``until`` is by `clock.monotonic`; ``connects`` makes the connection, if not the same thread.
-    """
+    """The socket of one request until `clock.monotonic` says so, for another thread to cut."""
 
     def __init__(self, until: float = math.inf, connects: "Deadline | None" = None) -> None:
         self.until = until

@@ -69,10 +69,7 @@ class Redaction:
         return text
 
     def pieces(self, text: str) -> str:
-        """Return the beginning of a text without the pieces of secrets that are in it.
-
-        A piece is 12 or more characters of a secret, with or without blanks between them.
-        """
+        """Return the start of a text without 12 characters of a secret, blanks between or not."""
         text = text[:_MOST_LOOKED_THROUGH]
         left, places = _without_blanks(text)
         hidden: list[tuple[int, int]] = []

@@ -154,10 +154,7 @@ class Retrier(Generic[F]):
 
 
 class GrowingPause:
-    """Pauses in seconds that double from ``first`` to ``longest`` until they are reset.
-
-    With ``jitter`` each is shortened by up to a half, so that many clients spread.
-    """
+    """Pauses in seconds that double up to ``longest``; ``jitter`` takes up to a half of each."""
 
     def __init__(self, first: float, longest: float, *, jitter: bool = False) -> None:
         self._first = first

@@ -3,14 +3,21 @@
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
 from autoscaler.transport import credentials
-from autoscaler.transport.credentials import BackgroundToken, Token, TokenError
+from autoscaler.transport.credentials import (
+    BackgroundToken,
+    SecretError,
+    SecretFile,
+    Token,
+    TokenError,
+)
 from tests.worlds.waiting import let_pass, soon
 
 
@@ -80,7 +87,7 @@ def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it(
     failure: float | str,
 ) -> None:
     """While the endpoint fails, or gives what has expired, the old one is used; then the new."""
-    with kept(0.25, *[failure] * 3, 60.0) as (endpoint, token):
+    with kept(1.5, *[failure] * 3, 60.0) as (endpoint, token):
         token.get(5)
         soon(lambda: endpoint.asked >= 2)
         assert token.get(0) == 1
@@ -220,3 +227,37 @@ def test_what_a_fetch_leaves_in_cycles_is_freed(*, fails: bool) -> None:
             soon(lambda: any(client() is None for client in clients))
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("\n")])
+def test_in_the_middle_of_a_rotation_the_last_secret_is_used(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    """While the file is gone or empty; the next secret is used as soon as it is there."""
+    path = tmp_path / "token"
+    path.write_text(" one\n")
+    file = SecretFile("token", path)
+    assert file.read() == "one"
+    spoil(path)
+    assert file.read() == "one"
+    path.write_text("two")
+    assert file.read() == "two"
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_what_no_header_can_carry_is_refused_without_quoting_it(
+    tmp_path: Path, *, ascii_only: bool
+) -> None:
+    """Only a password may have letters beyond ASCII, and nothing may have several lines."""
+    path = tmp_path / "secret"
+    file = SecretFile("token", path, ascii_only=ascii_only)
+    path.write_text("two\nl1nes")
+    with pytest.raises(SecretError, match="holds characters that no token may have") as caught:
+        file.read()
+    assert "l1nes" not in str(caught.value)
+    path.write_text("\u00fcber")
+    if ascii_only:
+        with pytest.raises(SecretError, match="right is one line of printable ASCII"):
+            file.read()
+    else:
+        assert file.read() == "\u00fcber"

@@ -46,30 +46,20 @@ class GoModule:
 
     def source(self) -> Path:
         """Return the folder of the pinned module's source, after downloading it if need be."""
-        go = shutil.which("go")
-        if go is None:
-            raise ControlPlaneUnavailable(f"the source of {self.title} needs Go on the PATH")
-        found = json.loads(self._go([go, "mod", "download", "-json", self.pinned]))
-        return Path(found["Dir"])
+        return Path(json.loads(self._go("mod", "download", "-json", self.pinned))["Dir"])
 
     def cached(self) -> bool:
         """Whether every program is built already."""
-        go = shutil.which("go")
-        if go is None:
+        if shutil.which("go") is None:
             return False
-        folder = _cache_root() / self._key(go)
+        folder = self._cache()
         return all((folder / name).is_file() for name in self.packages)
 
     def built(
         self, names: Sequence[str], report: Callable[[str], None] | None = None
     ) -> dict[str, Path]:
         """Return the named programs from the cache, after building the ones it lacks."""
-        go = shutil.which("go")
-        if go is None:
-            raise ControlPlaneUnavailable(
-                f"{', '.join(names)} must be built, and there is no Go on the PATH"
-            )
-        folder = _cache_root() / self._key(go)
+        folder = self._cache()
         paths = {name: folder / name for name in names}
         if not all(path.is_file() for path in paths.values()):
             folder.mkdir(parents=True, exist_ok=True)
@@ -77,18 +67,17 @@ class GoModule:
                 for name in (name for name, path in paths.items() if not path.is_file()):
                     if report:
                         report(f"building {name} for {self.title} {self.version()}, once")
-                    self._compile(go, name, paths[name])
+                    self._compile(name, paths[name])
         return paths
 
-    def _compile(self, go: str, name: str, target: Path) -> None:
+    def _compile(self, name: str, target: Path) -> None:
         """Build one program; `target` appears complete or not at all."""
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
             output = Path(folder) / name
-            # More than a few parallel compilers of this source need more memory than they save
-            # time.
+            # More parallel compilers of this source need more memory than they save time.
             parallel = str(min(4, os.cpu_count() or 1))
             package = self.packages[name]
-            self._go([go, "build", "-p", parallel, *self._flags(), "-o", str(output), package])
+            self._go("build", "-p", parallel, *self._flags(), "-o", str(output), package)
             output.rename(target)
 
     def _flags(self) -> list[str]:
@@ -106,20 +95,26 @@ class GoModule:
             links += [f"-X {package}.{key}={value}" for key, value in stamp.items()]
         return ["-mod=readonly", "-buildvcs=false", "-trimpath", f"-ldflags={' '.join(links)}"]
 
-    def _key(self, go: str) -> str:
-        """Return the name of the cache folder: a hash of everything the programs depend on."""
+    def _cache(self) -> Path:
+        """Return the cache folder, named by a hash of everything the programs depend on."""
         digest = hashlib.sha256()
         for part in (
             (self.folder / "go.mod").read_bytes(),
             (self.folder / "go.sum").read_bytes(),
-            self._go([go, "env", "GOVERSION", "GOOS", "GOARCH"]).encode(),
+            self._go("env", "GOVERSION", "GOOS", "GOARCH").encode(),
             " ".join(self._flags()).encode(),
         ):
             digest.update(hashlib.sha256(part).digest())
-        return f"{self.version()}-{digest.hexdigest()[:16]}"
+        return _cache_root() / f"{self.version()}-{digest.hexdigest()[:16]}"
 
-    def _go(self, argv: list[str]) -> str:
+    def _go(self, *arguments: str) -> str:
         """Run Go in the module, apart from any workspace or flags of the surrounding shell."""
+        go = shutil.which("go")
+        if go is None:
+            raise ControlPlaneUnavailable(
+                f"{self.title} must be built, and there is no Go on the PATH"
+            )
+        argv = [go, *arguments]
         environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
         done = subprocess.run(
             argv, cwd=self.folder, env=environment, capture_output=True, text=True, check=False

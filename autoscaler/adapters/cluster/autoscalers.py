@@ -116,10 +116,7 @@ class _WithStatus(AutoscalerCache):
 
 
 class ListedAutoscalers:
-    """The HorizontalPodAutoscalers of some namespaces, listed once, when they are first needed.
-
-    All at once, or one by one where that is forbidden; the ``observer`` is told if neither works.
-    """
+    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is told if that fails."""
 
     def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
         self._api = api

@@ -27,10 +27,7 @@ _SHORTEST_WAIT = 0.001
 
 @contextmanager
 def quiet_client() -> Iterator[None]:
-    """Drop what the client logs while it reads a kubeconfig or runs its exec plugin.
-
-    It logs what the plugin printed with `logging.error`, which even sets logging up.
-    """
+    """Drop what the client logs of a kubeconfig and its exec plugin: it even sets logging up."""
     root = logging.getLogger()
     handler = logging.NullHandler()  # with one logging does not set itself up
 

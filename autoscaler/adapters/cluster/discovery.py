@@ -40,10 +40,7 @@ _FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 
 
 def scale_of(document: JsonObject, server: str) -> Scale | Failure:
-    """Read a Scale; an absent count is 0, as the API omits zeros.
-
-    `extensions/v1beta1`, of OpenShift's DeploymentConfig, has the selector in `targetSelector`.
-    """
+    """Read a Scale, also of `extensions/v1beta1`; an absent count is 0, as the API omits zeros."""
     try:
         metadata, spec = document["metadata"], document.get("spec") or {}
         status = document.get("status") or {}
@@ -75,10 +72,7 @@ def _of_replication_controller(obj: JsonObject, last: Scale | None) -> Scale:
 
 
 def selector_text(selector: JsonObject | None) -> str:
-    """Return a LabelSelector as Go's `labels.Selector.String()`, which the scale shows.
-
-    Requirements are sorted by key, the values of each among themselves.  Raises one of MALFORMED.
-    """
+    """Return a LabelSelector as Go's `labels.Selector.String()`; raises one of MALFORMED."""
     if not selector:
         return ""
     terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
@@ -198,10 +192,7 @@ def _make_scale(
 
 
 def annotations_of(metadata: JsonObject) -> tuple[tuple[str, str], ...]:
-    """Return the annotations that are ours, sorted, and few and short, since they are kept.
-
-    Raises one of MALFORMED for what are none.
-    """
+    """Return our annotations, sorted, few and short, since they are kept; raises MALFORMED."""
     every = metadata.get("annotations") or {}
     ours = sorted(key for key in every if key.startswith(_ANNOTATION_PREFIX))[:_MOST_ANNOTATIONS]
     return tuple(

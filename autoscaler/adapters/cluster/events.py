@@ -71,10 +71,7 @@ class Events:
         self._last_number = 0
 
     def write(self, happened: Occurrences, deadline: float) -> Sent:
-        """Create the Event, or update the one that has its name, if that still exists.
-
-        ``happened`` then has the name.  Sends nothing while a 429 holds requests back.
-        """
+        """Create the Event, or update that of its name; nothing while a 429 holds us back."""
         if self._api.retrier.held:
             return Sent(Fate.LATER, "the API server is short of room")
         involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)

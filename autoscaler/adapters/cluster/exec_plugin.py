@@ -21,10 +21,7 @@ _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 
 
 def limited(plugin: Mapping[str, object]) -> dict[str, object]:
-    """Return the `exec` entry of a kubeconfig's user with SECONDS as its time limit.
-
-    A malformed entry is returned as it is, for the client to report.
-    """
+    """Return a kubeconfig's `exec` entry with SECONDS as its limit; a malformed one as it is."""
     command, args = plugin.get("command"), plugin.get("args") or []
     if not isinstance(command, str) or not isinstance(args, list):
         return dict(plugin)

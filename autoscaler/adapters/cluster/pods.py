@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from sys import intern
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of, read_list
@@ -23,8 +23,7 @@ from autoscaler.core.observation import (
 from autoscaler.core.selectors import LabelSelector, Operator, parse
 
 _Quantities = tuple[tuple[str, str], ...]
-_ContainerKey = tuple[str, bool, _Quantities]
-_RequestsKey = tuple[tuple[_ContainerKey, ...], tuple[_ContainerKey, ...], _Quantities]
+_ContainerKeys = tuple[tuple[str, bool, _Quantities], ...]
 
 Selectors = Mapping[str, frozenset[str]]
 """Selectors in string form, by namespace."""
@@ -45,45 +44,36 @@ _GONE = 410
 _LONGEST = 200
 
 
-class PodParser:
-    """Reads pods; those with equal requests share one PodRequests.  Thread-safe."""
-
-    def __init__(self) -> None:
-        self._templates: dict[_RequestsKey, PodRequests] = {}
-
-    def read(self, pod: JsonObject) -> Pod:
-        """Read one pod.  Raises one of MALFORMED for what is not one."""
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        conditions = status.get("conditions") or ()
-        ready = next((each for each in conditions if each["type"] == "Ready"), None)
-        start_time = status.get("startTime")
-        transition = ready.get("lastTransitionTime") if ready is not None else None
-        return Pod(
-            name=metadata["name"],
-            phase=status.get("phase", ""),
-            ready=ConditionStatus(ready["status"]) if ready is not None else None,
-            ready_transition=unix_seconds(transition) if transition else None,
-            start_time=unix_seconds(start_time) if start_time else None,
-            deleted="deletionTimestamp" in metadata,
-            requests=self._requests(pod.get("spec") or {}),
-        )
-
-    def _requests(self, spec: JsonObject) -> PodRequests:
-        containers, init, pod_level = key = (
+def read_pod(pod: JsonObject) -> Pod:
+    """Read one pod, whose equal requests are one object; raises one of MALFORMED."""
+    metadata, status, spec = pod["metadata"], pod.get("status") or {}, pod.get("spec") or {}
+    conditions = status.get("conditions") or ()
+    ready = next((each for each in conditions if each["type"] == "Ready"), None)
+    start_time = status.get("startTime")
+    transition = ready.get("lastTransitionTime") if ready is not None else None
+    return Pod(
+        name=metadata["name"],
+        phase=status.get("phase", ""),
+        ready=ConditionStatus(ready["status"]) if ready is not None else None,
+        ready_transition=unix_seconds(transition) if transition else None,
+        start_time=unix_seconds(start_time) if start_time else None,
+        deleted="deletionTimestamp" in metadata,
+        requests=_requests(
             _container_keys(spec.get("containers")),
             _container_keys(spec.get("initContainers")),
             _quantities(spec),
-        )
-        requests = self._templates.get(key)
-        if requests is None:
-            if len(self._templates) >= _MOST_TEMPLATES:
-                self._templates.clear()
-            new = PodRequests(_containers(containers), _containers(init), _nano(pod_level))
-            requests = self._templates.setdefault(key, new)
-        return requests
+        ),
+    )
 
 
-def _container_keys(containers: list[JsonObject] | None) -> tuple[_ContainerKey, ...]:
+@lru_cache(_MOST_TEMPLATES)
+def _requests(
+    containers: _ContainerKeys, init: _ContainerKeys, pod_level: _Quantities
+) -> PodRequests:
+    return PodRequests(_containers(containers), _containers(init), _nano(pod_level))
+
+
+def _container_keys(containers: list[JsonObject] | None) -> _ContainerKeys:
     every = containers or ()
     return tuple(
         [(one["name"], one.get("restartPolicy") == "Always", _quantities(one)) for one in every]
@@ -95,7 +85,7 @@ def _quantities(of: JsonObject) -> _Quantities:
     return tuple((resources.get("requests") or {}).items()) if resources else ()
 
 
-def _containers(keys: tuple[_ContainerKey, ...]) -> tuple[ContainerRequests, ...]:
+def _containers(keys: _ContainerKeys) -> tuple[ContainerRequests, ...]:
     return tuple(
         ContainerRequests(name, _nano(requests), restartable)
         for name, restartable, requests in keys
@@ -213,22 +203,17 @@ class _NamespacePods:
 
 
 class PodCache(Cache):
-    """The pods of one namespace, or of ALL, that any of the wanted selectors matches.
-
-    ``selectors`` returns these when a list begins; ``ready`` may wait for that, until a deadline.
-    """
+    """The pods of a namespace, or ALL, that ``selectors`` match; ``ready`` may wait for these."""
 
     def __init__(
         self,
         namespace: str,
         selectors: Callable[[], Selectors],
         ready: Callable[[float], None],
-        reader: PodParser,
     ) -> None:
         super().__init__("pods", namespace, "they are listed for one target after the other")
         self._selectors = selectors
         self._ready = ready
-        self._reader = reader
         self._namespaces: dict[str, _NamespacePods] = {}
         self._listing: dict[str, _NamespacePods] = {}
 
@@ -292,7 +277,7 @@ class PodCache(Cache):
         pod: Pod | None = None
         if matching:
             with suppress(*MALFORMED):  # the direct list reports what is wrong with it
-                pod = self._reader.read(obj)
+                pod = read_pod(obj)
         if matching or name in namespace.matched:
             with self._lock:
                 namespace.put(intern(name), matching, pod)
@@ -304,7 +289,6 @@ class Pods:
     def __init__(self, api: Api, *, page_size: int = _PAGE) -> None:
         self._api = api
         self._page_size = page_size
-        self._reader = PodParser()
 
     def pods(self, namespace: str, selector: str, deadline: float) -> tuple[Pod, ...] | Unavailable:
         """List the pods that match, all of one resourceVersion."""
@@ -318,7 +302,7 @@ class Pods:
         self, namespace: str, selector: str, deadline: float, limit: int
     ) -> list[Pod] | Failure:
         def add(items: list[JsonObject]) -> None:
-            pods.extend(map(self._reader.read, items))
+            pods.extend(map(read_pod, items))
 
         pods: list[Pod] = []
         get = partial(self._api.get, path_of("v1", "pods", namespace), deadline)

@@ -113,10 +113,7 @@ def missing_rights(
     events: bool,
     deadline: float,
 ) -> list[str]:
-    """Return a sentence for each kind of right that is lacked, and the manifest that grants it.
-
-    Nothing is said of what the API server does not tell before the ``deadline``.
-    """
+    """Return a sentence for each kind of right that is lacked, as known by the ``deadline``."""
     resources = _resources(api, targets, deadline) if targets else []
     review = _Reviews(api, deadline)
     lacked: list[Right] = []

@@ -112,10 +112,7 @@ class WatchTimings:
 
 
 class WatchStream:
-    """An open answer, read line by line on one thread; another thread may cancel it.
-
-    No line is awaited beyond ``until``, by `clock.monotonic`: the server was to end it before.
-    """
+    """An open answer, read by line until an instant of `clock.monotonic`; any thread may cancel."""
 
     def __init__(self, response: urllib3.HTTPResponse, until: float) -> None:
         self._response = response

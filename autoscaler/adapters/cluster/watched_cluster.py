@@ -9,7 +9,7 @@ from typing import Any
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.pods import PodCache, PodParser, Pods, is_indexable
+from autoscaler.adapters.cluster.pods import PodCache, Pods, is_indexable
 from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
@@ -62,7 +62,6 @@ class WatchedCluster:
         self._targets = tuple(targets)
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
-        self._reader = PodParser()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False
@@ -111,10 +110,7 @@ class WatchedCluster:
         return self._wait(deadline, lambda: all(watches.settled for watches in self._scopes()))
 
     def attend(self) -> None:
-        """Note that the process runs; to be called each second from the first call on.
-
-        If it stood still, what the caches hold, and receive next, is old: all is listed anew.
-        """
+        """Note each second that the process runs; if it stood still, all is listed anew."""
         now = clock.steady()
         with self._attending:
             before, self._attended = self._attended, now
@@ -127,10 +123,7 @@ class WatchedCluster:
         self._notes.notify(_ABSENCE, f"{why}: what it knows of the cluster is listed anew")
 
     def wait_current(self, deadline: float) -> None:
-        """Wait until all that is watched has been listed since the process stood still, if it did.
-
-        What has not by the deadline, or LISTED_WITHIN_SECONDS after that, is Unavailable.
-        """
+        """Wait until a deadline for what is listed anew; what is not by then is Unavailable."""
         self.attend()
 
         def is_current() -> bool:
@@ -320,7 +313,7 @@ class WatchedCluster:
         return self._wanted.get(kind, frozenset())
 
     def _pod_cache(self, namespace: str) -> PodCache:
-        return PodCache(namespace, self._selectors, self._await_scales, self._reader)
+        return PodCache(namespace, self._selectors, self._await_scales)
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:
@@ -337,10 +330,7 @@ class WatchedCluster:
         return needing | self._asked.keys()
 
     def _selectors(self) -> dict[str, frozenset[str]]:
-        """Return the selectors that were asked for, and those of the scales in the caches.
-
-        A selector hardly ever changes: it counts while the scale itself is too old to.
-        """
+        """Return the selectors that were asked for, and those of cached scales of any age."""
         with self._lock:
             wanted = {namespace: set(selectors) for namespace, selectors in self._asked.items()}
             targets = self._targets
@@ -367,10 +357,7 @@ class WatchedCluster:
 
 
 class UncachedCluster:
-    """Fits `sync.ports.Cluster` for plans: it reads all but other autoscalers, and writes nothing.
-
-    The ``observer`` is told once if annotations may not be read.
-    """
+    """A `sync.ports.Cluster` for plans: reads all but other autoscalers, and writes nothing."""
 
     def __init__(self, api: Api, observer: Observer = UNOBSERVED) -> None:
         self._scales = Scales(api, observer=observer)

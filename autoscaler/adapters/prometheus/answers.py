@@ -59,10 +59,7 @@ _TIMEOUTS = frozenset({Kind.CONNECT_TIMEOUT, Kind.TIMEOUT})
 def connection_failure(
     error: Exception, subject: str, host: str, seconds: float, timeout: float
 ) -> QueryError:
-    """Return the failure for what requests, urllib3 or the system raised.
-
-    ``seconds`` is what the deadline left of the ``timeout``, which differs and so is not told.
-    """
+    """Return the failure for what a request raised; ``seconds`` were left of the ``timeout``."""
     cause = network_error(error)
     within = f"within {timeout:g} s" if seconds >= timeout else "in time"
     text = _told(cause, subject, host, within)
@@ -211,10 +208,7 @@ def document_of(
 
 
 def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
-    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats.
-
-    Values of NaN and infinity are kept.  A scalar becomes one series without labels.
-    """
+    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats."""
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
         raise _misshapen(subject, "data.resultType is missing")

@@ -56,10 +56,7 @@ class OAuth2Fetch:
         self._in_header = True
 
     def __call__(self) -> Token[str]:
-        """Ask with the secret in the header, as the RFC prefers, else in the body.
-
-        The other way is tried where one is denied, and kept once it works, as Prometheus does.
-        """
+        """Ask with the secret in the header, or in the body where that is denied."""
         try:
             secret = self._secret.read()
             status, body = self._request(secret)

@@ -134,10 +134,7 @@ class QuerySession(requests.Session):
         return self._pool
 
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
-        """Move the query into the body, where it may be long, and sign the request.
-
-        The user's own parameters stay in the URL, for proxies.  Raises QueryError.
-        """
+        """Move the query into the body, leave the user's parameters in the URL, and sign it all."""
         request.data = request.params
         request.params = [
             (name, value)
@@ -242,10 +239,7 @@ class PrometheusReader:
         )
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Evaluate an instant query as of ``at``, in Unix seconds to the millisecond.
-
-        What is transient is tried again as long as there is time, not before Retry-After.
-        """
+        """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
         outcome = self._retrier.call(lambda: self._attempt(promql, at, deadline), deadline)
         if isinstance(outcome, QueryResult):
             return outcome

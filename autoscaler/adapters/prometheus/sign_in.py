@@ -24,10 +24,7 @@ class SignIn:
             self._secret = SecretFile("password", self._basic.password_file, ascii_only=False)
 
     def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
-        """Add the headers to a request that is else complete, within ``seconds``.
-
-        Returns the redactor that hides them.  Raises SecretError or TokenError.
-        """
+        """Add headers within ``seconds``; return what hides them, or raise Secret-, TokenError."""
         for name, file in self._header_files.items():
             value = file.read()
             redactor.remember(value, header=name)
@@ -79,10 +76,7 @@ class TokenSignIn(SignIn):
 
 
 def sign_in_of(settings: PrometheusSettings) -> SignIn:
-    """Return the way that the settings name; what fetches in the background begins to.
-
-    The libraries of the vendors are imported here, where they are used.
-    """
+    """Return the way that the settings name, with the vendor's library imported only then."""
     if settings.oauth2 is not None:
         from autoscaler.adapters.prometheus.oauth2 import OAuth2Fetch
 

@@ -44,10 +44,7 @@ class Endpoint:
 
 
 class ConnectionPool(HTTPAdapter):
-    """The kept-alive connections to one server, with one TLS context for all of them.
-
-    requests would add its own bundle of authorities, and cannot verify another name than the URL's.
-    """
+    """Connections to one server with one TLS context, to which requests adds no authorities."""
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
         tls = {"ssl_context": context, "server_hostname": server_name}

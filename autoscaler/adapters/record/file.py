@@ -103,10 +103,7 @@ class SyncRow(NamedTuple):
 
 
 class _Chunk(Packer):
-    """The samples of one target that are not in `samples` yet, up to a full minute, ``until``.
-
-    It is not the same for all targets.
-    """
+    """A target's samples up to ``until``, a full minute that differs between targets."""
 
     __slots__ = ("period", "until")
 
@@ -127,10 +124,7 @@ class RecordFile(Opened):
         self._run: int | None = None
 
     def write(self, rows: Sequence[SyncRow], now: float) -> None:
-        """Write rows in one transaction; all until ``now`` (Unix seconds) is recorded then.
-
-        Raises UnusableError, OSError or sqlite3.Error, and the file is as it was.
-        """
+        """Write rows, all until ``now`` (Unix seconds), or nothing; raises as `transaction`."""
         with self.transaction():
             self._extend_run(rows, now)
             self._append(rows)

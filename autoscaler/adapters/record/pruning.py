@@ -35,10 +35,7 @@ _GAP_PERIODS = 3
 
 
 class Pruner:
-    """Prunes a file; belongs to the thread of its writer.
-
-    ``max_age`` is in seconds, ``max_size`` in bytes of the file and its write-ahead log.
-    """
+    """Prunes a file to bytes (with its log) and seconds; belongs to the thread of its writer."""
 
     def __init__(self, file: RecordFile, max_size: int, max_age: float) -> None:
         self._path = file.path
@@ -139,10 +136,7 @@ class Pruner:
             yield
 
     def _used(self) -> int:
-        """Return the bytes that are needed; the rest of the file is given back by `_vacuum`.
-
-        Of a write-ahead log that a reader keeps from its end twice the usual size counts at most.
-        """
+        """Return the bytes in use; of a log that a reader keeps, twice the usual at most."""
         (used,) = self._connection.execute(
             "SELECT (page_count - freelist_count) * page_size"
             " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"

@@ -158,10 +158,7 @@ class DirectoryRecord:
             return None
 
     def last_count_change(self, target: str, until: float) -> Change | None:
-        """Return the last change of a target's count until an instant, by us or by others.
-
-        Looks at 10,000 changes at most.
-        """
+        """Return the last change of a count until an instant, by anybody, of the last 10,000."""
         before = None
         for _ in range(_MOST_PAGES):
             found = self.changes([target], 0.0, until + _AFTER, limit=_PAGE, before=before)
@@ -250,10 +247,7 @@ def _change(connection: sqlite3.Connection, number: int) -> Change:
 def _chunks(
     connection: sqlite3.Connection, target: int, begin: float, end: float
 ) -> list[tuple[Any, ...]]:
-    """Return begin, end, period and bytes of what covers a time, in order.
-
-    The period is 0 for steps of a minute.
-    """
+    """Return begin, end, period (0 for minutes) and bytes of what covers a time, in order."""
     found: list[tuple[Any, ...]] = []
     for table, period in (("minutes", "0.0"), ("samples", "period")):
         found += connection.execute(

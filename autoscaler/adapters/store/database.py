@@ -173,10 +173,7 @@ class Unreadable:
 
 
 def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreadable | None:
-    """Return what a daemon that starts now would go on with; None where nothing was saved.
-
-    It may be read while a daemon writes it, and nothing is changed.
-    """
+    """Return what a start would go on with, or None; a daemon may write it, nothing is changed."""
     path, now = directory / DATABASE, (clocks or Clocks()).stamp()
     try:
         with opened_to_read(path, SCHEMA) as connection:

@@ -45,10 +45,7 @@ def withdraw(directory: Path) -> None:
 
 
 def take(directory: Path) -> Release | None:
-    """Return a request and remove it; None without one.
-
-    Raises ValueError for one that is not understood, which is removed too, and OSError.
-    """
+    """Take a request, or None; raises OSError, and ValueError for what is none."""
     path = directory / RELEASE
     try:
         content = read_bytes(path, _MOST_BYTES)

@@ -189,10 +189,7 @@ class Contents:
 
 
 def read(connection: sqlite3.Connection) -> Contents:
-    """Read all that is in a database; raises MalformedError for what is not plausible.
-
-    An instant in the far future would keep a target from scaling down until then.
-    """
+    """Read all that is in a database; raises MalformedError for what is not plausible."""
     row = connection.execute("SELECT wall, steady, boot_id FROM clock").fetchone()
     contents = Contents(None if row is None else Stamp(*row))
     earliest, latest = _bounds(contents.stamp)

@@ -205,10 +205,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
 
 
 def _choice(query: QueryParams) -> tuple[Choice, list[str]]:
-    """Read the address.
-
-    What it cannot choose is as if it was not there; for each such there is a sentence.
-    """
+    """Read the address; what it cannot choose is ignored, and a sentence says so."""
     state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
     right = {
         "state": state in STATE_WORDS or state == AT_MAXIMUM,

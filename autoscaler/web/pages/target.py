@@ -58,19 +58,15 @@ class View:
     at: float | None = None
 
     @property
-    def span(self) -> float:
-        """Its length in seconds."""
-        return self.end - self.begin
-
-    @property
     def live(self) -> bool:
         """Whether it goes on with the time."""
         return bool(self.last) and self.at is None
 
     def to(self, at: float | None = None, shift: float = 0.0, zoom: float = 1.0) -> str:
         """Return the query of a time that stays, moved by a part of it, or made longer."""
-        span = min(self.span * zoom, _LONGEST)
-        begin = (self.begin + self.end - span) / 2 + shift * self.span
+        length = self.end - self.begin
+        span = min(length * zoom, _LONGEST)
+        begin = (self.begin + self.end - span) / 2 + shift * length
         begin = min(max(begin, 0.0), _LATEST - span)
         query = {"from": rfc3339_milli(begin), "to": rfc3339_milli(begin + span)}
         if at is not None:
@@ -79,10 +75,7 @@ class View:
 
 
 def view_of(query: Mapping[str, str], now: float) -> tuple[View, list[str]]:
-    """Read the query of an address.
-
-    What is no time in it is as if it was not there; for each such there is a sentence.
-    """
+    """Read the query of an address; what is no time in it is ignored, and a sentence says so."""
     wrong: list[str] = []
     begin, end, at = (_instant(query, key, wrong) for key in ("from", "to", "at"))
     last = query.get("last", "")
@@ -125,15 +118,13 @@ MOST_CHANGES = 50
 
 
 class Explained(NamedTuple):
-    """What the panel of an instant shows: an explanation, or a sentence why there is none.
-
-    ``near`` is when the lines were decided.
-    """
+    """What the panel of an instant shows: an explanation, or a sentence why there is none."""
 
     at: float | None
     explanation: Explanation | None = None
     lines: Sequence[str] = ()
     near: float = 0.0
+    """When the lines were decided."""
     sentence: str = ""
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.adapters.cluster.api import MALFORMED, JsonObject
-from autoscaler.adapters.cluster.pods import PodParser, unix_seconds
+from autoscaler.adapters.cluster.pods import read_pod, unix_seconds
 from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
 
 
@@ -42,7 +42,7 @@ def _pod(name: str) -> JsonObject:
 
 def test_everything_that_a_decision_looks_at_is_read() -> None:
     """Containers, sidecars, requests of the whole pod in nano-units; times in Unix seconds."""
-    assert PodParser().read(_pod("p")) == Pod(
+    assert read_pod(_pod("p")) == Pod(
         name="p",
         phase="Running",
         ready=ConditionStatus.FALSE,
@@ -65,7 +65,7 @@ def test_everything_that_a_decision_looks_at_is_read() -> None:
 
 def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
     """Without status there is no phase, no readiness and no time; nothing is invented."""
-    pod = PodParser().read({"metadata": {"name": "p", "deletionTimestamp": "x"}})
+    pod = read_pod({"metadata": {"name": "p", "deletionTimestamp": "x"}})
     assert (pod.phase, pod.ready, pod.ready_transition, pod.start_time) == ("", None, None, None)
     assert pod.deleted
     assert pod.requests == PodRequests(())
@@ -73,11 +73,10 @@ def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
 
 def test_pods_of_one_template_share_their_requests() -> None:
     """Equal requests are one object, whatever else differs; other requests are another."""
-    reader = PodParser()
     first, second, other = _pod("a"), _pod("b"), _pod("c")
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "501m"
-    assert reader.read(first).requests is reader.read(second).requests
-    assert reader.read(other).requests != reader.read(first).requests
+    assert read_pod(first).requests is read_pod(second).requests
+    assert read_pod(other).requests != read_pod(first).requests
 
 
 @pytest.mark.parametrize(
@@ -116,4 +115,4 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def test_what_is_no_pod_raises_what_is_announced(pod: JsonObject) -> None:
     """One of MALFORMED, which the list turns into a sentence."""
     with pytest.raises(MALFORMED):
-        PodParser().read(pod)
+        read_pod(pod)

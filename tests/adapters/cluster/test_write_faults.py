@@ -21,7 +21,7 @@ from tests.worlds.cluster.faults import (
     at_once,
     within,
 )
-from tests.worlds.cluster.scripted import Answer, scale
+from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
 from tests.worlds.waiting import SetByTheFirstWait
 
 DECIDED_ON = Scale(1, 1, "app=web", "7")
@@ -54,12 +54,55 @@ def test_a_write_carries_the_version_that_was_read(script: Script) -> None:
     }
 
 
-def test_a_conflict_over_something_else_is_written_anew(script: Script) -> None:
-    """409, the count as it was: one more PUT, under the new version."""
-    server, api = script(CONFLICT, scale(1, "9"), scale(4, "10"))
-    assert _write(api) == Written(Scale(4, 1, "app=web", "10"))
-    assert server.methods == ["PUT", "GET", "PUT"]
-    assert server.asked[-1].body["metadata"]["resourceVersion"] == "9"
+def _counted(replicas: int, version: str) -> Scale:
+    return Scale(replicas, 1, "app=web", version)
+
+
+def _sent(server: ScriptedServer) -> list[str]:
+    """Return the version under which each PUT was sent, and GET for each look."""
+    bodies = [asked.body for asked in server.asked]
+    return [body["metadata"]["resourceVersion"] if body else "GET" for body in bodies]
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "sent"),
+    [
+        pytest.param(
+            [CONFLICT, scale(1, "9"), scale(4, "10")],
+            Written(_counted(4, "10")),
+            ["7", "GET", "9"],
+            id="another field",
+        ),
+        *(
+            pytest.param(
+                [CONFLICT, scale(theirs, "9")],
+                Superseded(_counted(theirs, "9")),
+                ["7", "GET"],
+                id=f"a count of {theirs}, of 4 that we wanted",
+            )
+            for theirs in (6, 4)
+        ),
+        pytest.param(
+            [*[CONFLICT, scale(1, "9")] * 4, CONFLICT],
+            WriteFailed("the object has been modified"),
+            ["7", *["GET", "9"] * 4],
+            id="five conflicts",
+        ),
+        pytest.param(
+            [at_once(SLOW_DOWN), scale(4, "8")],
+            Written(_counted(4, "8")),
+            ["7", "7"],
+            id="429, which says that nothing was done",
+        ),
+    ],
+)
+def test_a_write_that_was_not_carried_out_goes_out_again_unless_the_count_is_another(
+    script: Script, answers: list[Answer], outcome: WriteOutcome, sent: list[str]
+) -> None:
+    """After a conflict under the version that is read then; the last is told."""
+    server, api = script(*answers)
+    assert _write(api) == outcome
+    assert _sent(server) == sent
 
 
 @pytest.mark.parametrize("status", [403, 405, 415])
@@ -87,29 +130,6 @@ def test_a_zero_that_may_not_be_applied_is_written_all_the_same(
     assert told.startswith("a scale of deployments that is set to 0 does not name the autoscaler")
 
 
-@pytest.mark.parametrize("theirs", [6, 4])
-def test_a_conflict_over_the_count_leaves_theirs(script: Script, theirs: int) -> None:
-    """409, another count: no second PUT, also where theirs is the one that we wanted."""
-    server, api = script(CONFLICT, scale(theirs, "9"))
-    assert _write(api) == Superseded(Scale(theirs, 1, "app=web", "9"))
-    assert server.methods == ["PUT", "GET"]
-
-
-def test_endless_conflicts_are_told(script: Script) -> None:
-    """Five tries; the server's own words say that it was a conflict."""
-    answers = [CONFLICT, scale(1, "9")] * 4
-    server, api = script(*answers, CONFLICT)
-    assert _write(api) == WriteFailed("the object has been modified")
-    assert server.methods.count("PUT") == 5
-
-
-def test_too_many_requests_is_written_again_unread(script: Script) -> None:
-    """429 says that nothing was done: the same PUT goes out again."""
-    server, api = script(at_once(SLOW_DOWN), scale(4, "8"))
-    assert isinstance(_write(api), Written)
-    assert server.methods == ["PUT", "PUT"]
-
-
 UNSURE = [
     pytest.param(at_once(BROKEN), id="500"),
     pytest.param(at_once(UNAVAILABLE), id="503"),
@@ -120,28 +140,32 @@ UNSURE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("then", "outcome", "sent"),
+    [
+        pytest.param([scale(4, "8")], Written(_counted(4, "8")), ["7", "GET"], id="it landed"),
+        pytest.param(
+            [scale(1, "7"), scale(4, "8")],
+            Written(_counted(4, "8")),
+            ["7", "GET", "7"],
+            id="it did not",
+        ),
+        pytest.param(
+            [scale(6, "9")],
+            Superseded(_counted(6, "9"), uncertain=True),
+            ["7", "GET"],
+            id="another count",
+        ),
+    ],
+)
 @pytest.mark.parametrize("fault", UNSURE)
-def test_a_write_that_landed_unseen_is_not_repeated(script: Script, fault: Answer) -> None:
-    """After a PUT whose end is unknown we look first; the count is ours: written, one PUT."""
-    server, api = script(fault, scale(4, "8"), timeout=2.0)
-    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
-    assert server.methods == ["PUT", "GET"]
-
-
-@pytest.mark.parametrize("fault", UNSURE)
-def test_a_write_that_did_not_land_is_repeated(script: Script, fault: Answer) -> None:
-    """After a PUT whose end is unknown the count is the old one: it is written again."""
-    server, api = script(fault, scale(1, "7"), scale(4, "8"), timeout=2.0)
-    assert _write(api) == Written(Scale(4, 1, "app=web", "8"))
-    assert server.methods == ["PUT", "GET", "PUT"]
-
-
-@pytest.mark.parametrize("fault", UNSURE)
-def test_after_an_unsure_write_another_count_is_theirs(script: Script, fault: Answer) -> None:
-    """After a PUT whose end is unknown somebody else's count stands."""
-    server, api = script(fault, scale(6, "9"), timeout=2.0)
-    assert _write(api) == Superseded(Scale(6, 1, "app=web", "9"), uncertain=True)
-    assert server.methods == ["PUT", "GET"]
+def test_after_a_put_whose_end_is_unknown_we_look_first(
+    script: Script, fault: Answer, then: list[Answer], outcome: WriteOutcome, sent: list[str]
+) -> None:
+    """A count that is ours is not written again, one of others stands."""
+    server, api = script(fault, *then, timeout=2.0)
+    assert _write(api) == outcome
+    assert _sent(server) == sent
 
 
 def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -> None:

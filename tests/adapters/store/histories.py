@@ -1,16 +1,17 @@
 """Histories to keep: any, or the ones of a count."""
 
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
 from hypothesis import strategies as st
 
 from autoscaler.core.history import (
+    Between,
     Condition,
     Contention,
-    ExtensionHistory,
-    FailureStreak,
     History,
-    KnownBound,
     PendingWrite,
-    ReadingGap,
     Recommendation,
     ScaleEvent,
 )
@@ -22,61 +23,35 @@ SLOTS = 5
 _instants = st.floats(-1e9, T0 - 2e7)
 """So early that no clock that a test sets puts one into the future."""
 
-_changes = st.integers(-(2**31), 2**31 - 1)
-_counts = st.integers(0, 2**31 - 1)
-_texts = st.text(max_size=8) | st.just("\ud800")
-"""Any characters, and the half of one that a server might send."""
+_PLAIN: dict[object, st.SearchStrategy[Any]] = {
+    NoneType: st.none(),
+    bool: st.booleans(),
+    float: _instants,
+    # Any characters, and the half of one that a server might send.
+    str: st.text(max_size=8) | st.just("\ud800"),
+}
 
-_scale_events = st.lists(
-    st.builds(ScaleEvent, _counts, _instants, st.booleans(), st.none() | _instants), max_size=4
-).map(tuple)
-_losses = st.lists(st.tuples(_instants, _instants), max_size=2).map(tuple)
-_gaps = st.builds(
-    ReadingGap, _texts, _texts, st.none() | _instants, _instants, st.booleans(), _losses
-)
-histories = st.builds(
-    History,
-    recommendations=st.none()
-    | st.lists(
-        st.builds(Recommendation, _changes, _instants, st.booleans(), st.booleans()), max_size=9
-    ).map(tuple),
-    scale_ups=_scale_events,
-    scale_downs=_scale_events,
-    conditions=st.lists(
-        st.builds(Condition, _texts, st.sampled_from(ConditionStatus), _texts, _texts, _instants),
-        max_size=3,
-    ).map(tuple),
-    desired_replicas=_counts,
-    last_scale_time=st.none() | _instants,
-    zeroed_by_us=st.booleans(),
-    pending=st.none() | st.builds(PendingWrite, _counts, _counts, _instants, _texts),
-    contention=st.builds(
-        Contention,
-        st.none() | _counts,
-        _changes,
-        st.lists(_instants, max_size=3).map(tuple),
-        st.integers(0, 2**62),
-    ),
-    unobserved=st.booleans(),
-    gaps=st.lists(_gaps, max_size=3).map(tuple),
-    unseen=st.none() | _instants,
-    controller=_texts,
-    extended=st.builds(
-        ExtensionHistory,
-        st.none() | _instants,
-        st.none() | _instants,
-        st.lists(st.builds(FailureStreak, _texts, st.integers(1, 2**31 - 1)), max_size=2).map(
-            tuple
-        ),
-        st.none() | st.builds(KnownBound, _counts, _instants),
-        st.none() | st.builds(KnownBound, _counts, _instants),
-        st.none() | _instants,
-        st.none() | _gaps,
-        st.none() | _instants,
-    ),
-    metric_keys=st.lists(_texts, max_size=2).map(tuple),
-)
-"""Any history that can be."""
+
+def any_of(kind: Any) -> st.SearchStrategy[Any]:
+    """Return any value of a field's type, as far as what that is marked with allows."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        mark = args[1]
+        return st.integers(mark.least, mark.most) if isinstance(mark, Between) else _instants
+    if origin in {Union, UnionType}:
+        return st.one_of([any_of(one) for one in args])
+    if origin is tuple:
+        several = st.lists(any_of(args[0]), max_size=6).map(tuple)
+        return several if args[-1] is ... else st.tuples(*map(any_of, args))
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if issubclass(kind, Enum):
+        return st.sampled_from(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    return st.builds(kind, **{name: any_of(hint) for name, hint in hints.items()})
+
+
+histories: st.SearchStrategy[History] = any_of(History)
 
 
 def nth(number: int, *, pending: bool = False) -> History:

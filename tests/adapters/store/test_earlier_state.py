@@ -15,14 +15,53 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.state_directory import set_aside
-from tests.adapters.store.failing import assert_goes_on_from_memory, assert_keeps, fill
-from tests.adapters.store.histories import nth
-from tests.adapters.store.opening import ANEW, DATABASE, LONG, RETRYING, T0, Sayings, running
+from autoscaler.core.history import History
+from tests.adapters.store.histories import decided_at, nth
+from tests.adapters.store.opening import (
+    ANEW,
+    DATABASE,
+    LONG,
+    RETRYING,
+    T0,
+    Sayings,
+    kept_in,
+    running,
+)
 
 NONE = f"it held nothing of an earlier run: {ANEW}"
 DAMAGED = rf" could not be read \(.*\) and is now .*: {ANEW}"
 NEWER = " is of a newer version of autoscaler .* and is left as it is"
 """What the operator sees, as patterns."""
+
+
+def fill(directory: Path, targets: int = 20) -> dict[str, History]:
+    """Keep some targets, and return their histories."""
+    histories = {f"shop/Deployment/{one}": nth(one) for one in range(targets)}
+    with running(directory) as (store, _):
+        store.keep([(key, one, decided_at(2)) for key, one in histories.items()])
+    return histories
+
+
+def assert_goes_on_from_memory(directory: Path, words: str) -> None:
+    """Find that a store takes in everything, keeps nothing and says why, by a pattern."""
+    sayings = Sayings()
+    with running(directory, sayings) as (store, resumption):
+        assert resumption.histories == {}
+        store.keep([("shop/Deployment/web", nth(1), decided_at(1))])
+        assert store.intend("shop/Deployment/web", nth(2)).result(LONG) is None
+        store.shift(3600.0)
+        store.drop(["shop/Deployment/web"])
+    assert re.search(words, sayings.wait(ok=False))
+    assert sayings.states == [False]
+    assert store.errors >= 1
+
+
+def assert_keeps(directory: Path, sayings: Sayings) -> None:
+    """Find that what is kept from now on is there after a restart."""
+    with running(directory, sayings) as (store, _):
+        store.intend("shop/Deployment/new", nth(7)).result(LONG)
+        sayings.wait(ok=True)
+    assert kept_in(directory)["shop/Deployment/new"] == nth(7)
 
 
 @pytest.mark.parametrize("logged", [False, True], ids=["closed", "killed"])

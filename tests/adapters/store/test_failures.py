@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from autoscaler.core.history import History, Recommendation
-from tests.adapters.store.failing import assert_goes_on_from_memory, fill
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     DATABASE,
@@ -19,6 +18,7 @@ from tests.adapters.store.opening import (
     kept_in,
     running,
 )
+from tests.adapters.store.test_earlier_state import assert_goes_on_from_memory, fill
 
 CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
 """What the operator sees, as a pattern."""

@@ -1,17 +1,20 @@
 """A process that is killed at any moment leaves what it promised, and nothing by halves."""
 
+import os
 import random
 import subprocess
 import sys
 import threading
+from itertools import count
 from pathlib import Path
 
 from autoscaler.adapters.store import SqliteHistoryStore
-from tests.adapters.store.histories import nth
+from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import PATIENT, Sayings, Time
-from tests.adapters.store.victim import NOTED, TARGETS
 
-KILLS = 10
+KILLS, TARGETS = 10, 40
+NOTED = 5
+"""So many targets write at every sync."""
 
 
 def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int, int]:
@@ -20,7 +23,7 @@ def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int,
     The one was promised, the other begun.
     """
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.adapters.store.victim", str(directory), str(begin)],
+        [sys.executable, "-m", "tests.adapters.store.test_kill", str(directory), str(begin)],
         stdout=subprocess.PIPE,
         text=True,
     ) as victim:
@@ -57,3 +60,26 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
             assert [found[str(one)] for one in range(NOTED)] == [states[1]] * NOTED
         assert len(found) == TARGETS
         begin = begun + 1
+
+
+def main(directory: Path, begin: int) -> None:
+    """Keep syncs until it is killed: print each number before, and once a target is promised."""
+
+    def give_up(ok: bool, sentence: str) -> None:  # noqa: FBT001 - the store's callback
+        if not ok:
+            print(sentence, file=sys.stderr, flush=True)
+            os._exit(1)
+
+    store = SqliteHistoryStore(directory, give_up, Time().clocks, PATIENT)
+    store.start()
+    made = decided_at(1)
+    for number in count(begin):
+        print("begun", number, flush=True)
+        store.keep([(str(target), nth(number), made) for target in range(TARGETS)])
+        for promise in [store.intend(str(one), nth(number, pending=True)) for one in range(NOTED)]:
+            promise.result()
+        print("promised", number, flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,6 +1,8 @@
 """A write to the cluster waits until it is noted, but never for a disk that does not answer."""
 
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -146,3 +148,15 @@ def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
     assert "could not be read at the start: every target begins anew" in sayings.wait(ok=True)
     store.close()
     assert kept_in(tmp_path) == dict.fromkeys(TARGETS[1:9], nth(9)) | {TARGETS[0]: nth(2)}
+
+
+def test_the_benchmark_prints_its_figures(tmp_path: Path) -> None:
+    """With few targets, and it leaves nothing behind."""
+    command = [sys.executable, "-m", "benchmarks.store", "--targets", "20", "--syncs", "1"]
+    done = subprocess.run(
+        [*command, "--directory", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for words in ("sync, loads as before", "write-ahead log", "start ", "kept / pickled"):
+        assert words in done.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -7,10 +7,9 @@ import pytest
 
 from autoscaler.adapters.store import Saved, Unreadable, read_saved
 from autoscaler.core.history import shifted
-from tests.adapters.store.failing import fill
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import DATABASE, T0, Time, running, same
-from tests.adapters.store.test_earlier_state import changed, half_a_file, no_database
+from tests.adapters.store.test_earlier_state import changed, fill, half_a_file, no_database
 
 
 def found(directory: Path, time: Time) -> Saved:

@@ -7,7 +7,7 @@ import gc
 import json
 import tracemalloc
 
-from autoscaler.adapters.cluster.pods import PodCache, PodParser
+from autoscaler.adapters.cluster.pods import PodCache
 from tests.worlds.cluster import fleet
 
 _APPS = 100
@@ -17,7 +17,7 @@ _PODS_EACH = 20
 def measure() -> tuple[int, int]:
     """Fill a cache, ask for each tuple once, and return the bytes kept and sent for a pod."""
     selectors = frozenset(f"app=app-{app},env=prod" for app in range(_APPS))
-    cache = PodCache("shop", lambda: {"shop": selectors}, lambda _: None, PodParser())
+    cache = PodCache("shop", lambda: {"shop": selectors}, lambda _: None)
     pages = [json.dumps(page).encode() for page in fleet.pages(_APPS, _PODS_EACH)]
     gc.collect()
     tracemalloc.start()

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from autoscaler.adapters.cluster import Api, Pods, WatchedCluster
-from autoscaler.adapters.cluster.pods import PodCache, PodParser
+from autoscaler.adapters.cluster.pods import PodCache
 from autoscaler.core.observation import ConditionStatus, Pod
 from tests.adapters.watches.targets import (
     QUICK,
@@ -163,7 +163,7 @@ def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None
 
 def test_pods_that_nobody_selects_cost_nothing() -> None:
     """They are dropped as they come in."""
-    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None, PodParser())
+    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None)
     cache.begin()
     for page in fleet.pages(10, 20):
         cache.add(page)
