@@ -2,8 +2,8 @@
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
 from itertools import islice
@@ -48,18 +48,23 @@ def changed(config: Config, **settings: object) -> Config:
 
 
 @contextmanager
-def daemon(
-    known: dict[str, History], *, ahead: float = 0.0, leads: bool = True, ready: bool = True
+def serving(
+    shown: Callable[[], Iterator[bytes]] | None, defects: Sequence[type] = ()
 ) -> Iterator[Address]:
-    """Serve the pages of a daemon whose clock is ahead."""
-    site = Site(Metrics(Health()), Health())
-    if ready:
-        site.history_lines = lambda: lines(clock.wall() + ahead, known, leads=leads)
-    faults_seen: list[BaseException] = []
-    app = application(site.page, faults_seen.append)
-    with Listener("127.0.0.1", 0, app, faults_seen.append) as listener:
+    """Serve the pages of a daemon, and see in the end that it has told of these defects."""
+    site, seen = Site(Metrics(Health()), Health()), list[BaseException]()
+    site.history_lines = shown
+    app = application(site.page, seen.append)
+    with Listener("127.0.0.1", 0, app, seen.append) as listener:
         yield Address("127.0.0.1", listener.port)
-    assert not faults_seen
+    assert [type(error) for error in seen] == [*defects]
+
+
+def daemon(
+    known: dict[str, History], *, ahead: float = 0.0, leads: bool = True
+) -> AbstractContextManager[Address]:
+    """Serve the pages of a daemon whose clock is ahead."""
+    return serving(lambda: lines(clock.wall() + ahead, known, leads=leads))
 
 
 @contextmanager
@@ -188,7 +193,7 @@ def test_what_answers_but_is_no_daemon_is_told(
 def test_a_daemon_that_starts_says_so(config: Config) -> None:
     """It listens before it has read its state."""
     with (
-        daemon({}, ready=False) as address,
+        serving(None) as address,
         pytest.raises(PageError, match="answered HTTP 503: the daemon starts"),
     ):
         remembered(config, Daemon(f"http://{address}"))
@@ -225,17 +230,15 @@ def test_a_large_page_comes_compressed_and_whole() -> None:
 
 def test_a_page_is_sent_as_it_is_made() -> None:
     """The first line is there before the second is made, and no length is told before."""
-    site, gate = Site(Metrics(Health()), Health()), threading.Event()
+    gate = threading.Event()
 
     def slow() -> Iterator[bytes]:
         yield b"first\n"
         gate.wait(10)
         yield b"second\n"
 
-    site.history_lines = slow
-    app = application(site.page, lambda _: None)
-    with Listener("127.0.0.1", 0, app, lambda _: None) as listener:
-        connection = HTTPConnection("127.0.0.1", listener.port, timeout=10)
+    with serving(slow) as address:
+        connection = HTTPConnection(address.host, address.port, timeout=10)
         connection.request("GET", HISTORIES)
         with connection.getresponse() as response:
             assert response.headers["Content-Length"] is None
@@ -246,16 +249,13 @@ def test_a_page_is_sent_as_it_is_made() -> None:
 
 def test_a_page_that_fails_half_way_is_told_to_both(config: Config) -> None:
     """To the daemon's log, and to whoever reads it."""
-    site, seen = Site(Metrics(Health()), Health()), list[BaseException]()
 
     def broken() -> Iterator[bytes]:
         yield from islice(lines(clock.wall(), {key: nth(1) for key in KEYS}, leads=True), 2)
         raise OverflowError("a defect")
 
-    site.history_lines = broken
-    app = application(site.page, seen.append)
-    with Listener("127.0.0.1", 0, app, seen.append) as listener:
-        url = f"http://127.0.0.1:{listener.port}"
-        with pytest.raises(PageError, match="broke off in the middle of its answer"):
-            remembered(config, Daemon(url))
-    assert [type(error) for error in seen] == [OverflowError]
+    with (
+        serving(broken, [OverflowError]) as address,
+        pytest.raises(PageError, match="broke off in the middle of its answer"),
+    ):
+        remembered(config, Daemon(f"http://{address}"))

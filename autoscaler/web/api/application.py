@@ -196,14 +196,11 @@ _HISTORIES: dict[str, Any] = {
         "description": "What each target remembers, for `autoscaler plan`: a header, then a line "
         "for each target. Its form is that of the version that sends it.",
         "responses": {
-            "200": {
-                "description": "Lines of JSON.",
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-            },
-            "503": {
-                "description": "The daemon starts.",
-                "content": {"text/plain": {"schema": {"type": "string"}}},
-            },
+            status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
+            for status, text, kind in (
+                ("200", "Lines of JSON.", "application/x-ndjson"),
+                ("503", "The daemon starts.", "text/plain"),
+            )
         },
     }
 }
