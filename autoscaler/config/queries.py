@@ -58,10 +58,7 @@ class Queries:
     _made: dict[tuple[bool, str, str | None], Query] = field(default_factory=dict)
 
     def for_metric(self, metric: model.MetricSpec, server: str | None) -> Query:
-        """Return the query of a metric; the rules made sure that there is one.
-
-        ``server`` is that of the target, which its queries ask unless they name one.
-        """
+        """Return the query of a metric, which asks the target's ``server`` unless it names one."""
         source = metric.source
         of_resource = isinstance(source, model.ResourceMetricSource)
         identifier = source if isinstance(source, model.ResourceMetricSource) else source.metric
@@ -98,10 +95,7 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
 
 
 def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
-    """Convert a query of metrics; what it leaves out is as in the ``usual`` one.
-
-    A ``window`` stands for a range that the PromQL does not show, as that of a recording rule.
-    """
+    """Convert a query of metrics, the rest as the ``usual`` one; a ``window`` is a range too."""
     converted = bound_query_of(query, server)
     said = usual.range_seconds if query.window is None else query.window
     return replace(
@@ -178,10 +172,7 @@ class AskedQuery:
 
 
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
-    """List every distinct query of a valid configuration, used or not, server by server.
-
-    Its files are read again for their lines; ``content`` as for `load`.
-    """
+    """List each query of a valid configuration, server by server; ``content`` as for `load`."""
     sources = sources_of(config, content)
     places = ((source, i) for source in sources for i, _ in entries(source.value, "targets"))
     # The targets are in the order of the files.

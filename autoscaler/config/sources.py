@@ -17,7 +17,7 @@ from autoscaler.config.settings import MainFile
 from autoscaler.documents import Location, child, entries
 from autoscaler.file_contents import kind_of
 from autoscaler.settings.fields import FilePath, absolute
-from autoscaler.settings.models import InnerModel, inner_models
+from autoscaler.settings.models import InnerModel, fields_by_key, inner_models
 
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""
@@ -38,10 +38,7 @@ class Inclusion:
 
 
 def patterns_of(document: object, folder: Path) -> dict[int, Path]:
-    """Return each pattern of the document by its position; relative ones begin at ``folder``.
-
-    Of more than `MOST_FILES` only the first.
-    """
+    """Return the first patterns of the document by position; relative ones begin at ``folder``."""
     return {
         index: absolute(pattern, folder)
         for index, pattern in islice(entries(document, "include"), MOST_FILES + 1)
@@ -104,11 +101,7 @@ def _is_folder(status: os.stat_result | None) -> bool:
 
 
 def _matches(pattern: Path) -> dict[Path, os.stat_result | None]:
-    """Return everything that has a matching name, be it a file or not.
-
-    Raises OSError where a folder cannot be listed: that is not the same as one without matches;
-    and _ManyError.
-    """
+    """Return all of a matching name.  Raises OSError of a folder's listing, and _ManyError."""
     matches = [Path(pattern.anchor)]
     literal = True
     for part in pattern.parts[1 if pattern.anchor else 0 :]:
@@ -210,24 +203,17 @@ def named_files(
         elif isinstance(name, Mapping):
             each = ((str(of), one) for of, one in name.items() if isinstance(one, str | Path))
             yield from (((*location, key, of), one) for of, one in each)
-    for key, within_of, many in inner:
-        within = child(value, key)
-        if many is None:
-            yield from named_files(within, within_of, (*location, key))
-        elif many is dict and isinstance(within, Mapping):
-            for name, one in within.items():
-                yield from named_files(one, within_of, (*location, key, str(name)))
+    for one in inner:
+        for place, part in one.values(value):
+            yield from named_files(part, one.model, (*location, *place))
 
 
 @functools.cache
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
-    """Return the keys of a model whose type is FilePath, and those that lead to models with some.
-
-    Also the keys of mappings to such values; no list has any.
-    """
+    """Return a model's keys to FilePaths, also by name, and those to models that have some."""
     own = [
-        field.alias or name
-        for name, field in model.model_fields.items()
+        key
+        for key, field in fields_by_key(model).items()
         if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
     ]
     inner = [one for one in inner_models(model) if any(_keys_to_files(one.model))]

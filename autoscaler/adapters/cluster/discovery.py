@@ -18,10 +18,7 @@ from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
 
 ScaleOf = Callable[[JsonObject, Scale | None], Scale]
-"""Reads the scale of an object, given the last one that was read of it, if any.
-
-Raises one of MALFORMED for an object without one.
-"""
+"""Reads the scale of an object, given the last one, if any; raises one of MALFORMED."""
 
 FieldPath = tuple[str, ...]
 """The steps to a field, such as ``("spec", "replicas")``."""

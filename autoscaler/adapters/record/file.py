@@ -41,8 +41,7 @@ OLDEST = ", ".join(
 _MINUTE = 60.0
 _CHUNK_MINUTES = 15
 _LONGER = 1.5
-"""A body that is so much longer than its dictionary begins a row of `rules` of its own: a target's
-first decisions have no history, so that they are a poor dictionary of later ones."""
+"""A body so much longer than its dictionary begins another row of `rules`: first ones are poor."""
 REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
