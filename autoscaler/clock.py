@@ -23,10 +23,7 @@ def steady() -> float:
 
 
 class Clock(Protocol):
-    """What decisions are made by; this module is one, and a replay has its own.
-
-    Deadlines are no part of it: servers take real time, whatever instant is decided about.
-    """
+    """What decisions are made by: this module, or a replay's; deadlines are always of real time."""
 
     def wall(self) -> float:
         """Return the Unix time in seconds."""
@@ -38,10 +35,7 @@ class Clock(Protocol):
 
 
 class Steps:
-    """Detects that the Unix time was set: it has moved by other than the steady seconds.
-
-    All parts of the program use the same total, so that their instants keep their distance.
-    """
+    """Detects that the Unix time was set, at once for all: their instants keep their distance."""
 
     def __init__(self, wall_now: float, steady_now: float) -> None:
         self._offset = wall_now - steady_now

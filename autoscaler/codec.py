@@ -70,10 +70,7 @@ class UnreadableError(ValueError):
 
 
 def dumps(value: object) -> str:
-    """Write data as JSON; equal data give equal texts.  Infinities and NaN are as in `json`.
-
-    The text is ASCII, since what a server sent may hold lone surrogates.
-    """
+    """Write data as ASCII JSON, equal data as equal texts; infinities and NaN are as in `json`."""
     return _encode(_converter.unstructure(value))
 
 

@@ -76,10 +76,8 @@ MOST_OF_A_PART = 200_000
 """Those of one target, and of each key at the top of a file: a part is checked in one piece."""
 
 MOST_MEMORY = 72 * 2**20
-"""Bytes that the keys and values of all files may take; 10,000 targets of 25 lines take 59 million.
-
-What is made of them takes as much again at most, so that a refused file costs under 150 MiB.
-"""
+"""Bytes of the keys and values of all files; 10,000 targets of 25 lines take 59 million.  What is
+made of them takes as much again at most, so that a refused file costs under 150 MiB."""
 
 LONGEST_TEXT = 64 << 10
 """Characters of one key or value; PromQL of a page has 4,000."""
@@ -123,11 +121,7 @@ _QUOTE = "put a text that begins so in quotes"
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """Resolve a plain scalar.
-
-    As YAML 1.1 does, except where that surprises: dates, ``1:30`` and ``010`` stay texts, and
-    ``1e3`` is a number.
-    """
+    """Resolve a scalar as YAML 1.1, but dates, ``1:30``, ``010`` are texts, ``1e3`` a number."""
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
@@ -185,11 +179,7 @@ class Tally:
 
 
 class _Pieces:
-    """Hands bytes to libyaml piece by piece.
-
-    Other threads may run between two pieces; a text of megabytes would have them wait, and take
-    several times its memory before it is seen.
-    """
+    """Hands bytes to libyaml piece by piece: other threads run between, and memory is less."""
 
     def __init__(self, data: bytes, tally: Tally) -> None:
         self._data = data
@@ -212,10 +202,7 @@ class _Pieces:
 
 
 def events_of(text: str | bytes, tally: Tally) -> Iterator[Event]:
-    """Return libyaml's events.  Raises yaml.YAMLError where the text is not YAML, TooMuchError.
-
-    ``tally`` counts the values while they are taken from the events.
-    """
+    """Return libyaml's events, with the values counted in ``tally``.  Raises yaml.YAMLError."""
     data = text.encode() if isinstance(text, str) else text
     if sum(data.count(end + b"%") for end in _ENDS_OF_LINES) > MOST_DIRECTIVES:
         message = f"more than {MOST_DIRECTIVES} lines begin with %, as directives of YAML do"
@@ -232,19 +219,12 @@ class _Anchored(NamedTuple):
 
 
 def read(text: str | bytes, report: Report, tally: Tally | None = None) -> Value:
-    """Build the value of a text, in UTF-8, that holds one YAML document; faults go to ``report``.
-
-    ``tally`` goes on from file to file.  Raises yaml.YAMLError where the text is not YAML, and its
-    TooMuchError.
-    """
+    """Build the one document of a UTF-8 text; faults go to ``report``.  Raises yaml.YAMLError."""
     return _Builder(text, report, tally or Tally()).document()
 
 
 def documents(text: str | bytes, report: Report = lambda *_: None) -> Iterator[Document]:
-    """Build the documents of a text one by one, as far as they can be read, to tell what it is.
-
-    Faults go to ``report``.
-    """
+    """Build the documents of a text one by one, as far as they go; faults go to ``report``."""
     tally = Tally(memory=MOST_MEMORY - _MOST_OF_MANIFESTS)
     with contextlib.suppress(yaml.YAMLError):  # what comes before it says enough
         yield from _Builder(text, report, tally).documents()

@@ -35,6 +35,7 @@ app = typer.Typer(
 _CONFIG = "AUTOSCALER_CONFIG"
 """The environment variable with the configuration file, where the command line names none."""
 
+_RECOMPUTE = "Decide again from what was read then, and compare; of a state directory only."
 _GROUP = "To reach the daemon"
 _ONE_TARGET = "NAMESPACE/NAME or NAMESPACE/KIND/NAME"
 _TARGETS_FILE = "The YAML file of targets."
@@ -42,6 +43,14 @@ _TARGETS_FILE = "The YAML file of targets."
 
 def _config(help_text: str) -> Any:
     return typer.Option("--config", "-c", metavar="FILE", envvar=_CONFIG, help=help_text)
+
+
+def _flag(name: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", help=help_text)
+
+
+def _time(help_text: str) -> Any:
+    return typer.Option(metavar="TIME", help=help_text)
 
 
 def _names(help_text: str) -> Any:
@@ -64,7 +73,14 @@ Output = Annotated[
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose options stand below their `rich_help_panel`, without rich."""
+    """A command whose options stand below their `rich_help_panel`, without rich.
+
+    In the list of the commands it has the first line of its help.
+    """
+
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - it is wrapped
+        """Return that line."""
+        return (self.help or "").partition("\n")[0]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, a section for each group."""
@@ -78,6 +94,13 @@ class GroupedCommand(TyperCommand):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command, with examples of its arguments."""
+    shown = ", ".join(f"autoscaler {one}" for one in examples)
+    shown = f"Example{'s' if len(examples) > 1 else ''}: {shown}"
+    return app.command(cls=GroupedCommand, epilog=shown)
 
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of a typer callback
@@ -192,10 +215,7 @@ def _root(
     """Define the options before a command."""
 
 
-@app.command(
-    short_help="Run the daemon until SIGTERM or SIGINT.",
-    epilog="Example: autoscaler run -c /etc/autoscaler/autoscaler.yaml",
-)
+@_command("run -c /etc/autoscaler/autoscaler.yaml")
 def run(
     config: ConfigFile,
     log_level: Annotated[LogLevel, typer.Option(help="The least severe lines.")] = LogLevel.INFO,
@@ -237,10 +257,7 @@ def run(
     sys.exit(serve_until_a_signal())
 
 
-@app.command(
-    short_help="Check configuration files, and print every mistake at once.",
-    epilog="Example: autoscaler validate --prometheus /etc/autoscaler/autoscaler.yaml",
-)
+@_command("validate --prometheus /etc/autoscaler/autoscaler.yaml")
 def validate(
     files: Annotated[
         list[Path],
@@ -249,20 +266,15 @@ def validate(
         ),
     ],
     prometheus: Annotated[
-        bool,
-        typer.Option(
-            "--prometheus", help="Ask Prometheus every query once, and show what comes back."
-        ),
+        bool, _flag("prometheus", "Ask Prometheus every query once, and show what comes back.")
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 where there is any warning.")
-    ] = False,
+    strict: Annotated[bool, _flag("strict", "Exit with 2 where there is any warning.")] = False,
 ) -> None:
-    """Check configuration files, with those that they include, and print every mistake at once.
+    """Check configuration files, and print every mistake at once.
 
-    What is valid but unwise, such as a secret that every user may read, is a warning. For
-    HorizontalPodAutoscalers and ScaledObjects of KEDA the one configuration is printed that those
-    of all files would be.
+    Those that they include are checked too. What is valid but unwise, such as a secret that every
+    user may read, is a warning. For HorizontalPodAutoscalers and ScaledObjects of KEDA the one
+    configuration is printed that those of all files would be.
 
     Exit codes: 0 all are valid, 1 Prometheus could not be asked, 2 some are not valid, or
     Prometheus refuses a query, or with --strict there is a warning.
@@ -272,29 +284,22 @@ def validate(
     sys.exit(validate_files(files, ask_prometheus=prometheus, strict=strict))
 
 
-@app.command(
-    cls=GroupedCommand,
-    short_help="Sync once, write nothing, print what would be done.",
-    epilog="Examples: autoscaler plan -c autoscaler.yaml, "
-    "autoscaler plan -c autoscaler.yaml --explain shop/order-worker",
-)
+@_command("plan -c autoscaler.yaml", "plan -c autoscaler.yaml --explain shop/order-worker")
 @_with_place(_TO_REACH_A_DAEMON)
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Tell each target's whole decision.")
-    ] = False,
+    explain: Annotated[bool, _flag("explain", "Tell each target's whole decision.")] = False,
     output: Output = "text",
     *,
     place: "SourceOptions",
 ) -> None:
-    """Sync once against the live cluster and Prometheus, write nothing, print what would be.
+    """Sync once, write nothing, print what would be done.
 
-    It goes on with what a daemon remembers: the one at --url, else the one at the
-    configuration's `listen`, else what is kept in its `stateDirectory`. The first line says
-    which. Without any it decides as a daemon that has just started, so that nothing goes down
-    before one stabilization window has passed.
+    It asks the live cluster and Prometheus, and goes on with what a daemon remembers: the one at
+    --url, else the one at the configuration's `listen`, else what is kept in its `stateDirectory`.
+    The first line says which. Without any it decides as a daemon that has just started, so that
+    nothing goes down before one stabilization window has passed.
 
     What another autoscaler controls is decided as if it did not.
 
@@ -308,11 +313,7 @@ def plan(
     sys.exit(print_plan(config, targets or [], daemon, explain=explain, as_json=as_json))
 
 
-@app.command(
-    cls=GroupedCommand,
-    short_help="Show how each target of a running daemon stands.",
-    epilog="Examples: autoscaler status, autoscaler status -c autoscaler.yaml shop/order-worker",
-)
+@_command("status", "status -c autoscaler.yaml shop/order-worker")
 @_with_place(_TO_READ_DECISIONS)
 def status(
     targets: TargetNames = None,
@@ -320,13 +321,13 @@ def status(
     *,
     place: "SourceOptions",
 ) -> None:
-    """Show how each target of a running daemon stands, since when and why.
+    """Show how each target of a running daemon stands.
 
-    It asks the daemon at --url, else the one at the `listen` of --config, else the one at
-    http://127.0.0.1:9191. Where none answers, it shows what was last recorded in the state
-    directory. In a pipe it is one line for each target, with tabs between the columns. The last
-    lines tell what of the daemon is not ok. Of --config only `listen` is needed: it may have
-    mistakes.
+    It tells since when and why, and asks the daemon at --url, else the one at the `listen` of
+    --config, else the one at http://127.0.0.1:9191. Where none answers, it shows what was last
+    recorded in the state directory. In a pipe it is one line for each target, with tabs between the
+    columns. The last lines tell what of the daemon is not ok. Of --config only `listen` is needed:
+    it may have mistakes.
 
     Exit codes: 0 shown, 1 no daemon that answers and nothing recorded, 2 bad arguments, or a
     --config that cannot be read.
@@ -336,45 +337,33 @@ def status(
     sys.exit(print_status(targets or [], place, as_json=output == "json"))
 
 
-@app.command(
-    cls=GroupedCommand,
-    short_help="Explain what held for a target at any instant, and why.",
-    epilog="Examples: autoscaler explain shop/order-worker --at 03:12, "
-    "autoscaler explain shop/order-worker --last-change, "
-    "autoscaler explain shop/order-worker --since 1h --url http://127.0.0.1:9191",
+@_command(
+    "explain shop/order-worker --at 03:12",
+    "explain shop/order-worker --last-change",
+    "explain shop/order-worker --since 1h --url http://127.0.0.1:9191",
 )
 @_with_place(_TO_READ_DECISIONS)
 def explain(
     target: Annotated[str, _names(f"{_ONE_TARGET}.")],
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="The instant, such as 03:12, '10m ago' or 'yesterday 18:00'."
-        ),
+        str | None, _time("The instant, such as 03:12, '10m ago' or 'yesterday 18:00'.")
     ] = None,
     last_change: Annotated[
-        bool, typer.Option("--last-change", help="The last decision that changed the count.")
+        bool, _flag("last-change", "The last decision that changed the count.")
     ] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Each change since then, such as 1h.")
-    ] = None,
-    recompute: Annotated[
-        bool,
-        typer.Option(
-            "--recompute",
-            help="Decide again from what was read then, and compare; of a state directory only.",
-        ),
-    ] = False,
+    since: Annotated[str | None, _time("Each change since then, such as 1h.")] = None,
+    recompute: Annotated[bool, _flag("recompute", _RECOMPUTE)] = False,
     output: Output = "text",
     *,
     place: "SourceOptions",
 ) -> None:
-    """Explain the decision that held for a target at an instant, by default now.
+    """Explain what held for a target at any instant, and why.
 
-    Each step of it, what differs from the decision before, until when it held, what would have
-    had to be different, and who else wrote. It reads the state directory of --config or
-    /var/lib/autoscaler; where nothing is recorded there, or with --url, it asks the daemon. Times
-    are of the local zone (TZ), such as 10m, '10m ago', 03:12, 'monday 9:00' or 2026-01-31T03:12Z.
+    Of the decision that held, by default now: each step, what differs from the decision before,
+    until when it held, what would have had to be different, and who else wrote. It reads the state
+    directory of --config or /var/lib/autoscaler; where nothing is recorded there, or with --url, it
+    asks the daemon. Times are of the local zone (TZ), such as 10m, '10m ago', 03:12, 'monday 9:00'
+    or 2026-01-31T03:12Z.
 
     Exit codes: 0 explained, 1 nothing is recorded, or it cannot be read, or --recompute came to
     another result, 2 bad arguments or configuration.
@@ -395,28 +384,22 @@ def explain(
     sys.exit(code)
 
 
-@app.command(
-    cls=GroupedCommand,
-    short_help="Print a line for each change, of some targets or of all.",
-    epilog="Examples: autoscaler history, "
-    "autoscaler history shop/order-worker --since yesterday --until 03:12",
-)
+@_command("history", "history shop/order-worker --since yesterday --until 03:12")
 @_with_place(_TO_READ_DECISIONS)
 def history(
     targets: TargetNames = None,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="From when on, such as 1h or 'yesterday 18:00'.")
-    ] = "24h",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Until when.")] = "now",
+    since: Annotated[str, _time("From when on, such as 1h or 'yesterday 18:00'.")] = "24h",
+    until: Annotated[str, _time("Until when.")] = "now",
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
     output: Output = "text",
     *,
     place: "SourceOptions",
 ) -> None:
-    """Print a line for each decision in which something changed, the last one last.
+    """Print a line for each change, of some targets or of all.
 
-    It reads what `explain` reads, and takes times as that does. In a pipe the columns are
-    separated by tabs: time, target, counts, state, sentence.
+    That is each decision in which something changed, the last one last. It reads what `explain`
+    reads, and takes times as that does. In a pipe the columns are separated by tabs: time, target,
+    counts, state, sentence.
 
     Exit codes: 0 shown, 1 it cannot be read, 2 bad arguments or configuration.
     """
@@ -427,10 +410,7 @@ def history(
     sys.exit(print_history(targets or [], place, **span, limit=limit, as_json=as_json))
 
 
-@app.command(
-    short_help="Let targets go down that the scale-down breaker holds.",
-    epilog="Examples: autoscaler release, autoscaler release -c autoscaler.yaml --server mimir",
-)
+@_command("release", "release -c autoscaler.yaml --server mimir")
 def release(
     server: Annotated[
         str | None,
@@ -459,11 +439,10 @@ def release(
     sys.exit(release_held(server, config))
 
 
-@app.command(
-    short_help="Pause targets: nothing is scaled until they are resumed.",
-    epilog="Examples: autoscaler pause shop/order-worker --for 2h, "
-    "autoscaler pause shop/order-worker --replicas 5, "
-    "autoscaler pause shop/order-worker --only scale-down",
+@_command(
+    "pause shop/order-worker --for 2h",
+    "pause shop/order-worker --replicas 5",
+    "pause shop/order-worker --only scale-down",
 )
 def pause(
     targets: Workloads,
@@ -497,20 +476,16 @@ def pause(
     sys.exit(pause_all(targets, config, context, only=only, replicas=replicas, seconds=seconds))
 
 
-@app.command(
-    short_help="Resume targets that are paused.",
-    epilog="Examples: autoscaler resume shop/order-worker, "
-    "autoscaler resume -c autoscaler.yaml shop/order-worker --override",
-)
+@_command("resume shop/order-worker", "resume -c autoscaler.yaml shop/order-worker --override")
 def resume(
     targets: Workloads,
-    override: Annotated[
-        bool, typer.Option("--override", help="Also if the configuration pauses them.")
-    ] = False,
+    override: Annotated[bool, _flag("override", "Also if the configuration pauses them.")] = False,
     config: ConfigOfTargets = None,
     context: Context = None,
 ) -> None:
-    """Resume targets: remove the annotations that pause them.
+    """Resume targets that are paused.
+
+    It removes the annotations that pause them.
 
     Exit codes: 0 all are resumed, 1 some could not be, or the configuration of -c pauses them,
     2 bad arguments or configuration.
@@ -520,13 +495,10 @@ def resume(
     sys.exit(resume_all(targets, config, context, override=override))
 
 
-@app.command(
-    short_help="Print the JSON Schema of the configuration file.",
-    epilog="Example: autoscaler schema > autoscaler.schema.json",
-)
+@_command("schema > autoscaler.schema.json")
 def schema(
     included: Annotated[
-        bool, typer.Option("--included", help="The schema of a file that `include` names.")
+        bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
@@ -537,10 +509,7 @@ def schema(
     typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
 
 
-@app.command(
-    short_help="Watch a queue fill and drain, and its workers follow.",
-    epilog="Examples: autoscaler demo, autoscaler demo --context kind-kind",
-)
+@_command("demo", "demo --context kind-kind")
 def demo(
     context: Annotated[
         str | None,
@@ -558,10 +527,10 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Watch a queue fill and drain, and its workers follow, in about a minute.
+    """Watch a queue fill and drain, and its workers follow.
 
-    It begins with the address of the pages, which show this queue and other
-    workloads. Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
+    It takes about a minute, and begins with the address of the pages, which show this queue and
+    other workloads. Needs Prometheus on the PATH. Ctrl-C leaves nothing behind.
     """
     from autoscaler.demo import DemoOptions
     from autoscaler.demo import run as run_demo

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoscaler.core.decision import Activity, Calculation, MetricResult, Outcome
+from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
@@ -11,11 +11,6 @@ from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.reasons import verdict
 
 _INDENT = "  "
-_ACTIVITIES = {
-    Activity.ACTIVE: "active",
-    Activity.INACTIVE: "not active",
-    Activity.UNKNOWN: "not known to be active or not",
-}
 
 Failures = Mapping[str, str]
 """The names of failures that several targets have, by their texts."""
@@ -133,6 +128,6 @@ def _metric(metric: MetricResult) -> str:
         return f"{name}: could not be used: {_cause(metric)}{instead}"
     usage, of_request = wording.usage_and_target(metric), wording.usage_and_request(metric)
     made_of = "" if of_request is None else f" ({' of '.join(of_request)} a pod on average)"
-    active = "" if metric.activity is None else f", {_ACTIVITIES[metric.activity]}"
+    active = "" if metric.activity is None else f", {wording.ACTIVITY_WORDS[metric.activity]}"
     asks = f"asks for {wording.counted(outcome.proposal, 'replica')}"
     return f"{name}: {usage}{made_of} {asks}{active}"

@@ -28,7 +28,6 @@ from autoscaler.core.text import printable
 from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
 from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.documents import path_of
-from autoscaler.rendering.explanation import Beside
 from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.no_series import Findings, missing_in
 from autoscaler.rendering.record import QuerySource, whole
@@ -88,13 +87,8 @@ def print_plan(
         told = [known.told(targets)]
         for one in results:
             key = one.target.key
-            rescaled = known.histories.get(key, History()).last_scale_time
-            of_target = Beside(config.flags, rescaled, beside.get(key, ""))
-            lines = (
-                explain_result(one, sources[key], str(file), of_target),
-                *findings.get(key, ()),
-            )
-            told.append("\n  ".join(lines))
+            lines = explain_result(one, sources[key], str(file), beside.get(key, ""))
+            told.append("\n  ".join((lines, *findings.get(key, ()))))
         print_text("\n\n".join(told), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, beside, findings)}")

@@ -41,7 +41,7 @@ from autoscaler.rendering.answers import (
     Lapse,
     TargetList,
 )
-from autoscaler.rendering.instant import change_of, explanation_at, lapse_of, recorded_targets
+from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
 from autoscaler.settings.fields import Listen
 from autoscaler.transport.answers import TooMuch, parse
 
@@ -250,7 +250,8 @@ class DirectorySource:
         with _reading():
             rows = self.record.changes(targets, begin, end, limit=limit)
             lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
-        return ChangeList(changes=tuple(map(change_of, rows)), lapses=tuple(map(lapse_of, lapses)))
+        changes = tuple(map(change_of, rows))
+        return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
 
 @contextmanager

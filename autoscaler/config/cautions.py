@@ -1,8 +1,4 @@
-"""What is valid, and probably not meant or open to others: the warnings of `validate`.
-
-The daemon says what is open to others at every start and reload, and of the way to the cluster
-once.
-"""
+"""What is valid, and probably not meant or open to others: `validate` and the daemon warn of it."""
 
 import ipaddress
 import os
@@ -35,10 +31,7 @@ _MOST_CHANGEABLE = 10
 
 
 def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
-    """Return what is doubtful in a valid configuration, `MOST_PROBLEMS` at most.
-
-    Its files are read again for their lines; ``content`` as for `load`.
-    """
+    """Return at most `MOST_PROBLEMS` doubts of a valid configuration; ``content`` as for `load`."""
     problems: list[Problem] = []
     for source in sources_of(config, content):
         doubts = _cautions(source.value, config)
@@ -307,9 +300,5 @@ def _is_volume(path: Path) -> bool:
 
 
 def _mounted(path: Path) -> bool:
-    """Return whether a file is of a volume of the kubelet, which keeps versions in folders `..*`.
-
-    A volume is open to the containers of its pod only, and its files are readable by all unless
-    told otherwise.
-    """
+    """Return whether a file is of a volume of the kubelet (`..*`), which only its pod sees."""
     return any(part.startswith("..") for part in path.resolve().parts)

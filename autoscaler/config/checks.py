@@ -21,10 +21,7 @@ from autoscaler.settings.models import InnerModel, inner_models
 def check_files(
     sources: Sequence[Source], pod_namespace: str | None, *, complete: bool
 ) -> Iterator[tuple[Source, Finding]]:
-    """Check all files, of which the main one is first; ``pod_namespace`` is that of our own pod.
-
-    Unless the files are ``complete``, queries are not looked up: a missing file may hold them.
-    """
+    """Check all files, the main one first; only if they are ``complete`` look queries up."""
     context = _context(sources, pod_namespace) if complete else Context(pod_namespace)
     for number, source in enumerate(sources):
         model = IncludedFile if number else MainFile
@@ -64,31 +61,13 @@ def check_value(
         if shown:
             reported.add(rule.at)
             sentence = rule.sentence.format(*(shown if isinstance(shown, tuple) else (shown,)))
-            place = (rule.at,) if rule.at else ()
+            at = (rule.at,) if rule.at else ()
             missing = tuple(tuple(path.split(".")) for path in rule.fixed_by)
-            finding = Finding(place, sentence, show_value=rule.shown, missing=missing)
-            yield below(location, finding)
-    for key, within_of, many in inner:
-        within = value.get(key)
-        if within is None or key in reported:
-            continue
-        for inside, one in _each((*location, key), within, many):
-            yield from check_value(one, within_of, context, inside)
-
-
-def _each(
-    location: Location, value: object, many: type | None
-) -> Iterator[tuple[Location, object]]:
-    """Yield the values of a list or a mapping, or the one that there is, and where each stands.
-
-    Nothing of what has another shape: that is reported as such.
-    """
-    if many is None:
-        yield location, value
-    elif many is tuple and isinstance(value, list | tuple):
-        yield from (((*location, index), one) for index, one in enumerate(value))
-    elif many is dict and isinstance(value, Mapping):
-        yield from (((*location, str(name)), one) for name, one in value.items())
+            yield below(location, Finding(at, sentence, show_value=rule.shown, missing=missing))
+    for one in inner:
+        if one.key not in reported:
+            for place, part in one.values(value):
+                yield from check_value(part, one.model, context, (*location, *place))
 
 
 @functools.cache

@@ -1,19 +1,20 @@
 """What the models hold -> the types of the core: specs, targets, and the `Config` that has them."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.promql import is_condition
 from autoscaler.config.queries import Queries, bound_query_of, hold_query_of
 from autoscaler.config.settings import Config, IncludedFile, MainFile, Settings, Sources
 from autoscaler.core import quantity
-from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
-from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.core.target import HoldQuery, Target
 
 
 def config_of(
@@ -24,17 +25,14 @@ def config_of(
     sources: Sources,
     pod_namespace: str | None,
 ) -> Config:
-    """Convert documents that all rules accepted; ``path`` is the file of the main one.
-
-    Their ``targets`` are converted one after another, as they come.
-    """
+    """Convert documents that all rules accepted, and their ``targets`` one after another."""
     parts: list[MainFile | IncludedFile] = [main, *included]
     queries = Queries(
         {name: query for part in parts for name, query in part.queries.items()},
         main.resource_queries,
         {name: server.resource_queries for name, server in main.prometheus.servers.items()},
     )
-    shared = _SharedValues()
+    shared: _Shared = cache(lambda value: value)
     converted = tuple(_target_of(target, queries, main.sync_period, shared) for target in targets)
     settings = {name: getattr(main, name) for name in Settings.model_fields}
     election = main.leader_election
@@ -44,43 +42,25 @@ def config_of(
     return Config.model_construct(**settings, path=path, sources=sources, targets=converted)
 
 
-_T = TypeVar("_T", bound=Hashable)
-_Written = TypeVar("_Written")
-_Core = TypeVar("_Core")
-
-
-def _unless_none(convert: Callable[[_Written], _Core], value: _Written | None) -> _Core | None:
-    return None if value is None else convert(value)
-
-
-class _SharedValues(dict[Any, Any]):
-    """Makes equal values one object, however many targets have them."""
-
-    def __call__(self, value: _T) -> _T:
-        first: _T = self.setdefault(value, value)
-        return first
+_Shared: TypeAlias = Callable[[Any], Any]
+"""Returns the first value that is equal to one, so that many targets have one object."""
 
 
 def _target_of(
-    target: model.TargetModel, queries: Queries, sync_period: float, shared: _SharedValues
+    target: model.TargetModel, queries: Queries, sync_period: float, shared: _Shared
 ) -> Target:
-    extensions = _extensions(target, shared)
-
-    def bound(query: model.BoundQueryModel) -> Query:
-        return shared(bound_query_of(query, target.server))
-
-    def hold(query: model.HoldQueryModel) -> HoldQuery:
-        return shared(_hold(query, queries, target.server))
-
+    extensions, server = _extensions(target, shared), target.server
+    low, high = target.min_replicas_query, target.max_replicas_query
+    hold = target.hold_scale_down_query
     return Target(
         namespace=target.namespace,
         spec=to_core(target),
-        queries=tuple(queries.for_metric(metric, target.server) for metric in target.metrics),
+        queries=tuple(queries.for_metric(metric, server) for metric in target.metrics),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
         extensions=NO_EXTENSIONS if extensions == NO_EXTENSIONS else shared(extensions),
-        min_replicas_query=_unless_none(bound, target.min_replicas_query),
-        max_replicas_query=_unless_none(bound, target.max_replicas_query),
-        hold=_unless_none(hold, target.hold_scale_down_query),
+        min_replicas_query=None if low is None else shared(bound_query_of(low, server)),
+        max_replicas_query=None if high is None else shared(bound_query_of(high, server)),
+        hold=None if hold is None else shared(_hold(hold, queries, server)),
     )
 
 
@@ -90,21 +70,18 @@ def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> H
     return HoldQuery(query, selector, is_condition(query.promql))
 
 
-def _extensions(target: model.TargetModel, shared: _SharedValues) -> Extensions:
+def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:
     activations = tuple(quantity.parse_fine(metric.activation or "0") for metric in target.metrics)
-    extensions = target.as_core(Extensions)
+    extensions, fallback = target.as_core(Extensions), target.fallback
+    # The current count needs no other one.
+    count = 0 if fallback is None else fallback.replicas or 0
     return replace(
         extensions,
         activations=activations if any(activations) else (),
-        fallback=_unless_none(_fallback, target.fallback),
+        fallback=extensions.fallback and replace(extensions.fallback, replicas=count),
         pause=_pause(target.paused),
         schedules=tuple(map(shared, extensions.schedules)),
     )
-
-
-def _fallback(fallback: model.FallbackModel) -> Fallback:
-    # The current count needs no other one.
-    return replace(fallback.as_core(Fallback), replicas=fallback.replicas or 0)
 
 
 def _pause(paused: bool | str | model.PausedReplicas) -> Pause | None:  # noqa: FBT001 - YAML

@@ -14,7 +14,7 @@ from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
 from autoscaler.documents import Location, child, one_line
 from autoscaler.settings import durations
-from autoscaler.settings.models import aliases, field_at, inner_models, model_at, required
+from autoscaler.settings.models import fields_by_key, inner_models, model_at
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -81,10 +81,7 @@ class Names(dict[str, _Value]):
         return dict(sorted({_folded(name): name for name in short}.items()))
 
     def closest(self, word: str, cutoff: float = 0.6) -> str | None:
-        """Return what a word was probably meant for: of very many names one that begins like it.
-
-        ``cutoff`` is how alike they have to be, from 0 to 1 (of `difflib`).
-        """
+        """Return what a word was probably meant for; ``cutoff`` is from 0 to 1 (of `difflib`)."""
         self._uses += 1
         if len(word) > _LONGEST_COMPARED or self._uses > _MOST_USES:
             return None
@@ -160,7 +157,8 @@ def _form(kind: str, given: object, location: Location, root: type[BaseModel]) -
     model = model_at(root, location) if kind.startswith("model") and location else None
     if model is None:
         return ""
-    keys, needed = aliases(model), required(model)
+    keys = fields_by_key(model)
+    needed = [key for key, field in keys.items() if field.is_required()]
     if isinstance(given, bool) and not needed:
         return "; write {} for its defaults" if given else "; leave it out"
     listed = keys if len(keys) <= _MOST_SPELT else needed
@@ -186,7 +184,7 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
     model = model_at(root, around)
     if model is None:
         return Finding(location, "is not known here", show_value=False)
-    known = aliases(model)
+    known = fields_by_key(model)
     hints = _HINTS if around else _HINTS_AT_TOP
     hint = (_HINTS_OF_TARGET if "scaleTargetRef" in known else hints).get(key)
     if hint is not None:
@@ -212,7 +210,8 @@ def _unknown(location: Location, advice: str, *meant: str | None) -> Finding:
 def _missing(location: Location, root: type[BaseModel], around: object) -> str:
     if location[-2:] == ("target", "type") and len(location) > 2:
         return f"is missing: {_target_type(str(location[-3]), around)}"
-    field = field_at(root, location)
+    model = model_at(root, location[:-1])
+    field = None if model is None else fields_by_key(model).get(str(location[-1]))
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
 
@@ -244,21 +243,17 @@ _ANY = "NAME"
 def _place_of_key(
     key: str, model: type[BaseModel], root: type[BaseModel]
 ) -> tuple[str, Sequence[str]] | None:
-    """Say where a key belongs that ``model`` does not know, and which keys lead there from here.
-
-    None where that is not clear.  What is below the place where it stands comes first, then
-    ``root``, then the top of the file.
-    """
+    """Say where a key belongs that ``model`` lacks, and which keys lead there; None if unclear."""
     below = _nearest_places(key, model)
     if below:
         first = (path.split(".")[0].removesuffix("[]") for path in below)
         return _in(below), tuple(dict.fromkeys(first))
-    if model is not root and key in aliases(root):
+    if model is not root and key in fields_by_key(root):
         return ("at the top" if root is MainFile else "in the target itself"), ()
     elsewhere = _nearest_places(key, root)
     if elsewhere:
         return _in(elsewhere), ()
-    return ("at the top of the main file", ()) if key in aliases(MainFile) else None
+    return ("at the top of the main file", ()) if key in fields_by_key(MainFile) else None
 
 
 def _in(paths: list[str]) -> str:
@@ -292,7 +287,7 @@ def _walk(
         if inner not in around:
             step = f"{key}.{_ANY}" if many is dict else f"{key}[]" if many else key
             below = f"{path}.{step}" if path else step
-            yield below, frozenset(aliases(inner))
+            yield below, frozenset(fields_by_key(inner))
             yield from _walk(inner, below, (*around, inner))
 
 

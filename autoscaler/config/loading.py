@@ -3,9 +3,8 @@
 import gc
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +31,6 @@ from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile
 from autoscaler.config.sources import (
     MOST_FILES,
     Inclusion,
-    NamedFile,
     included,
     patterns_of,
     unusable_files,
@@ -74,10 +72,7 @@ def namespace_or_anywhere() -> str:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Leave out collections while a document grows: nearly all of it is kept, and they cost most.
-
-    They are for cycles only; the rest is freed as ever.
-    """
+    """Leave out collections, which are for cycles only and cost most while a document grows."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -106,7 +101,7 @@ def load(
     if main is None:
         problems = chosen(reading.problems, str(path), more=reading.full)
         raise ConfigError(problems, Sources(reading.digests))
-    files = _read_files(reading, main)
+    files = _Files(reading, main)
     checking = _Checking(reading)
     config = _checked(files, checking, namespace())
     if config is None or checking.findings:
@@ -117,62 +112,35 @@ def load(
     return config
 
 
-@dataclass(frozen=True)
 class _Files:
     """The files of a configuration, as far as they could be read."""
 
-    reading: Reading
-    main: Source
-    others: Sequence[Source]
-    patterns: Mapping[int, Path]
-    """Those of `include`, by their positions."""
-    inclusion: Inclusion
-    unusable: Sequence[NamedFile]
-
-    @property
-    def every(self) -> Sequence[Source]:
-        """All that could be read, the main one first."""
-        return [self.main, *self.others]
-
-    @property
-    def complete(self) -> bool:
-        """Whether no file is missing that may hold a query."""
-        inclusion = self.inclusion
-        all_read = len(self.others) == len(inclusion.files) and not inclusion.faults
-        return all_read and not _is_included_one(self.main)
-
-    @property
-    def sources(self) -> Sources:
-        """All files, those that could not be read and those that are named among them."""
-        missing = [
-            *(pattern.absolute() for pattern in self.inclusion.faults),
-            *(file.path for file in self.unusable),
+    def __init__(self, reading: Reading, main: Source) -> None:
+        self.main = main
+        self.patterns = patterns_of(main.value, main.path.parent)
+        self.inclusion = included(self.patterns.values(), main.path)
+        of_what = "an included file has `targets` or `queries`"
+        read = [reading.source(file, of_what) for file in self.inclusion.files]
+        self.others = [source for source in read if source is not None]
+        folder = main.path.absolute().parent
+        self.unusable = [
+            *unusable_files(main.value, folder),
+            *unusable_web_files(main.value, folder),
         ]
-        return Sources(
-            self.reading.digests | dict.fromkeys(missing),
-            tuple(pattern.absolute() for pattern in self.patterns.values()),
-            tuple(file.path for file in self.unusable),
-        )
-
-
-def _read_files(reading: Reading, main: Source) -> _Files:
-    patterns = patterns_of(main.value, main.path.parent)
-    inclusion = included(patterns.values(), main.path)
-    read = [
-        reading.source(file, "an included file has `targets` or `queries`")
-        for file in inclusion.files
-    ]
-    folder = main.path.absolute().parent
-    unusable = [*unusable_files(main.value, folder), *unusable_web_files(main.value, folder)]
-    others = [source for source in read if source is not None]
-    return _Files(reading, main, others, patterns, inclusion, unusable)
+        named = tuple(file.path for file in self.unusable)
+        faulty = [pattern.absolute() for pattern in self.inclusion.faults]
+        patterns = tuple(pattern.absolute() for pattern in self.patterns.values())
+        self.sources = Sources(reading.digests | dict.fromkeys([*faulty, *named]), patterns, named)
+        self.wrong = bool(reading.problems or self.unusable)
 
 
 def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) -> Config | None:
     """Check all files and convert them; None where anything is wrong, most of it in findings."""
-    main = files.main
-    checking.add(main, _include_findings(files.patterns, files.inclusion))
-    if _is_included_one(main):
+    main, inclusion = files.main, files.inclusion
+    checking.add(main, _include_findings(files.patterns, inclusion))
+    # Whether it has nothing but what included ones have.
+    is_part = isinstance(main.value, dict) and set() < main.value.keys() <= INCLUDED_KEYS
+    if is_part:
         message = "is missing: where the metrics come from; a file that another one includes is "
         message += "checked with that one"
         checking.add(main, [Finding(("prometheus",), message, show_value=False)])
@@ -180,12 +148,14 @@ def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) ->
     document = checking.document(main, MainFile, form)
     read_parts = [_included_file(source, checking) for source in files.others]
     parts = [part for part in read_parts if part is not None]
-    checks = check_files(files.every, own_namespace, complete=files.complete)
+    every = [main, *files.others]
+    all_read = len(files.others) == len(inclusion.files) and not inclusion.faults
+    checks = check_files(every, own_namespace, complete=all_read and not is_part)
     broken = [*islice(checks, MOST_LOOKED_AT)]
     # Each target is converted once it is checked: the models of all would take most memory.
-    targets = checking.targets(files.every)
+    targets = checking.targets(every)
     config = None
-    if document is None or checking.findings or broken or files.unusable or files.reading.problems:
+    if document is None or checking.findings or broken or files.wrong:
         deque(targets, maxlen=0)
     else:
         config = config_of(document, parts, targets, main.path, files.sources, own_namespace)
@@ -205,10 +175,7 @@ def _include_findings(patterns: Mapping[int, Path], inclusion: Inclusion) -> Ite
 
 
 def parse_spec(spec: Mapping[str, object]) -> HorizontalPodAutoscalerSpec:
-    """Check one HorizontalPodAutoscalerSpec (autoscaling/v2), given as plain data.
-
-    Queries are not looked up.  Raises ConfigError with every problem at once.
-    """
+    """Check an autoscaling/v2 spec of plain data, but not its queries.  Raises ConfigError."""
     shape, model = _validated(HorizontalPodAutoscalerSpec, spec)
     broken = check_value(spec, HorizontalPodAutoscalerSpec, Context())
     findings = one_per_place([*shape, *broken])
@@ -228,10 +195,6 @@ def _in_order(
         problems = problems + located(found, source.value, str(path), source.places)
     order = {str(file): number for number, file in enumerate(files)}
     return sorted(problems, key=lambda problem: (order[problem.file], problem.line or 0))
-
-
-def _is_included_one(main: Source) -> bool:
-    return isinstance(main.value, dict) and bool(main.value) and main.value.keys() <= INCLUDED_KEYS
 
 
 def _included_file(source: Source, checking: "_Checking") -> IncludedFile | None:
@@ -272,10 +235,7 @@ class _Checking:
         return self._valid(source, value | left, model, ())
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
-        """Check the shapes of the targets one by one, and yield them as long as nothing is wrong.
-
-        All at once pydantic would make errors of all that is wrong before it returns one.
-        """
+        """Check target by target, as pydantic makes all errors of a call, and yield the right."""
         ready = MOST_PROBLEMS
         for source in sources:
             shared = Shared(self._comparisons)
@@ -301,17 +261,14 @@ class _Checking:
 def _manifests(
     value: object, location: Location, shared: Shared, *, with_ready: bool = True
 ) -> list[Finding]:
-    """Find manifests where targets belong; ``shared`` is that of the file.
-
-    ``with_ready`` also writes what they would be, which takes long.
-    """
+    """Find manifests where targets belong; ``with_ready`` also writes what they would be."""
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
     return [
         Finding(
             *(one.location, one.message),
             show_value=False,
-            details=one.details,
+            details=one.draft.notes,
             ready=ready_of([one], entry=True) if one.kind and with_ready else "",
         )
         for one in advice_on(value, location, shared)

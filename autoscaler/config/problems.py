@@ -49,10 +49,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Where every part of a text's first document stands; each takes 16 bytes.
-
-    Raises yaml.YAMLError as `read`, which is to be called before.
-    """
+    """Where each part of a text's first document stands, in 16 bytes.  Raises yaml.YAMLError."""
 
     def __init__(self, text: str | bytes) -> None:
         # One row for each entry of a list or a mapping, in their order, with all within it behind.
@@ -206,10 +203,7 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """A configuration is refused; ``problems`` holds every fault, in the order of the files.
-
-    ``sources`` are the files that were read; a change of them may be the remedy.
-    """
+    """A configuration is refused: every fault in order, and the files that were read."""
 
     def __init__(self, problems: Sequence[Problem], sources: Sources | None = None) -> None:
         super().__init__(problems)
@@ -248,10 +242,7 @@ _SHOWN_OF_PROMETHEUS: tuple[Location, ...] = (
 
 
 def one_per_place(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep the first finding of each place: a name that is malformed need not be unknown too.
-
-    Nor need a key be missing that was only misspelt.
-    """
+    """Keep the first finding of each place, and none of a missing key that was only misspelt."""
     first: dict[Location, Finding] = {}
     for finding in findings:
         first.setdefault(finding.location, finding)

@@ -136,10 +136,7 @@ def range_of(promql: str) -> float:
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between two brackets, up to where it was read.
-
-    Sets are joined by `or`, and of `and` and `unless` the left side gives the series.
-    """
+    """What stands between two brackets; of `and` and `unless` the left side gives the series."""
 
     is_one_side: bool = False
     """Whether a side of `or` that was read is a condition."""
@@ -162,6 +159,23 @@ class _Group:
         own = self.inner and self.parts == 1
         return self.is_one_side or (own if self.compared is None else self.compared)
 
+    def take_group(self, *, inner: bool) -> None:
+        if self.labels:
+            self.labels = False
+        elif not self.settled:
+            self.parts += 1
+            self.inner = inner
+
+    def take(self, text: str) -> None:
+        if text in {"and", "unless"}:
+            self.settled = True
+        elif text in {"on", "ignoring"}:
+            self.labels = True
+        elif text in _COMPARISONS or text == "bool":
+            self.compared = text != "bool"
+        else:
+            self.parts += 1
+
 
 def is_condition(promql: str) -> bool:
     """Return whether the last that is done is to compare, without ``bool``.
@@ -176,33 +190,12 @@ def is_condition(promql: str) -> bool:
             groups.append(_Group())
         elif text in {")", "]", "}"} and len(groups) > 1:
             groups.pop()
-            _take_group(groups[-1], inner=group.is_condition and text == ")")
+            groups[-1].take_group(inner=group.is_condition and text == ")")
         elif text == "or":
             group.end_side()
         elif kind != "string" and not group.settled:
-            _take(group, text)
+            group.take(text)
     return groups[0].is_condition
-
-
-def _take_group(group: _Group, *, inner: bool) -> None:
-    if group.labels:
-        group.labels = False
-    elif not group.settled:
-        group.parts += 1
-        group.inner = inner
-
-
-def _take(group: _Group, text: str) -> None:
-    if text in {"and", "unless"}:
-        group.settled = True
-    elif text in {"on", "ignoring"}:
-        group.labels = True
-    elif text in _COMPARISONS:
-        group.compared = True
-    elif text == "bool":
-        group.compared = False
-    else:
-        group.parts += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,8 @@ DEFAULTS: dict[str, Query] = {
         )
     ),
 }
-"""By resource name.  cpu is in cores and memory in bytes, as Kubernetes counts them.
-
-The container label is empty for a pod's own cgroup and ``POD`` for its pause container; both
-would count usage twice.
-"""
+"""By resource name, in cores and in bytes, as Kubernetes counts them.  The container label is empty
+for a pod's own cgroup and ``POD`` for its pause container; both would count usage twice."""
 
 SERIES_OF = {
     DEFAULTS["cpu"].promql: "container_cpu_usage_seconds_total",
@@ -58,10 +55,7 @@ class Queries:
     _made: dict[tuple[bool, str, str | None], Query] = field(default_factory=dict)
 
     def for_metric(self, metric: model.MetricSpec, server: str | None) -> Query:
-        """Return the query of a metric; the rules made sure that there is one.
-
-        ``server`` is that of the target, which its queries ask unless they name one.
-        """
+        """Return the query of a metric, which asks the target's ``server`` unless it names one."""
         source = metric.source
         of_resource = isinstance(source, model.ResourceMetricSource)
         identifier = source if isinstance(source, model.ResourceMetricSource) else source.metric
@@ -98,10 +92,7 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
 
 
 def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
-    """Convert a query of metrics; what it leaves out is as in the ``usual`` one.
-
-    A ``window`` stands for a range that the PromQL does not show, as that of a recording rule.
-    """
+    """Convert a query of metrics, the rest as the ``usual`` one; a ``window`` is a range too."""
     converted = bound_query_of(query, server)
     said = usual.range_seconds if query.window is None else query.window
     return replace(
@@ -178,10 +169,7 @@ class AskedQuery:
 
 
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
-    """List every distinct query of a valid configuration, used or not, server by server.
-
-    Its files are read again for their lines; ``content`` as for `load`.
-    """
+    """List each query of a valid configuration, server by server; ``content`` as for `load`."""
     sources = sources_of(config, content)
     places = ((source, i) for source in sources for i, _ in entries(source.value, "targets"))
     # The targets are in the order of the files.
@@ -216,17 +204,10 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
     return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
 
 
-class _Named(NamedTuple):
-    """A query that has a name; ``server`` is None if it names none."""
-
-    name: tuple[str, str]
-    server: str | None
-    promql: str
-    place: QueryPlace
-
-
-def _named(sources: Sequence[Source]) -> Iterator[_Named]:
-    """Yield the queries that have names, and where they stand."""
+def _named(
+    sources: Sequence[Source],
+) -> Iterator[tuple[tuple[str, str], str | None, str, QueryPlace]]:
+    """Yield the queries that have names: name, server if it names one, PromQL and place."""
     servers = child(sources[0].value, "prometheus", "servers") if sources else None
     names = servers if isinstance(servers, Mapping) else ()
     own = [("prometheus", "servers", str(name), "resourceQueries") for name in names]
@@ -238,7 +219,7 @@ def _named(sources: Sequence[Source]) -> Iterator[_Named]:
                 server = child(query, "server") or (location[2] if len(location) > 1 else None)
                 place = _place(source, (*location, str(name)))
                 at = None if server is None else _core_name(str(server))
-                yield _Named((location[-1], str(name)), at, str(promql), place)
+                yield (location[-1], str(name)), at, str(promql), place
 
 
 def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:

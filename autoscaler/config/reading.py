@@ -112,10 +112,7 @@ class Reading:
         return len(self.problems) >= MOST_LOOKED_AT
 
     def source(self, path: Path, of_what: str, content: bytes | None = None) -> Source | None:
-        """Read and parse a file; ``of_what`` says what it should hold, for one that does not.
-
-        ``content`` is what it holds where that was read already.
-        """
+        """Read and parse a file, or its ``content``; ``of_what`` says what it should hold."""
         text = self._text(path, content)
         if text is None or self.full:
             return None
@@ -149,10 +146,7 @@ class Reading:
         return None if sentence or value is None else Source(path, text, value)
 
     def _manifests(self, file: str, text: bytes) -> list[Problem]:
-        """Say what Kubernetes manifests a file holds, and what its autoscalers would be here.
-
-        Nothing else is quoted from them.
-        """
+        """Say, without quoting more, what manifests a file holds, and what they would be here."""
         # What would be ready with a problem that is not told is not written.
         most = MOST_PROBLEMS if len(self.problems) < MOST_PROBLEMS else 0
         conversion = self._conversion or Conversion(most, Shared(self.comparisons))
@@ -167,9 +161,9 @@ class Reading:
         for advice, line in (
             (advice, document.line_of(advice.location))
             for document in documents(text, report)
-            for advice in advice_on(document.value, shared=conversion.shared)
+            for advice in advice_on(document.value, (), conversion.shared)
         ):
-            problem = Problem(file, line, "", None, advice.message, advice.details)
+            problem = Problem(file, line, "", None, advice.message, advice.draft.notes)
             if advice.kind:
                 conversion.add(advice)
                 problems.append(problem)
@@ -214,10 +208,7 @@ class Reading:
 
 
 def _not_utf8(data: bytes) -> int | None:
-    """Return the position of the first byte that is not UTF-8, if there is one.
-
-    Piece by piece: as a text the whole may take four times as much memory.
-    """
+    """Return the position of what is not UTF-8; piece by piece, as a whole text takes much."""
     begin = 0
     while begin < len(data):
         piece = data[begin : begin + _PIECE]
@@ -262,10 +253,7 @@ def _looks_like_manifest(value: dict[str, Value]) -> bool:
 
 
 def _what_it_is(value: Value, of_what: str) -> str:
-    """Say what a document is that is none of ours; ``of_what`` says what it should hold.
-
-    Returns nothing for a text, and for a list that is nothing known.
-    """
+    """Say what a document is that is none of ours; nothing of a text and of an unknown list."""
     if isinstance(value, list) and value and _is_target(value[0]):
         return "this is a list of targets: write them under the key `targets`"
     if value is None:

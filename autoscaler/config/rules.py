@@ -30,7 +30,7 @@ from autoscaler.core.spec import SOURCES
 from autoscaler.documents import child, entries
 from autoscaler.settings import durations
 from autoscaler.settings.fields import Address, listen_address
-from autoscaler.settings.models import Model
+from autoscaler.settings.models import Model, fields_by_key
 from autoscaler.settings.prometheus import AzureAdSettings, PrometheusSettings, SigV4Settings, Tls
 
 Schema: TypeAlias = dict[str, JsonValue]
@@ -73,11 +73,8 @@ class Context(NamedTuple):
     queries: Mapping[str, object] | None = None
     """`queries` of all files; None where they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
-    """By the name of each Prometheus server the resources that have a query there.
-
-    None where neither servers nor resources are looked up.
-    """
-    target: Fields | None = None
+    """By Prometheus server the resources with a query there; None where none are looked up."""
+    target: Mapping[str, object] = {}
     """The target that the mapping is in, if it is in one."""
 
 
@@ -182,10 +179,7 @@ def _only_one_of(keys: Sequence[str], sentence: str) -> Rule:
 
 
 def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator[Rule]:
-    """Yield the rules of two times, of which one is longer than ``factor`` times the other.
-
-    ``at`` has a sentence for each; the finding is at the first of them that is written.
-    """
+    """Yield rules that a time is longer than ``factor`` times another, at the first that is set."""
 
     def late(key: str, election: Fields, _: Context) -> tuple[str, str] | None:
         long, short = _seconds(election, longer), _seconds(election, shorter)
@@ -201,13 +195,9 @@ def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator
 
 def _seconds(election: Fields, key: str) -> float | None:
     """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
-    value = election.get(key)
+    value, usual = election.get(key), fields_by_key(LeaderElection)[key].default
     try:
-        return float(
-            LeaderElection().model_dump(by_alias=True)[key]
-            if value is None
-            else durations.of(value)
-        )
+        return float(usual) if value is None else durations.of(value)
     except ValueError:
         return None
 
@@ -226,14 +216,14 @@ def _too_few(spec: Fields) -> int | None:
     return low if low is not None and high is not None and 1 <= high < low else None
 
 
-def _idle_replicas(target: Fields | None) -> int | None:
+def _idle_replicas(target: Fields) -> int | None:
     idle = child(target, "idle")
     return _integer(idle, "replicas", 0) if isinstance(idle, Mapping) else None
 
 
 def _too_few_awake(idle: Fields, context: Context) -> int | None:
     """Return minReplicas where idle.replicas is not less; 0 has a sentence of its own."""
-    count, low = _integer(idle, "replicas", 0), _integer(context.target or {}, "minReplicas", 1)
+    count, low = _integer(idle, "replicas", 0), _integer(context.target, "minReplicas", 1)
     return low if count is not None and low is not None and 1 <= low <= count else None
 
 
@@ -243,9 +233,8 @@ def _wakes_no_window(schedule: Fields, context: Context) -> tuple[int] | None:
 
 
 def _window_without_pods(schedule: Fields, context: Context) -> bool:
-    target = context.target or {}
     zero = _integer(schedule, "minReplicas") == 0
-    return zero and _idle_replicas(target) is None and _only_per_pod(target)
+    return zero and _idle_replicas(context.target) is None and _only_per_pod(context.target)
 
 
 def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[str, int] | None:
@@ -257,7 +246,7 @@ def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[s
     own, bound = _integer(schedule, key), _integer(schedule, other)
     whose = "its"
     if schedule.get(other) is None:
-        whose, bound = "the target's", _integer(context.target or {}, other, default)
+        whose, bound = "the target's", _integer(context.target, other, default)
     elif key == "minReplicas":
         return None
     if own is None or bound is None:
@@ -266,9 +255,10 @@ def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[s
     return (whose, bound) if wrong else None
 
 
-def _undecided_field(one: Fields) -> str:
-    field, type_ = one.get("field") or "something", one.get("type")
-    return f"{field} (type {type_})" if type_ else str(field)
+def _left(one: Fields) -> tuple[str, str]:
+    field, kind, why = (one.get(key) for key in ("field", "type", "why"))
+    of_type = f" (type {kind})" if kind else ""
+    return f"{field or 'something'}{of_type}", str(why or "something")
 
 
 def _repeated_name(target: Fields) -> object:
@@ -305,10 +295,7 @@ _SLIPS = {"", "app", "extensions"}
 
 
 def group_of(ref: Fields) -> str | None:
-    """Return the group of `apiVersion`; as for the HPA only it counts, so that a version is free.
-
-    None where there is none that could be one.
-    """
+    """Return the group of `apiVersion`, whose version is free as for the HPA; None without one."""
     version = ref.get("apiVersion")
     return version.rpartition("/")[0] if isinstance(version, str) else None
 
@@ -698,7 +685,7 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
     model.UndecidedModel: (
         Rule(
             "",
-            lambda one, _: (_undecided_field(one), str(one.get("why") or "something")),
+            lambda one, _: _left(one),
             "is left to decide: {}: {}; delete this entry once that is done, or not wanted",
         ),
     ),

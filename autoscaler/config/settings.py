@@ -34,7 +34,7 @@ from autoscaler.settings.fields import (
     Tolerance,
     matching,
 )
-from autoscaler.settings.models import Items, Model, OrDefault, aliases, seconds
+from autoscaler.settings.models import Items, Model, OrDefault, fields_by_key, seconds
 from autoscaler.settings.prometheus import PrometheusSettings
 
 LISTEN = Address("127.0.0.1", 9191)
@@ -270,10 +270,10 @@ class IncludedFile(Model):
     undecided: Undecided
 
 
-KEYS = frozenset(aliases(MainFile))
+KEYS = frozenset(fields_by_key(MainFile))
 """The keys at the top of a configuration."""
 
-INCLUDED_KEYS = frozenset(aliases(IncludedFile))
+INCLUDED_KEYS = frozenset(fields_by_key(IncludedFile))
 """The keys at the top of an included file."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel
 
@@ -17,13 +17,15 @@ from autoscaler.config.settings import MainFile
 from autoscaler.documents import Location, child, entries
 from autoscaler.file_contents import kind_of
 from autoscaler.settings.fields import FilePath, absolute
-from autoscaler.settings.models import InnerModel, inner_models
+from autoscaler.settings.models import InnerModel, fields_by_key, inner_models
 
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""
 
+_Files: TypeAlias = dict[Path, os.stat_result | None]
 
-class _ManyError(Exception):
+
+class _ManyError(ValueError):
     """A pattern stands for more files than are looked at."""
 
 
@@ -31,17 +33,14 @@ class _ManyError(Exception):
 class Inclusion:
     """What names and patterns stand for at one moment."""
 
-    files: dict[Path, os.stat_result | None]
+    files: _Files
     """The files, in the order in which they are read; None for a link that leads nowhere."""
     faults: dict[Path, str]
     """The patterns that stand for nothing that they could mean, each with a sentence."""
 
 
 def patterns_of(document: object, folder: Path) -> dict[int, Path]:
-    """Return each pattern of the document by its position; relative ones begin at ``folder``.
-
-    Of more than `MOST_FILES` only the first.
-    """
+    """Return the first patterns of the document by position; relative ones begin at ``folder``."""
     return {
         index: absolute(pattern, folder)
         for index, pattern in islice(entries(document, "include"), MOST_FILES + 1)
@@ -66,9 +65,6 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
             fault = _misuse(pattern, matches)
         except (OSError, ValueError) as error:
             matches, fault = {}, _fault(error)
-        except _ManyError:
-            matches = {}
-            fault = f"stands for more than {MOST_FILES:,} files; put several targets into one"
         if fault is not None:
             inclusion.faults[pattern] = fault
             continue
@@ -103,12 +99,8 @@ def _is_folder(status: os.stat_result | None) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
-def _matches(pattern: Path) -> dict[Path, os.stat_result | None]:
-    """Return everything that has a matching name, be it a file or not.
-
-    Raises OSError where a folder cannot be listed: that is not the same as one without matches;
-    and _ManyError.
-    """
+def _matches(pattern: Path) -> _Files:
+    """Return all of a matching name.  Raises OSError of a folder's listing, and _ManyError."""
     matches = [Path(pattern.anchor)]
     literal = True
     for part in pattern.parts[1 if pattern.anchor else 0 :]:
@@ -139,7 +131,7 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
+def _misuse(pattern: Path, matches: _Files) -> str | None:
     if "**" in pattern.parts:
         return "** is not known here: * matches within one name; write a pattern for each folder"
     folder = folder_of(pattern)
@@ -154,7 +146,7 @@ def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
     return None if other is None else f"must name a file, and {pattern} is {other}"
 
 
-def _strays(folder: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
+def _strays(folder: Path, matches: _Files) -> str | None:
     linked, real = {folder: False}, os.path.realpath(folder)
     for file, status in matches.items():
         readable = status is None or stat.S_ISREG(status.st_mode)
@@ -178,6 +170,8 @@ def _fault(error: OSError | ValueError) -> str:
         return f"must begin with a folder, and there is no folder {error.filename}"
     if isinstance(error, PermissionError):
         return f"this user may not list the folder {error.filename}"
+    if isinstance(error, _ManyError):
+        return f"stands for more than {MOST_FILES:,} files; put several targets into one"
     return "must be the name of a file, or a pattern such as targets.d/*.yaml"
 
 
@@ -210,24 +204,17 @@ def named_files(
         elif isinstance(name, Mapping):
             each = ((str(of), one) for of, one in name.items() if isinstance(one, str | Path))
             yield from (((*location, key, of), one) for of, one in each)
-    for key, within_of, many in inner:
-        within = child(value, key)
-        if many is None:
-            yield from named_files(within, within_of, (*location, key))
-        elif many is dict and isinstance(within, Mapping):
-            for name, one in within.items():
-                yield from named_files(one, within_of, (*location, key, str(name)))
+    for one in inner:
+        for place, part in one.values(value):
+            yield from named_files(part, one.model, (*location, *place))
 
 
 @functools.cache
 def _keys_to_files(model: type[BaseModel]) -> tuple[tuple[str, ...], tuple[InnerModel, ...]]:
-    """Return the keys of a model whose type is FilePath, and those that lead to models with some.
-
-    Also the keys of mappings to such values; no list has any.
-    """
+    """Return a model's keys to FilePaths, also by name, and those to models that have some."""
     own = [
-        field.alias or name
-        for name, field in model.model_fields.items()
+        key
+        for key, field in fields_by_key(model).items()
         if FilePath in get_args(field.annotation) or get_args(FilePath)[1] in field.metadata
     ]
     inner = [one for one in inner_models(model) if any(_keys_to_files(one.model))]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -40,19 +40,13 @@ _USUAL = Query(promql="")
 
 
 def as_written(target: Target) -> Parts:
-    """Return an entry of `targets` that is the same target in any configuration.
-
-    What `queries` and `resourceQueries` say stands in the entry; what is off does not.
-    """
-    return _without_nothing(written(target, complete=False))
+    """Return an entry of `targets` that is the same target anywhere, without what is off."""
+    parts: Parts = _without_nothing(written(target, complete=False))
+    return parts
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
-    """Return the same with what is off; None stands for what is not set.
-
-    A ``complete`` one has the queries with their defaults, beside the metrics: they may stand in
-    `queries` too.
-    """
+    """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
     spec, extensions = target.spec, _parts(target.extensions)
     extensions |= {"pause": _paused(target.extensions.pause)}
     del extensions["activations"]
@@ -160,18 +154,11 @@ def _answer(query: Query, *, complete: bool) -> Parts:
     return {key: part for key, part in parts.items() if key == "query" or part != usual[key]}
 
 
-def _without_nothing(parts: Parts) -> Parts:
-    return {
-        key: _filled(part)
-        for key, part in parts.items()
-        if part is not None and part is not False and part != []
-    }
-
-
-def _filled(part: object) -> object:
+def _without_nothing(part: Any) -> Any:
     if isinstance(part, dict):
-        return _without_nothing(part)
-    return [_filled(one) for one in part] if isinstance(part, list) else part
+        left = {key: one for key, one in part.items() if one not in (None, [])}
+        return {key: _without_nothing(one) for key, one in left.items() if one is not False}
+    return list(map(_without_nothing, part)) if isinstance(part, list) else part
 
 
 _AT_RESTART = (
@@ -186,10 +173,7 @@ _SECRET = {"headers", "queryParameters", "endpointParams"}
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field that differs: where it stands in the YAML, and both values.
-
-    None means absent.  Secrets are not among the values.
-    """
+    """A field that differs: its place in the YAML, both values or None; secrets are not shown."""
 
     path: str
     before: str | None
@@ -222,10 +206,7 @@ class Comparison:
 
 
 def compare(before: Config, after: Config) -> Comparison:
-    """Say what a reload changes: values as they are in force, with defaults filled in.
-
-    Where the targets stand, in which file and in which order, makes no difference.
-    """
+    """Say what a reload changes of the values in force, wherever and however targets stand."""
     old = {target.key: target for target in before.targets}
     new = {target.key: target for target in after.targets}
     both = (

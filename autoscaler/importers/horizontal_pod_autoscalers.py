@@ -16,10 +16,7 @@ _CPU = "targetCPUUtilizationPercentage"
 
 
 class TargetDraft(NamedTuple):
-    """What a manifest would be here; ``target`` is empty where that cannot be written down.
-
-    ``notes`` are lines that say what is to be known of it.
-    """
+    """What a manifest would be here, with notes; ``target`` is empty if it cannot be written."""
 
     target: dict[str, object]
     notes: tuple[str, ...] = ()

@@ -64,22 +64,16 @@ class Advice(NamedTuple):
     message: str
     draft: TargetDraft = TargetDraft({})
 
-    @property
-    def details(self) -> tuple[str, ...]:
-        """The notes on the draft."""
-        return self.draft.notes
 
-
-def advice_on(value: Value, location: Location = (), shared: Shared | None = None) -> list[Advice]:
+def advice_on(value: Value, location: Location, shared: Shared) -> list[Advice]:
     """Say where the fields of the autoscalers go that are in a document, or else what it is.
 
     ``location`` is where it stands among the targets, empty for a file.  ``shared`` collects what
     the targets of several documents have in common.  Nothing is said of what is no manifest.
     """
-    together = Shared() if shared is None else shared
     instead_of = _ENTRY if location else _FILE
     manifests = list(_manifests(value, location))
-    every = (_autoscaler(manifest, place, instead_of, together) for place, manifest in manifests)
+    every = (_autoscaler(manifest, place, instead_of, shared) for place, manifest in manifests)
     autoscalers = [advice for advice in every if advice is not None]
     if autoscalers or not manifests:
         return autoscalers
@@ -131,10 +125,7 @@ def _autoscaler(
 
 
 def ready_of(advice: Sequence[Advice], *, entry: bool = False, left_out: int = 0) -> str:
-    """Write drafts as the parts of one configuration, or one as the ``entry`` that it would be.
-
-    What would be very long is left out, and with the ``left_out`` ones counted as undecided.
-    """
+    """Write drafts as one configuration, or one as an ``entry``; very long ones are counted."""
     written, room = [], _LONGEST_OF_ALL
     for each in advice:
         length = _length(each.draft.target)

@@ -1,7 +1,4 @@
-"""A ScaledObject of KEDA -> the target that it would be here, as far as it has a counterpart.
-
-What somebody has to decide about stands in the target as `undecided`, with which none is valid.
-"""
+"""A ScaledObject of KEDA -> the target that it would be here, and as `undecided` what is left."""
 
 import re
 from collections import Counter
@@ -445,10 +442,8 @@ def _server(index: int, metadata: object, draft: _Draft) -> dict[str, str]:
         return {}
     if namespace:
         draft.here.append(f"triggers[{index}].metadata.namespace -> queryParameters of its server")
-    servers, key = (
-        draft.shared.servers,
-        (one_line(address, 200), one_line(str(namespace or ""), 200)),
-    )
+    servers = draft.shared.servers
+    key = (one_line(address, 200), one_line(str(namespace or ""), 200))
     name = servers.setdefault(key, f"prometheus-{len(servers) + 1}" if servers else "")
     draft.servers[key] = name
     return {"server": name} if name else {}

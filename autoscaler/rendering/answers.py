@@ -85,6 +85,7 @@ class AnswerModel(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        from_attributes=True,
         use_attribute_docstrings=True,
         frozen=True,
     )

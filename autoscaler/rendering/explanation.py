@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from autoscaler.core.bounds import KNOWN_SECONDS, MAX_QUERY, MIN_QUERY
 from autoscaler.core.classification import failure_of
@@ -33,7 +32,7 @@ from autoscaler.core.pauses import (
     PAUSED_REPLICAS,
     PAUSED_UNTIL,
 )
-from autoscaler.core.spec import Flags, measures_pods
+from autoscaler.core.spec import measures_pods
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.text import duration, printable, rfc3339, time_of_day
@@ -44,27 +43,22 @@ from autoscaler.rendering.record import QuerySource, gaps_of
 _LABEL_WIDTH = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a decision does not say by itself; ``other`` is what another autoscaler has decided."""
-
-    flags: Flags
-    last_scale_time: float | None
-    other: str = ""
-
-
 def explain(
     result: SyncResult,
     sources: Sequence[QuerySource] = (),
     file: str = "FILE",
-    beside: Beside | None = None,
+    other: str = "",
 ) -> str:
-    """Explain a whole decision line by line; ``sources`` are of its queries."""
+    """Explain a whole decision line by line; ``sources`` are of its queries.
+
+    ``other`` is what another autoscaler has decided.  Where it is kept what was decided from, it
+    has the rules in force and the last change too.
+    """
     decision, target = result.decision, result.target
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     stages = {
         "paused": _pause(decision),
-        "beside": [beside.other] if beside is not None and beside.other else [],
+        "beside": [other] if other else [],
         "scale": _scale(result),
         "idle": _idle(decision),
         "hold": _hold(result),
@@ -75,12 +69,12 @@ def explain(
         query = target.queries[index] if index < len(target.queries) else None
         stages[f"metric {index + 1}"] = [first, *_query(source, query), *rest]
     stages["combine"] = _combination(decision)
-    if beside is not None:
-        rules = behavior(target.spec.behavior, beside.flags)
+    if result.given is not None:
+        rules = behavior(target.spec.behavior, result.flags)
         stages["behavior"] = [f"{name.lower()}: {rule}" for name, rule in rules]
     stages |= {"stabilize": _stabilization(decision), "limit": _limit(result)}
-    if beside is not None:
-        last, told = beside.last_scale_time, "not before this, as far as is known"
+    if result.given is not None:
+        last, told = result.given.history.last_scale_time, "not before this, as far as is known"
         if last is not None:
             told = f"last at {rfc3339(last)}, {duration(decision.time - last)} before this"
         stages["rescaled"] = [told]

@@ -23,13 +23,12 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, rfc3339, time_of_day
 from autoscaler.record.rows import (
     Change,
-    Lapse,
     RecordError,
     Sample,
 )
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.differences import differences
-from autoscaler.rendering.explanation import Beside, explain
+from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import metric_of, whole
 
 _AFTER = 1e-3
@@ -67,9 +66,8 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
         except RecordError as error:
             told["lines"] = (_plain(change.message), _plain(f"there is no more of it: {error}"))
         else:
-            beside = Beside(entry.flags, entry.inputs.history.last_scale_time)
             told |= {
-                "lines": tuple(explain(entry, beside=beside).splitlines()),
+                "lines": tuple(explain(entry).splitlines()),
                 "values": told["values"] or tuple(_values(record, change, entry, at)),
                 "differences": tuple(_differences(record, change, entry)),
                 "alternatives": alternatives(entry),
@@ -209,8 +207,10 @@ def _goes(desired: int, decision: Decision) -> str:
 
 
 def _what(what: Without, decision: Decision) -> str:
-    if what is Without.RECOMMENDATION:
-        return _recommendation(decision)
+    held = decision.stabilization
+    if what is Without.RECOMMENDATION and held is not None and held.held_by is not None:
+        by = wording.recommendation(held.held_by, decision.time)
+        return f"{by}," if held.held_by.first else by
     if what is Without.FAILURES:
         failed = [
             wording.metric_name(one.metric)
@@ -220,6 +220,7 @@ def _what(what: Without, decision: Decision) -> str:
         named = failed[0] if len(failed) == 1 else f"the {len(failed)} metrics"
         return f"{named}, which failed,"
     return {
+        Without.RECOMMENDATION: "the earlier recommendations",
         Without.RECOMMENDATIONS: "the earlier recommendations",
         Without.GAP: "the gap in the readings",
         Without.POLICIES: "the limit of each step",
@@ -231,16 +232,6 @@ def _what(what: Without, decision: Decision) -> str:
         Without.BREAKER: "the scale-down breaker",
         Without.HOLD: HOLD_QUERY,
     }[what]
-
-
-def _recommendation(decision: Decision) -> str:
-    held = decision.stabilization
-    if held is None or held.held_by is None:
-        return "the earlier recommendations"
-    by, at = held.held_by, time_of_day(held.held_by.time, decision.time)
-    if by.first:
-        return f"the count of {by.replicas} {wording.found(by)}, {at},"
-    return f"the recommendation of {by.replicas} at {at}"
 
 
 def _until(what: Without, decision: Decision) -> str:
@@ -281,16 +272,13 @@ def _other(one: OtherValue, entry: SyncResult) -> str:
     was, result = entry.decision.metrics[one.index], one.result
     read = entry.inputs.observation.readings[one.index]
     if isinstance(result.reading, Values) and isinstance(read, Values):
-        return f"at {_exact(sum(result.reading.values))} instead of {_exact(sum(read.values))}"
+        then, now = (Decimal(sum(one.values)) / 1000 for one in (result.reading, read))
+        return f"at {then:f} instead of {now:f}"
     word = "more" if (one.parts or 0) > 0 else "less"
     change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
     before, after = wording.usage(was), wording.usage(result)
     shown = f" ({after} instead of {before})" if after != before else ""
     return f"with {change}% {word} load on each pod{shown}"
-
-
-def _exact(milli: int) -> str:
-    return f"{Decimal(milli) / 1000:f}"
 
 
 # -- all targets ---------------------------------------------------------------------------------
@@ -344,8 +332,3 @@ def change_of(row: Change) -> answers.Change:
     return answers.Change(
         **_standing(row), id=row.id, time=row.time, marks=marks, by=row.by or None
     )
-
-
-def lapse_of(row: Lapse) -> answers.Lapse:
-    """Return likewise a time in which nothing was recorded."""
-    return answers.Lapse(begin=row.begin, end=row.end)

@@ -17,7 +17,6 @@ from autoscaler.core.classification import (
 from autoscaler.core.decision import (
     Activity,
     Bound,
-    BreakerHold,
     Combination,
     Decision,
     Limit,
@@ -105,18 +104,16 @@ def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
     if restraint is Restraint.QUERY and decision.hold is not None:
         why = f", not {decision.hold.replicas}: {why_held(decision.hold.reading)}"
     elif restraint is Restraint.BREAKER and decision.breaker is not None:
-        why = f", not {decision.breaker.replicas}: {_by_breaker(decision.breaker, decision.time)}"
+        server = wording.prometheus_server(decision.breaker.server)
+        until = time_of_day(decision.breaker.until, decision.time)
+        held = f"the scale-down breaker lets no target of {server} go down before {until}"
+        why = f", not {decision.breaker.replicas}: {held}"
     elif decision.zone is Zone.IDLE or restraint is Restraint.PAUSE:
         why = f": {_why(decision, restraint)}"
     else:
         restricted = _restricted(result, restraint)
         why = f": {_asked(decision)}{restricted}" if restricted else ""
     return why + _besides(decision, restraint)
-
-
-def _by_breaker(hold: BreakerHold, now: float) -> str:
-    server, until = wording.prometheus_server(hold.server), time_of_day(hold.until, now)
-    return f"the scale-down breaker lets no target of {server} go down before {until}"
 
 
 def _asked(decision: Decision) -> str:
@@ -271,11 +268,8 @@ def hold(stage: Stabilization, now: float) -> str:
         return f"nothing goes down{until}, since {what} at {returned}"
     if stage.held_by is None:
         return f"held at {stage.after}{until} ({stage.reason})"
-    count, at = stage.held_by.replicas, time_of_day(stage.held_by.time, now)
-    if stage.held_by.first:
-        found = wording.found(stage.held_by)
-        return f"held at {stage.after}{until} by the count of {count} {found}, {at}"
-    return f"held at {stage.after}{until} by the recommendation of {count} at {at}"
+    by = wording.recommendation(stage.held_by, now)
+    return f"held at {stage.after}{until} by {by}"
 
 
 def behavior(of: Behavior | None, flags: Flags) -> Iterator[tuple[str, str]]:
@@ -396,17 +390,15 @@ def activity(result: MetricResult, target: Target) -> str:
     """Write whether a metric is above its activation; empty where it takes no part."""
     if result.activity is None:
         return ""
+    word = wording.ACTIVITY_WORDS[result.activity]
     if result.activity is Activity.UNKNOWN:
-        return "not known to be active or not, which keeps it awake and does not wake it"
+        return f"{word}, which keeps it awake and does not wake it"
     exact = wording.exactly(result)
     value = f"{exact} is " if exact else ""
-    above = {
-        Activity.ACTIVE: f"active: {value}above",
-        Activity.INACTIVE: f"not active: {value}not above",
-    }
+    above = "above" if result.activity is Activity.ACTIVE else "not above"
     activations = dict(zip(target.spec.metrics, target.extensions.activations, strict=False))
     activation = format_fine(activations.get(result.metric, 0))
-    return f"{above[result.activity]} its activation of {activation}"
+    return f"{word}: {value}{above} its activation of {activation}"
 
 
 def fallback(result: MetricResult) -> str:

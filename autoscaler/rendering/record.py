@@ -6,12 +6,12 @@ is all that there is.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from autoscaler.core.classification import State
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
 from autoscaler.core.holds import why_held
-from autoscaler.core.observation import Gap, PodSamples, Reading, Scale, Unavailable, Values
+from autoscaler.core.observation import Gap, PodSamples, Reading, Unavailable, Values
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.status import current_metrics
@@ -25,9 +25,6 @@ WRITTEN = "written"
 """The word for a write that the API server accepted."""
 UNKNOWN, NOT_ASKED = "<unknown>", "-"
 """In place of the value of a metric that is missing, and of one that the decision did not need."""
-
-
-_M = TypeVar("_M", bound=answers.AnswerModel)
 
 
 class QuerySource(NamedTuple):
@@ -71,15 +68,18 @@ def whole(
     result: SyncResult, sources: Sequence[QuerySource] = (), no_series: Sequence[str] = ()
 ) -> answers.Decision:
     """Return all of a result; ``sources`` are of the target's queries."""
-    decision = result.decision
+    decision, scale = result.decision, result.decision.scale
     metrics = tuple(
         decision_metric(metric, **_query(result, index, sources))
         for index, metric in enumerate(decision.metrics)
     )
+    fields = _decided(result, metrics) | {
+        "scale": {"error": scale.message} if isinstance(scale, Unavailable) else scale,
+        "foreign_change": decision.foreign,
+    }
     return answers.Decision(
-        **_decided(result, metrics),
+        **fields,
         zone=decision.zone,
-        scale=_scale(decision.scale),
         stages=tuple(_stage(one, decision) for one in decision.stages),
         rescale=decision.rescale,
         reason=decision.reason,
@@ -100,13 +100,8 @@ def whole(
             for one in decision.events
         ),
         current_metrics=tuple(current_metrics(decision)),
-        foreign_change=_read(answers.CountChange, decision.foreign),
         no_series=tuple(no_series),
     )
-
-
-def _read(model: type[_M], value: object) -> _M | None:
-    return None if value is None else model.model_validate(value, from_attributes=True)
 
 
 def _metrics(decision: Decision) -> tuple[answers.Metric, ...]:
@@ -165,7 +160,7 @@ def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str,
         "write": write_word(result.write),
         "controlled_by": result.controller or None,
         "held_until": decision.held_until,
-        "breaker": _read(answers.BreakerHold, decision.breaker),
+        "breaker": decision.breaker,
         "releases_at": decision.releases_at,
         **_standing(result, about.state, metrics),
     }
@@ -179,22 +174,11 @@ def write_word(write: WriteOutcome | None) -> str | None:
     return None if write is None else words[type(write)]
 
 
-def _scale(scale: Scale | Unavailable) -> answers.ScaleRead:
-    if isinstance(scale, Unavailable):
-        return answers.ScaleRead(error=scale.message)
-    return answers.ScaleRead(
-        spec_replicas=scale.spec_replicas,
-        status_replicas=scale.status_replicas,
-        selector=scale.selector,
-    )
-
-
 def _stage(stage: Stage, decision: Decision) -> answers.DecisionStage:
     stabilization, limit = decision.stabilization, decision.limit
     details: dict[str, Any] = {}
     if stage.name == "stabilize" and stabilization is not None:
-        held_by = _read(answers.StageRecommendation, stabilization.held_by)
-        details = {"held_by": held_by, "until": stabilization.until}
+        details = {"held_by": stabilization.held_by, "until": stabilization.until}
     elif stage.name == "limit" and limit is not None and limit.policy is not None:
         details = {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
     return answers.DecisionStage(
@@ -244,26 +228,21 @@ def _metric(metric: MetricSpec, result: MetricResult | None, absent: str) -> dic
 def decision_metric(result: MetricResult, **query: Any) -> answers.DecisionMetric:
     """Return a metric with how it came to its proposal, or why it did not."""
     outcome, reading, refill = result.outcome, result.reading, result.refill
-    fields = _metric(result.metric, result, UNKNOWN) | query
-    missing = tuple(
-        answers.MissingData(kind=one.kind, detail=one.detail) for one in gaps_of(reading)
-    )
+    fields = _metric(result.metric, result, UNKNOWN) | query | {"missing": gaps_of(reading)}
     if not isinstance(outcome, Calculation):
-        failure = {"failed": outcome.reason, "error": outcome.message}
-        return answers.DecisionMetric(**fields, **failure, missing=missing)
+        return answers.DecisionMetric(**fields, failed=outcome.reason, error=outcome.message)
+    fields["pods"] = outcome.groups
     usage, request = wording.usage_and_request(result) or (None, None)
     return answers.DecisionMetric(
         **fields,
         usage=usage,
         request=request,
         total=wording.total(result),
-        missing=missing,
         ratio=_number(outcome.ratio),
         rule=outcome.rule,
         values=tuple(map(format_milli, reading.values)) if isinstance(reading, Values) else None,
         multiplier=outcome.multiplier,
         rebalanced_ratio=_number(outcome.rebalanced_ratio),
-        pods=_read(answers.DecisionPods, outcome.groups),
         negative_sum=outcome.negative_sum,
         returned=None if refill is None else refill.returned,
         nothing_down_before=None if refill is None else refill.until,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
+    Activity,
     Calculation,
     Decision,
     Event,
@@ -28,7 +29,7 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.target import Target
-from autoscaler.core.text import printable, rfc3339
+from autoscaler.core.text import printable, rfc3339, time_of_day
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
 
@@ -62,6 +63,11 @@ MARK_WORDS = {
     Mark.DISABLED: "disabled",
     Mark.STANDBY: "standby",
     Mark.REMOVED: "no longer configured",
+}
+ACTIVITY_WORDS = {
+    Activity.ACTIVE: "active",
+    Activity.INACTIVE: "not active",
+    Activity.UNKNOWN: "not known to be active or not",
 }
 
 
@@ -315,9 +321,13 @@ def foreign(change: ForeignChange) -> str:
     return f"{who} set the replicas from {change.before} to {change.after}{undoing}"
 
 
-def found(by: Recommendation) -> str:
-    """Write which sync found a count that it recorded as a recommendation."""
-    return "at the first sync" + (" after a time without whole readings" if by.only_down else "")
+def recommendation(by: Recommendation, now: float) -> str:
+    """Write a recommendation that holds a count, or which sync found a count that does."""
+    at = time_of_day(by.time, now)
+    if not by.first:
+        return f"the recommendation of {by.replicas} at {at}"
+    after = " after a time without whole readings" if by.only_down else ""
+    return f"the count of {by.replicas} at the first sync{after}, {at}"
 
 
 def refill(back: Refill, now: float) -> str:

@@ -1,7 +1,4 @@
-"""Durations as Prometheus and Go write them: ``15s``, ``1h30m``, ``1d``, ``500ms``, ``1.5h``.
-
-A duration in code is a float of seconds.
-"""
+"""Durations as Prometheus and Go write them, such as ``1h30m`` and ``500ms``; seconds in code."""
 
 import re
 from fractions import Fraction
@@ -83,10 +80,7 @@ def _whole(number: str) -> str:
 
 
 def of(value: object) -> float:
-    """Read what a YAML file may hold for a duration: a text, or the number 0.
-
-    Raises ValueError with the sentence for the operator.
-    """
+    """Read a YAML duration: a text, or the number 0.  Raises ValueError with the sentence."""
     if isinstance(value, str):
         return parse(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:

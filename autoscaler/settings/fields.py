@@ -69,10 +69,7 @@ def _number_or(pattern: str, **bounds: float) -> WithJsonSchema:
 
 
 class Form:
-    """What a text looks like: a regular expression, and the sentence for one that does not match.
-
-    It is matched as a ``whole`` or sought.
-    """
+    """What a text looks like, matched as a ``whole`` or sought, and the sentence if it does not."""
 
     def __init__(
         self, pattern: str, sentence: str, *, whole: bool = True, longest: int | None = None
@@ -146,10 +143,7 @@ def _container_resource(text: str) -> str:
 
 
 def quantity_text(value: object) -> str:
-    """Return a quantity as text, from a YAML text or number.
-
-    Raises ValueError with the sentence for the operator where it is no quantity.
-    """
+    """Return a quantity of a YAML text or number as text.  Raises ValueError with the sentence."""
     text = value if isinstance(value, str) else _number_text(value)
     if text is None:
         raise ValueError("must be a quantity such as 30, 1.5, 500m, 2k or 1Gi")

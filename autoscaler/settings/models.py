@@ -1,7 +1,7 @@
 """What all models of the document have in common, and the tree of keys that they form."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import EnumType
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticUseDefault
 
-from autoscaler.documents import Location
+from autoscaler.documents import Location, child
 from autoscaler.settings import durations
 
 Core = TypeVar("Core")
@@ -103,22 +103,9 @@ def seconds(default: float) -> Any:  # what pydantic's Field returns
     return Field(default, json_schema_extra={"default": durations.format_seconds(default)})
 
 
-def aliases(model: type[BaseModel]) -> Sequence[str]:
-    """Return the keys that a mapping may have."""
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def required(model: type[BaseModel]) -> Sequence[str]:
-    """Return the keys that a mapping must have."""
-    fields = model.model_fields.items()
-    return [field.alias or name for name, field in fields if field.is_required()]
-
-
-def field_at(root: type[BaseModel], location: Location) -> FieldInfo | None:
-    """Return the field at a location of the document."""
-    model = model_at(root, location[:-1])
-    fields = model.model_fields.items() if model is not None else ()
-    return next((field for name, field in fields if (field.alias or name) == location[-1]), None)
+def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the keys that a mapping may have for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def model_at(root: type[BaseModel], location: Location) -> type[BaseModel] | None:
@@ -143,8 +130,8 @@ def _inside(annotation: object, key: str | int) -> object:
     """Return the annotation of what a key or position leads to; None where it leads nowhere."""
     model = _as_model(annotation)
     if model is not None:
-        field = field_at(model, (key,))
-        return field.annotation if field is not None else None
+        field = fields_by_key(model).get(str(key))
+        return None if field is None else field.annotation
     arguments = get_args(annotation)
     if get_origin(annotation) in {dict, tuple}:
         return arguments[0 if get_origin(annotation) is tuple else 1]
@@ -160,15 +147,25 @@ class InnerModel(NamedTuple):
     many: type | None
     """tuple for a list, dict for a mapping by name, None for one model."""
 
+    def values(self, around: object) -> Iterator[tuple[Location, object]]:
+        """Yield the values at the key and their places; a wrong shape, which is told, has none."""
+        value = child(around, self.key)
+        if self.many is None:
+            yield (self.key,), value
+        elif self.many is tuple and isinstance(value, list | tuple):
+            yield from (((self.key, index), one) for index, one in enumerate(value))
+        elif self.many is dict and isinstance(value, Mapping):
+            yield from (((self.key, str(name)), one) for name, one in value.items())
+
 
 def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
     """Yield the keys of a model that lead to others."""
-    for name, field in model.model_fields.items():
+    for key, field in fields_by_key(model).items():
         single, of_many = _as_model(field.annotation), _as_model(_inside(field.annotation, 0))
         inner = single or of_many
         if inner is not None:
             many = None if single is not None else _container(field.annotation)
-            yield InnerModel(field.alias or name, inner, many)
+            yield InnerModel(key, inner, many)
 
 
 def _container(annotation: object) -> type | None:

@@ -87,9 +87,10 @@ SCALED_OBJECT = textwrap.dedent("""\
         metadata:
           {timezone: Europe/Berlin, start: 0 8 * * *, end: 0 18 * * *, desiredReplicas: "10"}
     """)
-BEFORE_TRIGGERS = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")]
 CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
+BEFORE_TRIGGERS = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")]
 QUERIES = "queries: {rps: up, q: up, hits: up}\n"
+RESTORED = "spec.advanced.restoreToOriginalReplicaCount"
 
 
 def together(kind: str, *manifests: str) -> str:
@@ -233,6 +234,24 @@ def test_an_autoscaler_with_more_in_its_annotations(tmp_path: Path) -> None:
     assert left_to_decide(tmp_path, ready, PROMETHEUS) == ["metadata.annotations"]
 
 
+CONVERTED = """\
+scaleTargetRef -> scaleTargetRef, with apiVersion and kind
+minReplicaCount 0 -> idle, and minReplicas 1
+maxReplicaCount -> maxReplicas
+triggers[0] (prometheus) -> PromQL in `queries` and a metric of type External
+triggers[1] (cpu) -> a metric of type Resource
+pollingInterval -> syncPeriod
+advanced.horizontalPodAutoscalerConfig.behavior -> behavior
+activationThreshold -> activation of the metric
+cooldownPeriod -> idle.after
+fallback -> fallback
+triggers[4] (cron) -> schedules
+its annotation that pauses it -> paused
+triggers[3] (rabbitmq): no counterpart here; if Prometheus has its metric, write a query and a \
+metric of type External
+"""
+
+
 def test_a_scaled_object(tmp_path: Path) -> None:
     """A line for each field and trigger, and what has a counterpart is ready to load."""
     (problem,) = refused(tmp_path, SCALED_OBJECT)
@@ -241,33 +260,15 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert "\n" not in str(problem)
     assert problem.text.splitlines()[1:] == [f"  {line}" for line in lines]
     assert max(map(len, lines)) < 120
-    for line in (
-        "scaleTargetRef -> scaleTargetRef, with apiVersion and kind",
-        "minReplicaCount 0 -> idle, and minReplicas 1",
-        "maxReplicaCount -> maxReplicas",
-        "triggers[0] (prometheus) -> PromQL in `queries` and a metric of type External",
-        "triggers[1] (cpu) -> a metric of type Resource",
-        "pollingInterval -> syncPeriod",
-        "advanced.horizontalPodAutoscalerConfig.behavior -> behavior",
-        "activationThreshold -> activation of the metric",
-        "cooldownPeriod -> idle.after",
-        "fallback -> fallback",
-        "triggers[4] (cron) -> schedules",
-        "its annotation that pauses it -> paused",
-        (
-            "triggers[3] (rabbitmq): no counterpart here; "
-            "if Prometheus has its metric, write a query and a metric of type External"
-        ),
-    ):
-        assert line in lines
+    assert set(CONVERTED.splitlines()) <= set(lines)
+    # Whoever deletes the ScaledObject before sets an old count under load.
+    assert lines[0].startswith("first set advanced.restoreToOriginalReplicaCount to false in the")
+    assert problem.ready.startswith("# before you delete a ScaledObject, see what its target has")
     assert "leave out `empty: zero` where it may be an outage too" in lines[-2]
     assert "`undecided` in the target makes it invalid until somebody has decided" in lines[-1]
     assert "hunter2" not in problem.text + problem.ready
-    assert left_to_decide(tmp_path, problem) == [
-        "spec.advanced.restoreToOriginalReplicaCount",
-        "spec.triggers[3]",
-    ]
-    assert "type: rabbitmq" in problem.ready
+    assert left_to_decide(tmp_path, problem) == [RESTORED, "spec.triggers[3]"]
+    assert "  - field: spec.triggers[3]\n    type: rabbitmq\n" in problem.ready
     config = decided(tmp_path, problem)
     (target,) = config.targets
     assert config.prometheus.url == "http://prometheus.monitoring:9090"
@@ -289,23 +290,18 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert (memory.type, memory.target.average_value) == ("ContainerResource", 2**30 * 1000)
 
 
-@pytest.mark.parametrize("with_cron", [False, True])
-def test_a_scaled_object_of_which_nothing_has_a_counterpart(
-    tmp_path: Path, *, with_cron: bool
-) -> None:
-    """Its metrics are undecided: a target without any would scale on cpu.
-
-    Beside cron it has no metric that is always 0: somebody has to say what wakes the target.
-    """
-    text = f"{BEFORE_TRIGGERS}  triggers:\n  - type: mysql\n{CRON * with_cron}"
+@pytest.mark.parametrize("cron", [False, True])
+def test_a_scaled_object_without_a_metric(tmp_path: Path, *, cron: bool) -> None:
+    """They are undecided: without any a target would scale on cpu, whatever wakes it."""
+    text = f"{BEFORE_TRIGGERS}  triggers:\n  - type: mysql\n{CRON if cron else ''}"
     (problem,) = refused(tmp_path, text)
     assert "triggers[0] (mysql): no counterpart here; if Prometheus has its metric" in problem.text
     assert "triggers: none of them has a counterpart, and without `metrics` a" in problem.text
-    fields = ["spec.advanced.restoreToOriginalReplicaCount", "spec.triggers[0]", "spec.triggers"]
+    fields = [RESTORED, "spec.triggers[0]", "spec.triggers"]
     assert left_to_decide(tmp_path, problem, PROMETHEUS) == fields
     (target,) = yaml.safe_load(problem.ready)["targets"]
     assert target["idle"] == {"replicas": 0, "after": "300s"}
-    assert [one["minReplicas"] for one in target.get("schedules", [])] == [10] * with_cron
+    assert [one["minReplicas"] for one in target.get("schedules", ())] == [10] * cron
 
 
 @pytest.mark.parametrize("false", ["false", "'false'"])
@@ -502,20 +498,8 @@ def test_what_is_lost_has_to_be_decided(
     assert "hunter2" not in problem.text + problem.ready
 
 
-def test_a_count_that_is_restored_is_told_first(tmp_path: Path) -> None:
-    """Whoever deletes the ScaledObject before sets an old count under load."""
-    text = scaled_object(prometheus_trigger(), "advanced: {restoreToOriginalReplicaCount: true}")
-    (problem,) = refused(tmp_path, text)
-    first = "first set advanced.restoreToOriginalReplicaCount to false in the ScaledObject"
-    assert problem.details[0].startswith(first)
-    assert problem.ready.startswith("# before you delete a ScaledObject, see what its target has")
-
-
 def test_a_formula_makes_thresholds_meaningless(tmp_path: Path) -> None:
-    """Its numbers stand where it has to be decided, and no metric has the threshold of a trigger.
-
-    The queries are there to be combined.
-    """
+    """The queries are there to be combined, no metric has a threshold, and it is repeated whole."""
     spec = "advanced: {scalingModifiers: {formula: a + b, target: '2', activationTarget: '1'}}"
     others = f"{CPU_TRIGGER.strip(' -')}, {{type: cron, metadata: {{start: 0 8 * * *}}}}"
     triggers = f"{prometheus_trigger(', name: a')}, {prometheus_trigger(', name: b')}, {others}"
@@ -525,9 +509,9 @@ def test_a_formula_makes_thresholds_meaningless(tmp_path: Path) -> None:
     (target,) = ready["targets"]
     assert [metric["type"] for metric in target["metrics"]] == ["Resource"]
     assert "schedules" not in target
-    assert left_to_decide(tmp_path, problem) == ["spec.advanced.scalingModifiers"]
-    of_formula = "formula a + b, target 2, activationTarget 1; its formula combines the triggers"
-    assert any(of_formula in one.message for one in refused(tmp_path, problem.ready))
+    (left,) = target["undecided"]
+    assert left["field"] == "spec.advanced.scalingModifiers"
+    assert left["why"].startswith("formula a + b, target 2, activationTarget 1; its formula comb")
 
 
 @pytest.mark.parametrize(
@@ -595,23 +579,25 @@ def test_no_more_is_written_ready_than_is_told(
     assert len(written) == sum(bool(one.ready) for one in raised.value.problems) == 100
 
 
-PAUSES = {
-    'paused-replicas: "4"': Pause(replicas=4),
-    'paused: "false"': None,
-    'paused: "maybe"': Pause(),
-    'paused: "True"': Pause(),
-    'paused-scale-out: "true"': Pause(PauseMode.SCALE_UP),
-    'paused-scale-in: "true", autoscaling.keda.sh/paused-scale-out: "1"': Pause(),
-}
+PAUSES = [
+    ('paused-replicas: "4"', Pause(replicas=4)),
+    ('paused: "false"', None),
+    ('paused: "maybe"', Pause()),
+    ('paused: "True"', Pause()),
+    ('paused-scale-out: "true"', Pause(PauseMode.SCALE_UP)),
+    ('paused-scale-in: "true", autoscaling.keda.sh/paused-scale-out: "1"', Pause()),
+]
 
 
-@pytest.mark.parametrize("annotation", PAUSES)
-def test_a_scaled_object_is_paused_as_keda_reads_it(tmp_path: Path, annotation: str) -> None:
+@pytest.mark.parametrize(("annotation", "pause"), PAUSES)
+def test_a_scaled_object_is_paused_as_keda_reads_it(
+    tmp_path: Path, annotation: str, pause: Pause | None
+) -> None:
     """A text that is no boolean pauses, and both directions are everything."""
     text = scaled_object(prometheus_trigger(), "", f"autoscaling.keda.sh/{annotation}")
     (problem,) = refused(tmp_path, text)
     (target,) = decided(tmp_path, problem).targets
-    assert target.extensions.pause == PAUSES[annotation]
+    assert target.extensions.pause == pause
 
 
 def test_more_than_is_converted(tmp_path: Path) -> None:
@@ -660,8 +646,8 @@ FOREIGN = [
     ("{$schema: x, type: object}\n", "this is a JSON Schema"),
     ("version: 3\nservices: {}\n", "the file is something else: it has none of the keys of a conf"),
     (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
-    ("apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n", "it starts Jobs, which have no"),
     ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),
+    ("apiVersion: keda.sh/v1\nkind: ScaledJob\n", "it starts Jobs, which have no replicas to set"),
     ("scaleTargetRef: {name: x}\nmaxReplicas: 3\n", "this is one target: write it as an entry"),
     ("- scaleTargetRef: {name: x}\n  maxReplicas: 3\n", "this is a list of targets: write them"),
 ]

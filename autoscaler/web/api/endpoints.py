@@ -14,7 +14,7 @@ from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.chart import Chart, chart_of
-from autoscaler.rendering.instant import change_of, explanation_at, lapse_of
+from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
     UNKNOWN,
     metrics_without_values,
@@ -248,7 +248,7 @@ def changes(query: HistoryParameters, views: Views, now: float) -> Sequence[byte
         "changes",
         (change_of(row).encoded() for row in page),
         token_of("changes", page[-1].id) if len(rows) > len(page) else None,
-        lapses=[lapse_of(row).document() for row in lapses],
+        lapses=[answers.Lapse.model_validate(row).document() for row in lapses],
     )
 
 

@@ -3,11 +3,12 @@
 import re
 from collections import deque
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import watched_cluster
+from autoscaler.adapters.cluster import Api, watched_cluster
 from autoscaler.core.observation import Scale, Unavailable
 from tests.adapters.watches.targets import (
     BROKEN,
@@ -18,14 +19,18 @@ from tests.adapters.watches.targets import (
     await_count,
     await_pods,
     await_scale,
+    has_count,
     names,
     scale_of,
     target,
+    watching,
 )
-from tests.worlds.cluster.cluster import eventually
+from tests.worlds.cluster import manifests
+from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.others import autoscaler
 from tests.worlds.cluster.scripted import Answer
 from tests.worlds.cluster.watch_script import RESET, bookmark, deployment, listed
+from tests.worlds.controlplane.server import ControlPlane
 
 STOOD_STILL = "this process stood still for .*: what it knows of the cluster is listed anew"
 LISTED = "what is watched has been listed anew"
@@ -201,3 +206,32 @@ def test_one_list_that_keeps_failing_after_a_stop_delays_no_sync_for_long(
         watched.wait_current(clock.monotonic() + 3.0)
     assert clock.monotonic() - begun < 3.0
     assert isinstance(watched.cached_scale("shop", WEB), Unavailable)
+
+
+def test_a_restart_of_the_api_server_loses_nothing(
+    lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
+) -> None:
+    """What is at hand stays, then is said to be old, and follows again once the server is back."""
+    with watching(lone_api, [target(shop, "web", pods=True)]) as watched:
+        assert scale_of(watched, shop, "web").spec_replicas == 3
+        await_pods(watched, shop, "app=web", lambda pods: not pods)
+        lone_plane.stop_apiserver(grace=0)
+        assert scale_of(watched, shop, "web").spec_replicas == 3
+        await_scale(watched, shop, "web", lambda seen: isinstance(seen, Unavailable))
+        assert watched.cached_pods(shop, "app=web") is None
+        lone_plane.start_apiserver()
+        lone_cluster.patch(f"{manifests.deployments(shop)}/web/scale", {"spec": {"replicas": 5}})
+        lone_cluster.create(manifests.pods(shop), manifests.pod("p", {"app": "web"}))
+        await_scale(watched, shop, "web", partial(has_count, 5))
+        await_pods(watched, shop, "app=web", lambda pods: names(pods) == ["p"])
+
+
+def test_a_short_restart_is_not_noticed_by_readers(
+    lone_plane: ControlPlane, lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
+) -> None:
+    """Within the time of trust the scale is at hand all along, and a change comes through."""
+    with watching(lone_api, [target(shop, "web")], pace=replace(QUICK, trusted=60.0)) as watched:
+        lone_plane.restart_apiserver(grace=0)
+        assert scale_of(watched, shop, "web").spec_replicas == 3
+        lone_cluster.patch(f"{manifests.deployments(shop)}/web/scale", {"spec": {"replicas": 5}})
+        await_scale(watched, shop, "web", partial(has_count, 5))
