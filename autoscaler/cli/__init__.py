@@ -35,6 +35,7 @@ app = typer.Typer(
 _CONFIG = "AUTOSCALER_CONFIG"
 """The environment variable with the configuration file, where the command line names none."""
 
+_RECOMPUTE = "Decide again from what was read then, and compare; of a state directory only."
 _GROUP = "To reach the daemon"
 _ONE_TARGET = "NAMESPACE/NAME or NAMESPACE/KIND/NAME"
 _TARGETS_FILE = "The YAML file of targets."
@@ -42,6 +43,14 @@ _TARGETS_FILE = "The YAML file of targets."
 
 def _config(help_text: str) -> Any:
     return typer.Option("--config", "-c", metavar="FILE", envvar=_CONFIG, help=help_text)
+
+
+def _flag(name: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", help=help_text)
+
+
+def _time(help_text: str) -> Any:
+    return typer.Option(metavar="TIME", help=help_text)
 
 
 def _names(help_text: str) -> Any:
@@ -257,14 +266,9 @@ def validate(
         ),
     ],
     prometheus: Annotated[
-        bool,
-        typer.Option(
-            "--prometheus", help="Ask Prometheus every query once, and show what comes back."
-        ),
+        bool, _flag("prometheus", "Ask Prometheus every query once, and show what comes back.")
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 where there is any warning.")
-    ] = False,
+    strict: Annotated[bool, _flag("strict", "Exit with 2 where there is any warning.")] = False,
 ) -> None:
     """Check configuration files, and print every mistake at once.
 
@@ -280,17 +284,12 @@ def validate(
     sys.exit(validate_files(files, ask_prometheus=prometheus, strict=strict))
 
 
-@_command(
-    "plan -c autoscaler.yaml",
-    "plan -c autoscaler.yaml --explain shop/order-worker",
-)
+@_command("plan -c autoscaler.yaml", "plan -c autoscaler.yaml --explain shop/order-worker")
 @_with_place(_TO_REACH_A_DAEMON)
 def plan(
     config: ConfigFile,
     targets: TargetNames = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Tell each target's whole decision.")
-    ] = False,
+    explain: Annotated[bool, _flag("explain", "Tell each target's whole decision.")] = False,
     output: Output = "text",
     *,
     place: "SourceOptions",
@@ -347,24 +346,13 @@ def status(
 def explain(
     target: Annotated[str, _names(f"{_ONE_TARGET}.")],
     at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="The instant, such as 03:12, '10m ago' or 'yesterday 18:00'."
-        ),
+        str | None, _time("The instant, such as 03:12, '10m ago' or 'yesterday 18:00'.")
     ] = None,
     last_change: Annotated[
-        bool, typer.Option("--last-change", help="The last decision that changed the count.")
+        bool, _flag("last-change", "The last decision that changed the count.")
     ] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Each change since then, such as 1h.")
-    ] = None,
-    recompute: Annotated[
-        bool,
-        typer.Option(
-            "--recompute",
-            help="Decide again from what was read then, and compare; of a state directory only.",
-        ),
-    ] = False,
+    since: Annotated[str | None, _time("Each change since then, such as 1h.")] = None,
+    recompute: Annotated[bool, _flag("recompute", _RECOMPUTE)] = False,
     output: Output = "text",
     *,
     place: "SourceOptions",
@@ -400,10 +388,8 @@ def explain(
 @_with_place(_TO_READ_DECISIONS)
 def history(
     targets: TargetNames = None,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="From when on, such as 1h or 'yesterday 18:00'.")
-    ] = "24h",
-    until: Annotated[str, typer.Option(metavar="TIME", help="Until when.")] = "now",
+    since: Annotated[str, _time("From when on, such as 1h or 'yesterday 18:00'.")] = "24h",
+    until: Annotated[str, _time("Until when.")] = "now",
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many.")] = 1000,
     output: Output = "text",
     *,
@@ -490,15 +476,10 @@ def pause(
     sys.exit(pause_all(targets, config, context, only=only, replicas=replicas, seconds=seconds))
 
 
-@_command(
-    "resume shop/order-worker",
-    "resume -c autoscaler.yaml shop/order-worker --override",
-)
+@_command("resume shop/order-worker", "resume -c autoscaler.yaml shop/order-worker --override")
 def resume(
     targets: Workloads,
-    override: Annotated[
-        bool, typer.Option("--override", help="Also if the configuration pauses them.")
-    ] = False,
+    override: Annotated[bool, _flag("override", "Also if the configuration pauses them.")] = False,
     config: ConfigOfTargets = None,
     context: Context = None,
 ) -> None:
@@ -517,7 +498,7 @@ def resume(
 @_command("schema > autoscaler.schema.json")
 def schema(
     included: Annotated[
-        bool, typer.Option("--included", help="The schema of a file that `include` names.")
+        bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""

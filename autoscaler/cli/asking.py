@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -206,29 +206,27 @@ def _answers(
     With each comes what asks the server more, until the next one is taken.  If the first few have
     no answer, the others are not asked: they yield None.
     """
-    left, waiting = deque(queries), deque[Future[QueryResult | QueryFailure]]()
     settings, stop = config.servers[server], threading.Event()
     note = _Note(f"Prometheus {server}".rstrip(), settings.url, len(queries))
-    done, answered = 0, False
     reader = PrometheusReader(settings, stop, name=server, absent_seconds=FOR_A_COMMAND)
 
     def ask(promql: str) -> QueryResult | QueryFailure:
         return reader.query(promql, None, clock.monotonic() + settings.timeout)
 
+    answered = False
     with closing(reader), ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool:
         try:
-            while left or waiting:
-                while left and len(waiting) + (0 if answered else done) < _AT_ONCE:
-                    deadline = clock.monotonic() + settings.timeout
-                    waiting.append(pool.submit(reader.query, left.popleft(), None, deadline))
-                if not waiting:
+            for some in (queries[:_AT_ONCE], queries[_AT_ONCE:]):
+                for future in [pool.submit(ask, promql) for promql in some]:
+                    answer = note.wait(future)
+                    answered = answered or isinstance(answer, QueryResult) or answer.refused
+                    yield answer, ask
+                if not answered:
                     break
-                answer = note.wait(waiting.popleft(), done)
-                done += 1
-                answered = answered or isinstance(answer, QueryResult) or answer.refused
-                yield answer, ask
         finally:
             stop.set()  # at Ctrl-C nothing is waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+    left = () if answered else queries[_AT_ONCE:]
     yield from [(None, _nothing)] * len(left)
 
 
@@ -237,19 +235,20 @@ def _nothing(_: str) -> QueryFailure:
 
 
 class _Note:
+    """Tells what is waited for, where that lasts."""
+
     def __init__(self, called: str, url: str, queries: int) -> None:
         self._server = f"{called} at {url}"
-        self._queries = queries
+        self._queries, self._done = queries, 0
         self._next = clock.monotonic() + _NOTE_AFTER
 
-    def wait(
-        self, future: Future[QueryResult | QueryFailure], done: int
-    ) -> QueryResult | QueryFailure:
+    def wait(self, future: Future[QueryResult | QueryFailure]) -> QueryResult | QueryFailure:
         """Wait for an answer, and print the progress from time to time."""
         while not future.done():
             wait([future], timeout=max(0.0, self._next - clock.monotonic()))
             if not future.done() and clock.monotonic() >= self._next:
                 self._next = clock.monotonic() + _NOTE_EVERY
-                of = f"{done} of {self._queries} queries are done"
+                of = f"{self._done} of {self._queries} queries are done"
                 _complain(f"waiting for {self._server}: {of}")
+        self._done += 1
         return future.result()

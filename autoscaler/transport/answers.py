@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import urllib3
@@ -17,12 +18,11 @@ MIB = 1 << 20
 _CHUNK_BYTES = 65_536
 _SMALL_BYTES = MIB // 4
 """A body of up to this size is received without a reservation."""
-_SMALL_PARSED = MIB
+_SMALL_PARSED, _MOST_OF_AN_ERROR = MIB, 4 * MIB
 _KEPT_PART = 2
 """What is kept of an answer takes at most this part of what parsing it took."""
 _EARLIER_SECONDS, _EARLIER_PART = 0.5, 0.2
-"""How long before the end of a request the wait for memory ends, so that the failure can say so: in
-seconds, and at most this part of the request's time."""
+"""How long before a request's end, also as a part of it, the wait for memory does, to say so."""
 _POLL_SECONDS = 0.02
 """How soon a waiting thread notices that bytes were given back."""
 
@@ -38,29 +38,17 @@ _WIDE_ESCAPE, _WIDEST_ESCAPE = re.compile(rb"\\u(?!00)"), re.compile(rb"\\u[dD][
 class TooLarge(Exception):  # noqa: N818 - what the answer is
     """The body is larger than allowed; the rest was not received."""
 
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"more than {most_bytes >> 20} MiB")
-
 
 class UnexpectedEncoding(Exception):  # noqa: N818 - as above
     """The body has a content encoding that was not asked for; it was not received."""
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__(f"an answer in the content encoding {encoding}, which was not asked for")
 
 
 class LineTooLong(urllib3.exceptions.HTTPError):
     """A line is longer than allowed; the rest was not received."""
 
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"a line of more than {most_bytes >> 20} MiB")
-
 
 class TooMuch(Exception):  # noqa: N818 - as above
     """The parsed document would take more memory than allowed."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"JSON that takes more than {most >> 20} MiB of memory")
 
 
 class NoMemory(Exception):  # noqa: N818 - what happened
@@ -75,7 +63,9 @@ def check_encoding(response: urllib3.BaseHTTPResponse, asked_for: str = "") -> N
     encoding = response.headers.get("Content-Encoding", "").strip()
     if encoding.lower() not in {"", "identity", asked_for}:
         response.close()
-        raise UnexpectedEncoding(encoding)
+        raise UnexpectedEncoding(
+            f"an answer in the content encoding {encoding}, which was not asked for"
+        )
 
 
 def read_body(
@@ -114,7 +104,7 @@ def chunks_of(
     while chunk := response.read1(_CHUNK_BYTES, decode_content=decode):
         size += len(chunk)
         if size > most_bytes:
-            raise TooLarge(most_bytes)
+            raise TooLarge(f"more than {most_bytes >> 20} MiB")
         if clock.monotonic() >= until:
             raise urllib3.exceptions.TimeoutError("the answer is not complete")
         yield chunk
@@ -133,7 +123,7 @@ def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
             yield from lines[:-1]
             parts, size = [lines[-1]], len(lines[-1])
         if size > most_bytes:
-            raise LineTooLong(most_bytes)
+            raise LineTooLong(f"a line of more than {most_bytes >> 20} MiB")
     if size:
         yield b"".join(parts)
 
@@ -141,10 +131,23 @@ def lines_of(chunks: Iterable[bytes], most_bytes: int) -> Iterator[bytes]:
 def parse(body: bytes, most: int) -> object:
     """Return a parsed JSON body; raises TooMuch beyond ``most`` bytes, or as json.loads."""
     # A short body cannot take that much.
-    if len(body) * _OF_A_BYTE > most and memory_of(body) > most:
-        raise TooMuch(most)
+    if len(body) * _OF_A_BYTE > most:
+        _check_memory(memory_of(body), most)
     document: object = json.loads(body)
     return document
+
+
+def error_object(body: bytes) -> dict[str, object]:
+    """Return the JSON object that tells an error in a sentence or two; empty for anything else."""
+    with suppress(TooMuch, ValueError, RecursionError):
+        document = parse(body, _MOST_OF_AN_ERROR)
+        return document if isinstance(document, dict) else {}
+    return {}
+
+
+def _check_memory(size: int, most: int) -> None:
+    if size > most:
+        raise TooMuch(f"JSON that takes more than {most >> 20} MiB of memory")
 
 
 def memory_of(body: bytes) -> int:
@@ -211,11 +214,7 @@ class Budget:
 
 
 class AnswerMemory:
-    """The memory for all answers of a server: bodies while received, then what they are parsed to.
-
-    ``most_bytes`` is the largest body, of which ``at_once`` are received; ``kept_for_small`` bytes
-    of ``parsed``, by default a fifth, are for answers that take up to 1 MiB.  Thread-safe.
-    """
+    """Memory for a server's answers: ``at_once`` of ``most_bytes`` received, then ``parsed``."""
 
     def __init__(
         self, most_bytes: int, parsed: int, *, at_once: int = 3, kept_for_small: int | None = None
@@ -254,8 +253,7 @@ class OneAnswer:
     def parse(self, body: bytes) -> object:
         """Return a parsed JSON body; raises TooMuch, ValueError or RecursionError as well."""
         size, budget = memory_of(body), self._memory.parsed
-        if size > budget.most:
-            raise TooMuch(budget.most)
+        _check_memory(size, budget.most)
         self._parsed = self._reserve(budget, size, "an answer to be parsed")
         document: object = json.loads(body)
         return document

@@ -17,8 +17,7 @@ from urllib3 import exceptions
 from autoscaler.transport.deadline import Expired
 
 RAISED = (exceptions.HTTPError, ValueError, OSError, RuntimeError)
-"""What a client raises for a request that fails (requests' own are OSErrors), and for one that it
-cannot send at all, such as for a shortage of threads."""
+"""What a client raises for a request that fails, or that it cannot send (too few threads)."""
 
 
 class Kind(Enum):

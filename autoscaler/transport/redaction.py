@@ -87,9 +87,8 @@ class Redaction:
         return "".join([*kept, text[begin:]])
 
     def _knows(self, piece: str) -> bool:
-        if piece in self._known_pieces:
-            return True
-        return self._beside is not None and self._beside._knows(piece)  # noqa: SLF001 - its own class
+        beside = self._beside
+        return piece in self._known_pieces or (beside is not None and beside._knows(piece))  # noqa: SLF001 - its own class
 
     @cached_property
     def _known_pieces(self) -> frozenset[str]:

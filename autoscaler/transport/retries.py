@@ -49,8 +49,7 @@ class RequestFailure:
     """A request without an answer that can be used."""
 
     message: str
-    """A sentence for the operator; it stays the same as long as the cause does, so that Events and
-    log lines of it are folded."""
+    """A sentence for the operator, the same as long as the cause is, so that it can be folded."""
     status: int = 0
     """The HTTP status; 0 where no answer came."""
     transient: bool = False
@@ -67,11 +66,10 @@ F = TypeVar("F", bound=RequestFailure)
 class Retrier(Generic[F]):
     """Repeats transient failures of the requests to one server, never past their deadlines.
 
-    At most ``most_tries`` in all, if not None.  Retry-After is obeyed.  With ``holds_all`` a 429
-    holds back all requests, for 30 s at most.  Once ``stop`` is set no try begins; a call without
-    any returns ``stopped``.  A server that has not been there for ``absent_seconds``, over all
-    calls, is tried once in each, if not None.  ``on_retry`` is called before each try but the
-    first, with the message of the failure before it.
+    At most ``most_tries`` times, if not None; Retry-After is obeyed.  With ``holds_all`` a 429
+    holds back all requests, for 30 s at most.  Once ``stop`` is set a call tries nothing, and may
+    return ``stopped``.  A server that was absent for ``absent_seconds``, over all calls, is tried
+    once in each.  ``on_retry`` gets the message of a failure before the next try.
     """
 
     def __init__(

@@ -72,12 +72,13 @@ def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
 
 
 def test_values_and_proposals_alone_are_no_change() -> None:
-    """They are samples: the count stays, and so does every reason."""
+    """They are samples: the count stays, and so does every reason; missing data is no number."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True).marked(Mark(0))
     for second, queue in ((15, 31.0), (30, 29.0), (45, 32.5)):
         target.at(f"{second}s", queue=queue).was(change=False)
         assert numbers_of(target.decision) == (3, 3, int(queue * 1000 + 2) // 3, 3)
+    assert numbers_of(target.at("1m", queue=None).decision) == (3, 3, None, None)
 
 
 def test_a_count_and_the_sync_after_it_are_changes() -> None:
@@ -102,25 +103,6 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
     target.at("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
     target.at("90s", queue=60).was(change=True)
     target.at("105s", queue=50).was(change=True).marked(Mark.HELD)
-
-
-def test_one_failing_metric_more_is_a_change_and_its_return_too() -> None:
-    """Even where the count stays."""
-    target = of(QUEUE, MAILS)
-    target.at("0s", queue=30, mails=30).was(change=True)
-    target.at("15s", queue=30, mails=None).was(change=True).marked(Mark.FAILED)
-    target.at("30s", queue=31, mails=None).was(change=False)
-    target.at("45s", queue=None, mails=None).was(change=True)
-    target.at("1m", queue=30, mails=30).was(change=True)
-
-
-def test_a_fallback_is_a_change() -> None:
-    """At the sync from which it stands for the metric."""
-    target = of(QUEUE, extensions=Extensions(fallback=Fallback(3, failure_threshold=2)))
-    target.at("0s", queue=30).was(change=True)
-    target.at("15s", queue=None).was(change=True).marked(Mark.FAILED)
-    target.at("30s", queue=None).was(change=True).marked(Mark.FAILED | Mark.FALLBACK)
-    target.at("45s", queue=None).was(change=False)
 
 
 def test_a_schedule_is_a_change_though_the_count_stays() -> None:
@@ -169,13 +151,6 @@ def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
     target.rules = Rules(Target("shop", target.spec, ()), Flags(tolerance=0.2))
     target.at("45s", queue=30).was(change=True)
     target.at("1m", queue=30).was(change=False)
-
-
-def test_numbers_of_what_is_missing_are_none() -> None:
-    """Missing data is no number."""
-    target = of(QUEUE)
-    target.at("0s", queue=None)
-    assert numbers_of(target.decision) == (3, 3, None, None)
 
 
 def _decided() -> Decision:

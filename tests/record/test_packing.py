@@ -91,19 +91,15 @@ def test_unchanged() -> None:
 
 
 def test_cost() -> None:
-    """A sync of a busy target with one metric costs at most 8 bytes."""
+    """A sync of a busy target has 7 bytes; a minute, with its range, three times that."""
     samples = busy_day()
     packer = packed(samples)
     assert packer.count == len(samples)
     assert len(packer.body()) < 7 * len(samples)
-
-
-def test_cost_of_minutes() -> None:
-    """In steps of a minute, with least and most, it costs less than three syncs of four."""
-    samples = busy_day()
     minutes = list(by_minute(samples))
     assert len(minutes) == len(samples) / 4
-    assert len(pack_minutes(minutes, minutes[0].time)) < 0.75 * len(packed(samples).body())
+    assert len(pack_minutes(minutes, minutes[0].time)) < 0.75 * len(packer.body())
+    assert list(by_minute(minutes)) == minutes
 
 
 @pytest.mark.parametrize(
@@ -173,38 +169,33 @@ def test_round_trip_of_minutes(given_steps: Steps) -> None:
     assert list(unpack_minutes(pack_minutes(minutes, begin), begin)) == minutes
 
 
-def test_minutes_of_minutes() -> None:
-    """They are the same."""
-    minutes = list(by_minute(busy_day()[:400]))
-    assert list(by_minute(minutes)) == minutes
-
-
-def test_a_minute() -> None:
-    """It has the last numbers, and the least and the most with what held before."""
-    samples = [
-        Sample(65.0, (5,)),
-        Sample(75.0, (9,)),
-        Sample(90.0, (2,)),
-        Sample(105.0, (3,)),
-        Sample(200.0, (7,)),
-        Sample(240.0, (None,)),
-        Sample(250.0, (8,)),
-    ]
-    assert list(by_minute(samples)) == [
-        Sample(65.0, (3,), 60.0, (2,), (9,)),
-        Sample(180.0, (7,), 60.0, (3,), (7,)),
-        Sample(240.0, (8,), 60.0, (8,), (8,)),
-    ]
-
-
-def test_unchanged_minutes() -> None:
-    """A minute in which nothing changed is left out."""
-    samples = [Sample(0.0, (5,)), Sample(70.0, (5,)), Sample(130.0, (6,))]
-    assert [one.time for one in by_minute(samples)] == [0.0, 120.0]
-
-
-def test_a_reload() -> None:
-    """After a reload within a minute the least and the most begin anew."""
-    samples = [Sample(0.0, (1, 1, 900, 1)), Sample(15.0, (1, 1, 5, 1, 6, 2))]
-    (minute,) = by_minute(samples)
-    assert minute.low == minute.high == minute.numbers == (1, 1, 5, 1, 6, 2)
+@pytest.mark.parametrize(
+    ("samples", "minutes"),
+    [
+        pytest.param(
+            [
+                *(Sample(65.0, (5,)), Sample(75.0, (9,)), Sample(90.0, (2,)), Sample(105.0, (3,))),
+                *(Sample(200.0, (7,)), Sample(240.0, (None,)), Sample(250.0, (8,))),
+            ],
+            [
+                Sample(65.0, (3,), 60.0, (2,), (9,)),
+                Sample(180.0, (7,), 60.0, (3,), (7,)),
+                Sample(240.0, (8,), 60.0, (8,), (8,)),
+            ],
+            id="the last, and the least and the most with what held before",
+        ),
+        pytest.param(
+            [Sample(0.0, (5,)), Sample(70.0, (5,)), Sample(130.0, (6,))],
+            [Sample(0.0, (5,), 60.0, (5,), (5,)), Sample(120.0, (6,), 60.0, (5,), (6,))],
+            id="none where nothing changed",
+        ),
+        pytest.param(
+            [Sample(0.0, (1, 1, 900, 1)), Sample(15.0, (1, 1, 5, 1, 6, 2))],
+            [Sample(0.0, (1, 1, 5, 1, 6, 2), 60.0, (1, 1, 5, 1, 6, 2), (1, 1, 5, 1, 6, 2))],
+            id="anew after a reload",
+        ),
+    ],
+)
+def test_a_minute(samples: list[Sample], minutes: list[Sample]) -> None:
+    """It is as of its begin."""
+    assert list(by_minute(samples)) == minutes

@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -44,8 +45,7 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, Rec
 MERGE_PATCH = "application/merge-patch+json"
 
 MOST_BYTES = 16 * MIB
-"""Of an answer, and of a line of a watch.  An object of 1.5 MiB, the largest that etcd takes, has
-six times that in JSON where every character is escaped; a page of 500 pods has 2 to 10 MiB."""
+"""Of an answer, or a line of a watch: 1.5 MiB of etcd, escaped, have 9; 500 pods have 2 to 10."""
 MOST_MEMORY = 128 * MIB
 """Of a line once it is parsed."""
 _SHORTEST_TIMEOUT = 0.001
@@ -142,9 +142,7 @@ class Api:
                     kind=FailureKind.CUT_SHORT,
                 )
 
-            def read(response: urllib3.HTTPResponse, until: float) -> Answer:
-                return self._receive(response, until, timeout)
-
+            read = partial(self._receive, seconds=timeout)
             answer = self._exchange(method, url, access, timeout, read, content)
             return answer if isinstance(answer, Failure) else self._interpret(answer)
 
@@ -256,10 +254,9 @@ class Api:
             message = f"the API server {self.server} answered, and {error}"
             return Failure(message, transient=True, uncertain=True)
         failure = malformed(self.server, str(error))
-        if isinstance(error, UnexpectedEncoding):
-            return failure
-        # Asked for again it would be as large.
-        return replace(failure, transient=False, kind=FailureKind.TOO_LARGE)
+        # What is too large would be as large again.
+        lasting = replace(failure, transient=False, kind=FailureKind.TOO_LARGE)
+        return failure if isinstance(error, UnexpectedEncoding) else lasting
 
     def failed(self, error: Exception) -> Failure:
         """Return the failure for what reading a stream raised, one of RAISED."""

@@ -18,10 +18,7 @@ from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
 
 ScaleOf = Callable[[JsonObject, Scale | None], Scale]
-"""Reads the scale of an object, given the last one that was read of it, if any.
-
-Raises one of MALFORMED for an object without one.
-"""
+"""Reads the scale of an object, given the last one, if any; raises one of MALFORMED."""
 
 FieldPath = tuple[str, ...]
 """The steps to a field, such as ``("spec", "replicas")``."""
@@ -170,11 +167,7 @@ def _make_scale(
     last: Scale | None,
     replicas_path: FieldPath,
 ) -> Scale:
-    """Return the scale of an object whose spec and status replicas are ``counts``.
-
-    While the count is the last one, so is its field manager: to search the managedFields at every
-    event would be expensive.
-    """
+    """Return an object's scale; its manager is searched anew only where the count is."""
     metadata = obj["metadata"]
     uid, manager = metadata.get("uid", ""), ""
     if last is not None:

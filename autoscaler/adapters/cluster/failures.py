@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.core.text import printable
-from autoscaler.transport.answers import Answer, TooMuch, parse
+from autoscaler.transport.answers import Answer, error_object
 from autoscaler.transport.network_errors import ABSENT, Kind, network_error
 from autoscaler.transport.retries import FailureKind, RequestFailure, retry_after
 
@@ -19,8 +19,6 @@ _SELF_EXPLAINED = frozenset({403, 404, 409, 410, 422})
 _LONGEST_EXCERPT = 200
 _LONGEST_WORDS = 1000
 _LONGEST_NAME = 253
-_MOST_MEMORY = 4 << 20
-"""For a Status, which is a sentence or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,9 @@ class Failure(RequestFailure):
 
 def from_answer(answer: Answer, server: str, origin: str) -> Failure:
     """Return the failure for an answer that is no success; ``origin`` is that of credentials."""
-    status, body = answer.status, _status_of(answer.body)
+    status, body = answer.status, error_object(answer.body)
+    if body.get("kind") != "Status":
+        body = {}
     details, reason = body.get("details"), _text(body, "reason")
     causes = details.get("causes") if isinstance(details, dict) else None
     words = _text(body, "message", _LONGEST_WORDS) or _foreign_text(answer)
@@ -66,15 +66,6 @@ def _foreign_text(answer: Answer) -> str:
         return printable(answer.body.decode(errors="replace"), _LONGEST_EXCERPT)
     why = f", {answer.unread}" if answer.unread else ""
     return f"no Status in it ({kind}{why}); is there a proxy in between?"
-
-
-def _status_of(payload: bytes) -> Mapping[str, object]:
-    """Return the `metav1.Status` of a payload; empty where it is none."""
-    try:
-        body = parse(payload, _MOST_MEMORY)
-    except (TooMuch, ValueError, RecursionError):
-        return {}
-    return body if isinstance(body, dict) and body.get("kind") == "Status" else {}
 
 
 def _text(mapping: object, key: str, limit: int = _LONGEST_NAME) -> str:

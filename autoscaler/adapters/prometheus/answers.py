@@ -10,7 +10,7 @@ from http.client import responses
 from typing import TypedDict, cast
 
 from autoscaler.core.series import QueryResult, Series
-from autoscaler.transport.answers import Answer, TooMuch, parse
+from autoscaler.transport.answers import Answer, error_object
 from autoscaler.transport.network_errors import ABSENT, Kind, NetworkError, network_error
 from autoscaler.transport.redaction import Redactor, without_secrets
 from autoscaler.transport.retries import FailureKind, RequestFailure, retry_after
@@ -97,8 +97,6 @@ _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
 _LONGEST_TEXT = 1000
 """Of Prometheus' own words."""
 _LONGEST_TYPE = 40
-_MOST_MEMORY = 4 << 20
-"""For an error, which is a sentence or two."""
 _LONGEST_FOREIGN_TEXT = 160
 _LONGEST_PAGE = 8192
 # Each tag ends where another begins, and what is never closed goes on to the end: so no part of a
@@ -133,11 +131,8 @@ def _kind_of(error_type: str) -> FailureKind:
 
 def prometheus_error(body: bytes, redactor: Redactor) -> tuple[str, str]:
     """Return `errorType` and `error` of Prometheus' own error format; empty for anything else."""
-    try:
-        document = parse(body, _MOST_MEMORY)
-    except (TooMuch, ValueError, RecursionError):
-        return "", ""
-    if not isinstance(document, dict) or document.get("status") != "error":
+    document = error_object(body)
+    if document.get("status") != "error":
         return "", ""
     error_type, text = document.get("errorType", "unknown"), document.get("error")
     return (

@@ -48,8 +48,7 @@ from autoscaler.transport.retries import FailureKind, RequestFailure, Retrier
 MOST_BYTES = 8 * MIB
 """Of one body, decompressed: 40,000 series with long labels, 100,000 with short ones."""
 _PROCESS = AnswerMemory(MOST_BYTES, parsed=200 * MIB)
-"""That of all readers.  The pod of config/kubernetes has 512 MiB, of which 10,000 targets take
-about 250."""
+"""That of all readers: the pod of config/kubernetes has 512 MiB, 250 of them for 10,000 targets."""
 _SHORTEST_SECRET = 6
 """Shorter values (a tenant "1", dedup=true) would blank out innocent words of an error text."""
 _ENCODING = "gzip"
@@ -107,11 +106,7 @@ class WholeAnswer(requests.Response):
 
 
 class QuerySession(requests.Session):
-    """A session for one request: the query goes into the body, the time is limited.
-
-    Of the environment the proxies count (never for a loopback address), as for the tools of
-    Prometheus; .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE do not.
-    """
+    """A session for one query, in its body and in time; of the environment only proxies count."""
 
     def __init__(self, server: QueriedServer, seconds: float) -> None:
         super().__init__()

@@ -41,8 +41,7 @@ OLDEST = ", ".join(
 _MINUTE = 60.0
 _CHUNK_MINUTES = 15
 _LONGER = 1.5
-"""A body that is so much longer than its dictionary begins a row of `rules` of its own: a target's
-first decisions have no history, so that they are a poor dictionary of later ones."""
+"""A body so much longer than its dictionary begins another row of `rules`: first ones are poor."""
 REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
@@ -87,11 +86,7 @@ SCHEMA = Schema(
 
 
 class SyncRow(NamedTuple):
-    """One sync of a target (its key): Unix seconds, seconds from one sync to the next, its numbers.
-
-    ``change`` is the result with its inputs where something has changed; ``state`` and ``message``
-    are then those of `autoscaler.record.rows.Change`.
-    """
+    """A sync of a target in Unix seconds, with its period; in full if it is a ``change``."""
 
     target: str
     time: float

@@ -62,8 +62,7 @@ _ROW_CHECKS = {
 """The condition that each row of a table meets."""
 
 _ROWS_AT_ONCE = (512, 64, 8, 1)
-"""Rows go many to a statement: each statement releases the interpreter's lock, and has to wait for
-it again where other threads are busy."""
+"""Rows go many to a statement: each waits for the interpreter's lock where threads are busy."""
 
 _json_fields = attrgetter(*(one.name for one in fields(History) if one.name != "recommendations"))
 """Returns the fields of a history that the table `histories` holds as one JSON text."""

@@ -214,30 +214,6 @@ def test_while_a_plugin_hangs_a_rejected_request_keeps_its_deadline(
     answer.write_text(credential("new"))
 
 
-def test_a_shortage_of_threads_is_over_when_it_is_over(
-    script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thread that could not be started keeps nobody from starting one later."""
-    answer = tmp_path / "answer"
-    answer.write_text(credential("old", in_five_minutes_and(0)))
-    monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
-    server, api = script(scale(1), user={"exec": plugin(f"cat {answer}")})
-    answer.write_text(credential("new"))
-    with monkeypatch.context() as short:
-        short.setattr(threading.Thread, "start", no_thread)
-        with pytest.raises(RuntimeError):
-            read_web(api)
-    wait_until(
-        "the new token is sent",
-        lambda: isinstance(read_web(api), Scale) and server.asked[-1].authorization == "Bearer new",
-    )
-
-
-def no_thread(_: threading.Thread) -> None:
-    """Fail as Python does where the system gives no thread."""
-    raise RuntimeError("can't start new thread")
-
-
 WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
 
 
