@@ -76,10 +76,8 @@ MOST_OF_A_PART = 200_000
 """Those of one target, and of each key at the top of a file: a part is checked in one piece."""
 
 MOST_MEMORY = 72 * 2**20
-"""Bytes that the keys and values of all files may take; 10,000 targets of 25 lines take 59 million.
-
-What is made of them takes as much again at most, so that a refused file costs under 150 MiB.
-"""
+"""Bytes of the keys and values of all files; 10,000 targets of 25 lines take 59 million.  What is
+made of them takes as much again at most, so that a refused file costs under 150 MiB."""
 
 LONGEST_TEXT = 64 << 10
 """Characters of one key or value; PromQL of a page has 4,000."""

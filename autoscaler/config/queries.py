@@ -30,11 +30,8 @@ DEFAULTS: dict[str, Query] = {
         )
     ),
 }
-"""By resource name.  cpu is in cores and memory in bytes, as Kubernetes counts them.
-
-The container label is empty for a pod's own cgroup and ``POD`` for its pause container; both
-would count usage twice.
-"""
+"""By resource name, in cores and in bytes, as Kubernetes counts them.  The container label is empty
+for a pod's own cgroup and ``POD`` for its pause container; both would count usage twice."""
 
 SERIES_OF = {
     DEFAULTS["cpu"].promql: "container_cpu_usage_seconds_total",
@@ -207,17 +204,10 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
     return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
 
 
-class _Named(NamedTuple):
-    """A query that has a name; ``server`` is None if it names none."""
-
-    name: tuple[str, str]
-    server: str | None
-    promql: str
-    place: QueryPlace
-
-
-def _named(sources: Sequence[Source]) -> Iterator[_Named]:
-    """Yield the queries that have names, and where they stand."""
+def _named(
+    sources: Sequence[Source],
+) -> Iterator[tuple[tuple[str, str], str | None, str, QueryPlace]]:
+    """Yield the queries that have names: name, server if it names one, PromQL and place."""
     servers = child(sources[0].value, "prometheus", "servers") if sources else None
     names = servers if isinstance(servers, Mapping) else ()
     own = [("prometheus", "servers", str(name), "resourceQueries") for name in names]
@@ -229,7 +219,7 @@ def _named(sources: Sequence[Source]) -> Iterator[_Named]:
                 server = child(query, "server") or (location[2] if len(location) > 1 else None)
                 place = _place(source, (*location, str(name)))
                 at = None if server is None else _core_name(str(server))
-                yield _Named((location[-1], str(name)), at, str(promql), place)
+                yield (location[-1], str(name)), at, str(promql), place
 
 
 def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:

@@ -73,10 +73,7 @@ class Context(NamedTuple):
     queries: Mapping[str, object] | None = None
     """`queries` of all files; None where they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
-    """By the name of each Prometheus server the resources that have a query there.
-
-    None where neither servers nor resources are looked up.
-    """
+    """By Prometheus server the resources with a query there; None where none are looked up."""
     target: Mapping[str, object] = {}
     """The target that the mapping is in, if it is in one."""
 

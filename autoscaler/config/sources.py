@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel
 
@@ -22,8 +22,10 @@ from autoscaler.settings.models import InnerModel, fields_by_key, inner_models
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""
 
+_Files: TypeAlias = dict[Path, os.stat_result | None]
 
-class _ManyError(Exception):
+
+class _ManyError(ValueError):
     """A pattern stands for more files than are looked at."""
 
 
@@ -31,7 +33,7 @@ class _ManyError(Exception):
 class Inclusion:
     """What names and patterns stand for at one moment."""
 
-    files: dict[Path, os.stat_result | None]
+    files: _Files
     """The files, in the order in which they are read; None for a link that leads nowhere."""
     faults: dict[Path, str]
     """The patterns that stand for nothing that they could mean, each with a sentence."""
@@ -63,9 +65,6 @@ def included(patterns: Iterable[Path], main: Path) -> Inclusion:
             fault = _misuse(pattern, matches)
         except (OSError, ValueError) as error:
             matches, fault = {}, _fault(error)
-        except _ManyError:
-            matches = {}
-            fault = f"stands for more than {MOST_FILES:,} files; put several targets into one"
         if fault is not None:
             inclusion.faults[pattern] = fault
             continue
@@ -100,7 +99,7 @@ def _is_folder(status: os.stat_result | None) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
-def _matches(pattern: Path) -> dict[Path, os.stat_result | None]:
+def _matches(pattern: Path) -> _Files:
     """Return all of a matching name.  Raises OSError of a folder's listing, and _ManyError."""
     matches = [Path(pattern.anchor)]
     literal = True
@@ -132,7 +131,7 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
+def _misuse(pattern: Path, matches: _Files) -> str | None:
     if "**" in pattern.parts:
         return "** is not known here: * matches within one name; write a pattern for each folder"
     folder = folder_of(pattern)
@@ -147,7 +146,7 @@ def _misuse(pattern: Path, matches: dict[Path, os.stat_result | None]) -> str | 
     return None if other is None else f"must name a file, and {pattern} is {other}"
 
 
-def _strays(folder: Path, matches: dict[Path, os.stat_result | None]) -> str | None:
+def _strays(folder: Path, matches: _Files) -> str | None:
     linked, real = {folder: False}, os.path.realpath(folder)
     for file, status in matches.items():
         readable = status is None or stat.S_ISREG(status.st_mode)
@@ -171,6 +170,8 @@ def _fault(error: OSError | ValueError) -> str:
         return f"must begin with a folder, and there is no folder {error.filename}"
     if isinstance(error, PermissionError):
         return f"this user may not list the folder {error.filename}"
+    if isinstance(error, _ManyError):
+        return f"stands for more than {MOST_FILES:,} files; put several targets into one"
     return "must be the name of a file, or a pattern such as targets.d/*.yaml"
 
 

@@ -3,9 +3,9 @@
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -50,16 +50,15 @@ def unusable_web_files(document: object, folder: Path) -> Iterator[NamedFile]:
     except ValidationError:
         return  # reported as such
     auth = web.auth or WebAuth()
-    checks: list[tuple[str, Callable[[], object]]] = []
-    if web.tls is not None:
-        checks.append(("tls", partial(tls_context, web.tls)))
-    if auth.bearer_token_file is not None:
-        checks.append(("auth", partial(token_in, auth.bearer_token_file)))
-    if auth.basic_auth_users_file is not None:
-        checks.append(("auth", partial(users_in, auth.basic_auth_users_file)))
-    for key, check in checks:
+    checks: list[tuple[str, Callable[[Any], object], object]] = [
+        ("tls", tls_context, web.tls),
+        ("auth", token_in, auth.bearer_token_file),
+        ("auth", users_in, auth.basic_auth_users_file),
+    ]
+    for key, check, given in checks:
         try:
-            check()
+            if given is not None:
+                check(given)
         except WebFileError as fault:
             yield NamedFile(("web", key, fault.key), fault.path, str(fault))
         except OSError:

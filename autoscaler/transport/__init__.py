@@ -6,10 +6,7 @@ our credentials out of it.
 
 
 class Observer:
-    """What the connections to Prometheus and the API server report while they work.
-
-    It does nothing by itself.  Every method may be called on any thread, and must not block.
-    """
+    """Hears what clients report, on any thread; no method may block, and these do nothing."""
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
         """Observe a request to a named server: its HTTP status, if there was one, and its time."""

@@ -214,11 +214,7 @@ class Budget:
 
 
 class AnswerMemory:
-    """The memory for all answers of a server: bodies while received, then what they are parsed to.
-
-    ``most_bytes`` is the largest body, of which ``at_once`` are received; ``kept_for_small`` bytes
-    of ``parsed``, by default a fifth, are for answers that take up to 1 MiB.  Thread-safe.
-    """
+    """Memory for a server's answers: ``at_once`` of ``most_bytes`` received, then ``parsed``."""
 
     def __init__(
         self, most_bytes: int, parsed: int, *, at_once: int = 3, kept_for_small: int | None = None

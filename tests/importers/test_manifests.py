@@ -87,6 +87,7 @@ SCALED_OBJECT = textwrap.dedent("""\
         metadata:
           {timezone: Europe/Berlin, start: 0 8 * * *, end: 0 18 * * *, desiredReplicas: "10"}
     """)
+CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
 BEFORE_TRIGGERS = SCALED_OBJECT[: SCALED_OBJECT.index("  triggers:")]
 QUERIES = "queries: {rps: up, q: up, hits: up}\n"
 RESTORED = "spec.advanced.restoreToOriginalReplicaCount"
@@ -260,6 +261,9 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert problem.text.splitlines()[1:] == [f"  {line}" for line in lines]
     assert max(map(len, lines)) < 120
     assert set(CONVERTED.splitlines()) <= set(lines)
+    # Whoever deletes the ScaledObject before sets an old count under load.
+    assert lines[0].startswith("first set advanced.restoreToOriginalReplicaCount to false in the")
+    assert problem.ready.startswith("# before you delete a ScaledObject, see what its target has")
     assert "leave out `empty: zero` where it may be an outage too" in lines[-2]
     assert "`undecided` in the target makes it invalid until somebody has decided" in lines[-1]
     assert "hunter2" not in problem.text + problem.ready
@@ -286,15 +290,18 @@ def test_a_scaled_object(tmp_path: Path) -> None:
     assert (memory.type, memory.target.average_value) == ("ContainerResource", 2**30 * 1000)
 
 
-def test_a_scaled_object_of_which_nothing_has_a_counterpart(tmp_path: Path) -> None:
-    """Its metrics are undecided: a target without any would scale on cpu."""
-    text = BEFORE_TRIGGERS + "  triggers: [{type: mysql}]\n"
+@pytest.mark.parametrize("cron", [False, True])
+def test_a_scaled_object_without_a_metric(tmp_path: Path, *, cron: bool) -> None:
+    """They are undecided: without any a target would scale on cpu, whatever wakes it."""
+    text = f"{BEFORE_TRIGGERS}  triggers:\n  - type: mysql\n{CRON if cron else ''}"
     (problem,) = refused(tmp_path, text)
     assert "triggers[0] (mysql): no counterpart here; if Prometheus has its metric" in problem.text
     assert "triggers: none of them has a counterpart, and without `metrics` a" in problem.text
     fields = [RESTORED, "spec.triggers[0]", "spec.triggers"]
     assert left_to_decide(tmp_path, problem, PROMETHEUS) == fields
-    assert yaml.safe_load(problem.ready)["targets"][0]["idle"] == {"replicas": 0, "after": "300s"}
+    (target,) = yaml.safe_load(problem.ready)["targets"]
+    assert target["idle"] == {"replicas": 0, "after": "300s"}
+    assert [one["minReplicas"] for one in target.get("schedules", ())] == [10] * cron
 
 
 @pytest.mark.parametrize("false", ["false", "'false'"])
@@ -388,7 +395,6 @@ def test_a_cron_trigger_is_held_to_the_bounds(tmp_path: Path, count: str, held: 
     assert (said in problem.text) == (count != str(held))
 
 
-CRON = SCALED_OBJECT[SCALED_OBJECT.index("  - type: cron") :]
 CPU_TRIGGER = '  - {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
 
 
@@ -416,16 +422,6 @@ def test_a_scaled_object_that_only_cron_wakes(
     assert ("vector(0)" in [query.promql for query in target.queries]) == own
     assert ("its windows alone set the count: the metric orders-idle" in problem.text) == own
     assert ("`prometheus` with the `url` of yours is missing" in problem.text) == own
-
-
-def test_a_cron_trigger_beside_one_without_a_counterpart(tmp_path: Path) -> None:
-    """It has no metric of its own that is always 0: somebody has to say what wakes the target."""
-    text = BEFORE_TRIGGERS
-    (problem,) = refused(tmp_path, f"{text}  triggers:\n  - type: mysql\n{CRON}")
-    fields = [RESTORED, "spec.triggers[0]", "spec.triggers"]
-    assert left_to_decide(tmp_path, problem, PROMETHEUS) == fields
-    (target,) = yaml.safe_load(problem.ready)["targets"]
-    assert [one["minReplicas"] for one in target["schedules"]] == [10]
 
 
 @pytest.mark.parametrize("kind", ["documents", "list"])
@@ -500,15 +496,6 @@ def test_what_is_lost_has_to_be_decided(
     left = left_to_decide(tmp_path, problem)
     assert [one.endswith(end) for one, end in zip(left, fields, strict=True)] == [True] * len(left)
     assert "hunter2" not in problem.text + problem.ready
-
-
-def test_a_count_that_is_restored_is_told_first(tmp_path: Path) -> None:
-    """Whoever deletes the ScaledObject before sets an old count under load."""
-    text = scaled_object(prometheus_trigger(), "advanced: {restoreToOriginalReplicaCount: true}")
-    (problem,) = refused(tmp_path, text)
-    first = "first set advanced.restoreToOriginalReplicaCount to false in the ScaledObject"
-    assert problem.details[0].startswith(first)
-    assert problem.ready.startswith("# before you delete a ScaledObject, see what its target has")
 
 
 def test_a_formula_makes_thresholds_meaningless(tmp_path: Path) -> None:

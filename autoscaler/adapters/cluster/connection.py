@@ -114,11 +114,7 @@ def connect(
 def find_api_server(
     kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
 ) -> ClusterEndpoint:
-    """Return the API server that the arguments say; raises ConnectError.
-
-    Without them it is that of the pod's service account, if there is one, else of the kubeconfig of
-    the environment (`KUBECONFIG`, `~/.kube/config`).
-    """
+    """Return the named API server, else the pod's own, else KUBECONFIG's, or raise ConnectError."""
     if kubeconfig is not None:
         return _from_kubeconfig([kubeconfig.expanduser()], context)
     in_cluster = os.environ.get(SERVICE_HOST_ENV_NAME)

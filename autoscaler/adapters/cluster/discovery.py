@@ -167,11 +167,7 @@ def _make_scale(
     last: Scale | None,
     replicas_path: FieldPath,
 ) -> Scale:
-    """Return the scale of an object whose spec and status replicas are ``counts``.
-
-    While the count is the last one, so is its field manager: to search the managedFields at every
-    event would be expensive.
-    """
+    """Return an object's scale; its manager is searched anew only where the count is."""
     metadata = obj["metadata"]
     uid, manager = metadata.get("uid", ""), ""
     if last is not None:

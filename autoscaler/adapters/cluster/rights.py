@@ -31,11 +31,7 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb of one resource, which is needed in some namespaces.
-
-    None is a resource of the whole cluster.  ``otherwise`` says what does not work without it,
-    ``manifest`` which file grants it; ``name`` limits it to one object.
-    """
+    """A verb of a resource in namespaces (None: cluster-wide), and what fails ``otherwise``."""
 
     verb: str
     group: str

@@ -234,11 +234,7 @@ class WatchRequests:
         return None if self._ended else version
 
     def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
-        """Apply the events after a resourceVersion to the cache, until the watch ends.
-
-        The server is asked to end it after a random time: watches of many clients do not end
-        together.  ``opened`` is called when it has accepted the watch; Failure: it did not.
-        """
+        """Apply the events after a version until the watch ends; ``opened`` once it is accepted."""
         timings = self._timings
         seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
         query = {

@@ -40,11 +40,7 @@ _Kind = tuple[str, str]
 
 
 class WatchedCluster:
-    """Fits `sync.ports.Cluster` by watches where possible.
-
-    The ``observer`` is called, on any thread, when something cannot be watched and is read directly
-    instead, and when it can be watched again.
-    """
+    """A `sync.ports.Cluster` by watches; ``observer`` is told what cannot be, and can again."""
 
     def __init__(
         self,

@@ -106,11 +106,7 @@ class WholeAnswer(requests.Response):
 
 
 class QuerySession(requests.Session):
-    """A session for one request: the query goes into the body, the time is limited.
-
-    Of the environment the proxies count (never for a loopback address), as for the tools of
-    Prometheus; .netrc, REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE do not.
-    """
+    """A session for one query, in its body and in time; of the environment only proxies count."""
 
     def __init__(self, server: QueriedServer, seconds: float) -> None:
         super().__init__()

@@ -86,11 +86,7 @@ SCHEMA = Schema(
 
 
 class SyncRow(NamedTuple):
-    """One sync of a target (its key): Unix seconds, seconds from one sync to the next, its numbers.
-
-    ``change`` is the result with its inputs where something has changed; ``state`` and ``message``
-    are then those of `autoscaler.record.rows.Change`.
-    """
+    """A sync of a target in Unix seconds, with its period; in full if it is a ``change``."""
 
     target: str
     time: float
