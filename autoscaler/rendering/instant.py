@@ -49,9 +49,14 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
     after = record.change_after(change)
     lapses = record.lapses(target, change.time, at + _AFTER)
     away = next((one.begin for one in lapses if one.begin >= change.time), None)
+    values: tuple[str, ...] = ()
+    if away is not None:
+        when = "on" if after is None else f"to {rfc3339(after.time)}"
+        since_then = f"nothing was recorded from {rfc3339(away)} {when}"
+        values = (f"{since_then}; this is the last decision before that",)
     told: dict[str, Any] = {
         "lines": (),
-        "values": () if away is None else (_not_recorded(away, after),),
+        "values": values,
         "differences": (),
         "alternatives": (),
         "others": tuple(_others(record, change, after)),
@@ -68,7 +73,7 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
         else:
             told |= {
                 "lines": tuple(explain(entry).splitlines()),
-                "values": told["values"] or tuple(_values(record, change, entry, at)),
+                "values": values or tuple(_values(record, change, entry, at)),
                 "differences": tuple(_differences(record, change, entry)),
                 "alternatives": alternatives(entry),
                 "decision": whole(entry).document(),
@@ -110,13 +115,6 @@ def _differences(record: DirectoryRecord, change: Change, entry: SyncResult) -> 
     yield from different
     if not different and not away:
         yield "nothing differs; a new process has begun to record"
-
-
-def _not_recorded(since: float, after: Change | None) -> str:
-    """Say that nothing was recorded at an instant, so that an earlier decision is shown."""
-    when = "on" if after is None else f"to {rfc3339(after.time)}"
-    since_then = f"nothing was recorded from {rfc3339(since)} {when}"
-    return f"{since_then}; this is the last decision before that"
 
 
 # -- values --------------------------------------------------------------------------------------

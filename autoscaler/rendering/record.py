@@ -54,8 +54,7 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
 
 def name_fields(target: Target) -> dict[str, str]:
     """Return the key of a target, and its parts."""
-    namespace, kind, name = wording.key_parts(target)
-    return {"namespace": namespace, "kind": kind, "name": name}
+    return dict(zip(("namespace", "kind", "name"), wording.key_parts(target), strict=True))
 
 
 def decided(result: SyncResult) -> answers.Decided:

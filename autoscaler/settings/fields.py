@@ -411,10 +411,15 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether nobody but this machine reaches it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host.lower().rstrip(".") == "localhost"
+        return is_loopback(self.host) or self.host.lower().rstrip(".") == "localhost"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the host of a URL is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 _LABEL = r"[0-9A-Za-z_-]{1,63}"

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -54,11 +53,17 @@ def process() -> tuple["subprocess.Popen[str]", Path]:
     return begun, folder
 
 
+def left_by_a_killed_process() -> Path:
+    """Return the folder that a process has left."""
+    dead, left = process()
+    dead.kill()
+    dead.communicate(timeout=20)
+    return left
+
+
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_and_that_of_a_living_stays() -> None:
     """Whatever their age: a lock tells them apart."""
-    dead, left = process()
-    dead.send_signal(signal.SIGKILL)
-    dead.communicate(timeout=20)
+    left = left_by_a_killed_process()
     living, used = process()
     try:
         assert left.parent == used.parent == Path(tempfile.gettempdir())
@@ -68,7 +73,7 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_and_that_of_a_liv
             assert (used / "record.db").read_text() == "rows"
         assert not own.exists()
     finally:
-        living.send_signal(signal.SIGKILL)
+        living.kill()
         living.communicate(timeout=20)
 
 
@@ -116,9 +121,7 @@ def test_what_was_not_made_as_a_temporary_folder_stays(tmp: Path) -> None:
     descriptor = lock(used, RECORD_LOCK)
     backup.mkdir(0o700)
     (backup / "record.db").write_text("rows")
-    dead, left = process()
-    dead.send_signal(signal.SIGKILL)
-    dead.communicate(timeout=20)
+    left = left_by_a_killed_process()
     shutil.copytree(left, copied)
     for path in (used, backup, copied):
         age(path)

@@ -1,6 +1,7 @@
 """`autoscaler explain`, `history` and `status`: what they print of a record, and of a daemon's."""
 
 import json
+import shlex
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,6 +72,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def of_file(directory: Path, command: str) -> tuple[int, str, str]:
+    """Run a command with the record of a state directory."""
+    return ran(*shlex.split(command), "--state-directory", str(directory))
+
+
 @contextmanager
 def daemon_of(directory: Path) -> Iterator[str]:
     """Run the API of a daemon with this record; give its address."""
@@ -84,7 +90,7 @@ def daemon_of(directory: Path) -> Iterator[str]:
 
 def test_the_decision_that_held_is_explained_as_plan_does(kept: Path) -> None:
     """With local times, when it was decided and until when it held."""
-    code, out, err = ran("explain", "shop/web", "--at", "01:03", "--state-directory", str(kept))
+    code, out, err = of_file(kept, "explain shop/web --at 01:03")
     assert (code, err) == (0, f"from the record in {kept}; times are in CET (UTC+01:00)\n")
     lines = out.splitlines()
     assert lines[:5] == [
@@ -102,8 +108,7 @@ def test_a_decision_of_another_day_has_its_date(
 ) -> None:
     """What is looked at the day after."""
     monkeypatch.setattr(clock, "wall", lambda: NOW + 86400)
-    asked = ("explain", "shop/web", "--at", "yesterday 01:03", "--state-directory", str(kept))
-    out = ran(*asked)[1]
+    out = of_file(kept, "explain shop/web --at 'yesterday 01:03'")[1]
     assert out.startswith(f"{WEB} at 2026-01-01 01:02:15: ")
     assert out.count("2026-01-01") == 1  # the other times are in the same day
 
@@ -121,47 +126,36 @@ def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
             assert of_daemon[2] in {told, ""}
 
 
-def test_the_last_change_is_that_of_the_count(kept: Path) -> None:
-    """By hand at 00:10, and none after it."""
-    code, out, _ = ran("explain", "shop/web", "--last-change", "--state-directory", str(kept))
-    assert code == 0
+def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:
+    """The last change of the count, by hand at 00:10; or each since a time, and what held then."""
+    code, out, _ = of_file(kept, "explain shop/web --last-change")
+    assert (code, "\x1b" in out) == (0, False)
     assert out.startswith(f"{WEB} at 01:10:00: ")
-    assert "\x1b" not in out
-
-
-def test_json_is_that_of_the_api(kept: Path) -> None:
-    """A list, since several may be asked for."""
-    asked = ["explain", "shop/web", "--at", "2026-01-01T00:03:00Z", "-o", "json"]
-    code, out, err = ran(*asked, "--state-directory", str(kept))
-    assert (code, err) == (0, "")
-    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
-    assert found is not None
-    assert json.loads(out) == [found.document()]
-
-
-def test_each_change_since_a_time_begins_with_what_held_then(kept: Path) -> None:
-    """The one of 00:00 held at 00:01, and held on."""
-    asked = ("explain", "shop/web", "--since", "01:01", "--state-directory", str(kept))
-    code, out, _ = ran(*asked)
+    code, out, _ = of_file(kept, "explain shop/web --since 01:01")
     first = [text.split(": ")[0] for text in out.split("\n\n")]
     times_of_day = ("01:00:00", "01:02:00", "01:02:15", "01:10:00")
     assert (code, first) == (0, [f"{WEB} at {one}" for one in times_of_day])
+    # JSON is that of the API, as a list.
+    code, out, err = of_file(kept, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
+    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
+    assert found is not None
+    assert (code, json.loads(out), err) == (0, [found.document()], "")
 
 
 def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said whether the result is the same; another one is a failure."""
-    asked = ("explain", "shop/web", "--recompute", "--state-directory", str(kept))
-    code, out, _ = ran(*asked)
+    asked = "explain shop/web --recompute"
+    code, out, _ = of_file(kept, asked)
     same = "  recomputed  decided again from what was read then: the same result"
     assert (code, out.splitlines()[-1]) == (0, same)
-    code, out, _ = ran(*asked, "-o", "json")
+    code, out, _ = of_file(kept, f"{asked} -o json")
     assert (code, json.loads(out)[0]["recomputed"]) == (0, True)
 
     def otherwise(entry: SyncResult) -> Decision:
         return replace(recompute(entry), desired=7)
 
     monkeypatch.setattr(recorded, "recompute", otherwise)
-    code, out, _ = ran(*asked)
+    code, out, _ = of_file(kept, asked)
     assert code == 1
     assert "another result, 7 replicas instead of 5; was it decided by another version?" in out
     with daemon_of(kept) as url:
@@ -171,44 +165,43 @@ def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
+    ("asked", "code", "sentence"),
     [
-        (["shop/wbe"], 2, "no target is called shop/wbe; did you mean shop/web?"),
-        (["shop/web", "--at", "5/6"], 2, "'5/6' is no time; write it as in: "),
-        (["shop/web", "--at", "tomorrow"], 2, "which has not come yet"),
-        (["shop/web", "--at", "yesterday 18:00"], 1, "nothing is recorded of shop/web at 2025-12-"),
+        ("shop/wbe", 2, "no target is called shop/wbe; did you mean shop/web?"),
+        ("shop/web --at 5/6", 2, "'5/6' is no time; write it as in: "),
+        ("shop/web --at tomorrow", 2, "which has not come yet"),
+        ("shop/web --at 'yesterday 18:00'", 1, "nothing is recorded of shop/web at 2025-12-"),
     ],
 )
-def test_what_cannot_be_explained_is_said(
-    kept: Path, arguments: list[str], code: int, sentence: str
-) -> None:
+def test_what_cannot_be_explained_is_said(kept: Path, asked: str, code: int, sentence: str) -> None:
     """On standard error, and nothing is printed to the other."""
-    ended, out, err = ran("explain", *arguments, "--state-directory", str(kept))
+    ended, out, err = of_file(kept, f"explain {asked}")
     assert (ended, out) == (code, "")
     assert sentence in err
+
+
+OF_A_DAEMON = "certificates, tokens and passwords are for "
 
 
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        (["--at", "1h", "--last-change"], "give only one of --at, --last-change and --since"),
-        (["--token-file", "t"], "certificates, tokens and passwords are for --url or -c"),
+        ("--at 1h --last-change", "give only one of --at, --last-change and --since"),
+        ("--token-file t", f"{OF_A_DAEMON}--url or -c"),
+        ("--token-file t --state-directory /", f"{OF_A_DAEMON}a daemon"),
+        ("--url http://h --state-directory /", "give --url or --state-directory"),
+        ("--url http://a --user me", "--user and --password-file go together"),
+        ("--url http://a --key-file k", "--key-file goes with --cert-file"),
         (
-            ["--token-file", "t", "--state-directory", "/"],
-            "certificates, tokens and passwords are for a daemon",
-        ),
-        (["--url", "http://h", "--state-directory", "/"], "give --url or --state-directory"),
-        (["--url", "http://a", "--user", "me"], "--user and --password-file go together"),
-        (["--url", "http://a", "--key-file", "k"], "--key-file goes with --cert-file"),
-        (
-            ["--url", "http://a", "--user", "me", "--password-file", "p", "--token-file", "t"],
+            "--url http://a --user me --password-file p --token-file t",
             "give --token-file or --user",
         ),
+        ("--url ftp://a", "it must be an address such as http://127.0.0.1:9191"),
     ],
 )
-def test_options_that_do_not_go_together_are_named(options: list[str], advice: str) -> None:
+def test_options_that_do_not_go_together_are_named(options: str, advice: str) -> None:
     """Before anything is read."""
-    code, out, err = ran("explain", WEB, *options)
+    code, out, err = ran("explain", WEB, *options.split())
     assert (code, out) == (2, "")
     assert advice in " ".join(err.replace("│", " ").split())
 
@@ -230,7 +223,6 @@ def test_where_nothing_is_recorded_it_is_said(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_an_error(kept: Path, tmp_path: Path) -> None:
     """Of one entry all that is left is shown; of a file that is no database a sentence."""
-    place = ("--state-directory", str(tmp_path))
     with (
         closing(sqlite3.connect(kept / "record.db")) as source,
         closing(sqlite3.connect(tmp_path / "record.db")) as copy,
@@ -238,14 +230,14 @@ def test_a_damaged_record_is_an_error(kept: Path, tmp_path: Path) -> None:
         source.backup(copy)
         copy.execute("UPDATE changes SET body = x'00'")
         copy.commit()
-    code, out, _ = ran("explain", WEB, "--at", "01:02", *place)
+    code, out, _ = of_file(tmp_path, f"explain {WEB} --at 01:02")
     assert code == 0
     assert "scaled 3 -> 5 replicas" in out
     assert "there is no more of it: " in out
     (tmp_path / "record.db").write_bytes(b"no database " * 1000)
     for companion in ("record.db-wal", "record.db-shm"):
         (tmp_path / companion).unlink(missing_ok=True)
-    code, _, err = ran("history", *place)
+    code, _, err = of_file(tmp_path, "history")
     assert (code, "record.db" in err) == (1, True)
 
 
@@ -263,7 +255,7 @@ def test_what_was_not_recorded_any_more_is_not_said_to_hold(kept: Path) -> None:
 
 def test_history_has_a_line_for_each_change(kept: Path) -> None:
     """The first one first, with tabs in a pipe; a daemon gives the same."""
-    code, out, _ = ran("history", "--state-directory", str(kept))
+    code, out, _ = of_file(kept, "history")
     above = "queue above target"
     assert (code, [line.split("\t") for line in out.splitlines()]) == (
         0,
@@ -289,27 +281,26 @@ def test_history_has_a_line_for_each_change(kept: Path) -> None:
 
 def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
     """Those that are left out are the first ones, which is said."""
-    place = ("--state-directory", str(kept))
-    code, out, err = ran("history", "--limit", "1", *place)
+    code, out, err = of_file(kept, "history --limit 1")
     assert (code, out.count("\n")) == (0, 1)
     assert out.startswith("2026-01-01 01:10:00")
     assert err.endswith("there are more than the 1 of --limit; the last ones are shown\n")
-    _, out, _ = ran("history", "shop/web", "--since", "01:01", "--until", "01:05", *place)
+    _, out, _ = of_file(kept, "history shop/web --since 01:01 --until 01:05")
     assert [line[11:19] for line in out.splitlines()] == ["01:02:00", "01:02:15"]
-    code, out, err = ran("history", "--since", "10m", *place)
+    code, out, err = of_file(kept, "history --since 10m")
     assert (code, out) == (0, "")
     assert err.endswith("no change is recorded since 2026-01-01 01:50:00+01:00\n")
-    code, out, err = ran("history", "--since", "now", "--until", "1h", *place)
+    code, out, err = of_file(kept, "history --since now --until 1h")
     assert (code, out) == (2, "")
     assert "is after --until" in err
-    _, out, _ = ran("history", "-o", "json", *place)
+    _, out, _ = of_file(kept, "history -o json")
     found = DirectoryRecord(kept).changes(None, 0, NOW, limit=10)[::-1]
     assert json.loads(out) == [change_of(one).document() for one in found]
 
 
 def test_status_of_a_directory_is_what_was_recorded_last(kept: Path, tmp_path: Path) -> None:
     """It says as of when, and that no daemon answers where one is asked first."""
-    code, out, err = ran("status", "--state-directory", str(kept))
+    code, out, err = of_file(kept, "status")
     assert (code, out.splitlines()[1].split("\t")[:5]) == (
         0,
         [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"],
@@ -330,14 +321,12 @@ def test_a_time_that_the_history_prints_is_the_one_to_ask_for(tmp_path: Path) ->
     """Though decisions are taken within a second, and times are printed without its parts."""
     with running(tmp_path) as writer:
         record(writer, three(), {0.295: 15.0, 1.295: 60.0, 1.795: 60.0})
-    place = ("--state-directory", str(tmp_path))
     for time_of_day, expected in (("01:00:00", "stays at 3"), ("01:00:01", "stays at 6")):
-        code, out, _ = ran("explain", WEB, "--at", f"2026-01-01 {time_of_day}", *place)
+        code, out, _ = of_file(tmp_path, f"explain {WEB} --at '2026-01-01 {time_of_day}'")
         assert (code, f"{time_of_day}: {expected} replicas" in out) == (0, True), out
-    span = ("--since", "2026-01-01", "--until", "2026-01-01 01:00")
-    code, out, _ = ran("history", *span, *place)
+    code, out, _ = of_file(tmp_path, "history --since 2026-01-01 --until '2026-01-01 01:00'")
     assert (code, out.count(WEB)) == (0, 1)
-    _, out, _ = ran("explain", WEB, "--at", "2026-01-01 01:00:01.295", *place)
+    _, out, _ = of_file(tmp_path, f"explain {WEB} --at '2026-01-01 01:00:01.295'")
     assert "scaled 3 -> 6 replicas" in out
 
 
@@ -432,19 +421,19 @@ def hostile_page(daemon: object, path: str, take: Take, limits: object) -> objec
 @pytest.mark.parametrize(
     "asked",
     [
-        ["explain", "a"],
-        ["explain", "shop/a"],
-        ["explain", "shop/a", "-o", "json"],
-        ["history"],
-        ["history", "-o", "json"],
-        ["status"],
+        "explain a",
+        "explain shop/a",
+        "explain shop/a -o json",
+        "history",
+        "history -o json",
+        "status",
     ],
 )
-def test_texts_of_a_daemon_are_printable(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_a_daemon_are_printable(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever answers at the address of `--url`; the layout of an explanation stays."""
     monkeypatch.setattr(sources, "read_page", hostile_page)
-    _, out, err = ran(*asked, "--url", "http://127.0.0.1:1")
+    _, out, err = ran(*asked.split(), "--url", "http://127.0.0.1:1")
     assert all(line.isprintable() or "\t" in line for line in (out + err).split("\n"))
     assert not set(HOSTILE) & set(out + err) & {"\x1b", "\x07", "\u202e", "\x9b"}
-    if asked == ["explain", "shop/a"]:
+    if asked == "explain shop/a":
         assert f"  stage  {SHOWN}" in [line.rstrip() for line in out.splitlines()]

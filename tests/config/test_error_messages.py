@@ -180,29 +180,26 @@ def test_a_misspelt_key_is_told_once(tmp_path: Path, text: str, key: str) -> Non
     assert not [problem for problem in problems if "is missing" in problem.message]
 
 
-SYNTAX = [
-    'queries:\n  a: {job="b"} > 5\n',
-    'queries:\n  a: "sum(x{a="b"})"\n',
-    'queries: {a: sum(x{a="b"})}\n',
+QUOTES = """belongs in single quotes, as in 'sum(a{b="c"})'"""
+UNREADABLE = [
+    ('queries:\n  a: {job="b"} > 5\n', QUOTES),
+    ('queries:\n  a: "sum(x{a="b"})"\n', QUOTES),
+    ('queries: {a: sum(x{a="b"})}\n', QUOTES),
+    ("listen: {{ .Values.url }}\n", "rendered first"),
+    ("syncPeriod: {{ a }}s\n", "rendered first"),
 ]
 
 
-@pytest.mark.parametrize("text", SYNTAX)
-def test_unquoted_promql_is_told_to_need_quotes(tmp_path: Path, text: str) -> None:
-    """The line of the fault looks like PromQL: quotes are what it needs."""
-    (problem,) = refused(tmp_path, top(text))
-    assert problem.message.endswith("""belongs in single quotes, as in 'sum(a{b="c"})'""")
-
-
-@pytest.mark.parametrize("text", ["listen: {{ .Values.url }}\n", "syncPeriod: {{ a }}s\n"])
-def test_an_unrendered_template_is_told_as_one(tmp_path: Path, text: str) -> None:
-    """What was not rendered yet is told so."""
-    problems = refused(tmp_path, top(text))
-    assert "rendered first" in problems[0].message
+@pytest.mark.parametrize(("text", "fragment"), UNREADABLE)
+def test_promql_without_quotes_and_unrendered_templates_are_told_as_such(
+    tmp_path: Path, text: str, fragment: str
+) -> None:
+    """The line of the fault looks like PromQL, or like a template."""
+    assert fragment in refused(tmp_path, top(text))[0].message
 
 
 def test_keys_at_the_top_that_begin_with_x_are_free(tmp_path: Path) -> None:
-    """Keys at the top that begin with x- are free, in included files too."""
+    """In included files too, and nowhere below."""
     (tmp_path / "more.yaml").write_text(
         "x-q: &q up\nqueries: {b: *q}\ntargets: []\nx-more: [1, {a: b}]\n"
     )
@@ -210,8 +207,4 @@ def test_keys_at_the_top_that_begin_with_x_are_free(tmp_path: Path) -> None:
     text = target("<<: *common\n").replace("queries:", f"{anchor}queries:")
     config = loaded(tmp_path, text + "include: [more.yaml]\n")
     assert config.targets[0].spec.min_replicas == 2
-
-
-def test_such_keys_are_not_known_below_the_top(tmp_path: Path) -> None:
-    """They are not known below the top."""
     assert_refused(tmp_path, target("x-a: 1\n"), "targets[0].x-a", "is not known here")

@@ -88,8 +88,7 @@ def test_reference_says_the_defaults() -> None:
 
 def test_reference_behavior_is_the_default(tmp_path: Path) -> None:
     """The behavior that the reference spells out is what `behavior: {}` means."""
-    text = target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")
-    (bare,) = loaded(tmp_path, text).targets
+    (bare,) = loaded(tmp_path, target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")).targets
     (spelt,) = load(ROOT / "config" / "autoscaler.yaml").targets
     assert spelt.spec.behavior == bare.spec.behavior
 
@@ -124,15 +123,10 @@ def test_each_commented_key_may_be_uncommented(tmp_path: Path) -> None:
     assert {"kubeconfig:", "context:", "caFile:", "headers:", "tolerance:"} <= set(seen)
 
 
-def test_no_key_is_commented_otherwise() -> None:
-    """No key of the reference has blanks behind its "#", which would be left over."""
-    text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
-    assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []
-
-
 def test_the_commented_reference_is_right_as_it_stands(tmp_path: Path) -> None:
     """What the reference has commented out is right as it stands, with one credential or other."""
     text = (ROOT / "config" / "autoscaler.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"^ *#  +\w+:.*", text, re.MULTILINE) == []  # blanks would be left over
     whole = COMMENTED.sub(r"\1\2", text)
     assert whole.count("#") < text.count("#") - 10
     _write_what_is_named(tmp_path)

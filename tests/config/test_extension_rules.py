@@ -22,6 +22,7 @@ from tests.config.documents import (
     assert_refused,
     cases,
     loaded,
+    metric,
     target,
     top,
     with_servers,
@@ -274,22 +275,17 @@ def test_words_for_missing_data(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("written", "pause"),
-    [
+def test_each_form_of_paused_is_a_pause_of_its_own(tmp_path: Path) -> None:
+    """All, one direction, or a count."""
+    for written, pause in (
         ("true", Pause()),
         ("false", None),
         ("scaleDown", Pause(PauseMode.SCALE_DOWN)),
         ("scaleUp", Pause(PauseMode.SCALE_UP)),
         ("{replicas: 7}", Pause(replicas=7)),
-    ],
-)
-def test_each_form_of_paused_is_a_pause_of_its_own(
-    tmp_path: Path, written: str, pause: Pause | None
-) -> None:
-    """Each form is a pause of its own."""
-    (found,) = loaded(tmp_path, extended(f"paused: {written}")).targets
-    assert found.extensions == Extensions(pause=pause)
+    ):
+        (found,) = loaded(tmp_path, extended(f"paused: {written}")).targets
+        assert found.extensions == Extensions(pause=pause)
 
 
 def test_what_is_left_out_of_an_extension_is_as_in_keda(tmp_path: Path) -> None:
@@ -310,27 +306,35 @@ def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
     assert one.min_replicas_query is two.min_replicas_query
 
 
-PODS = "metrics:\n- {{type: Pods, pods: {{metric: {}, " + "target: {{}}}}}}"
-USED = "metrics:\n- {{type: {}, {}: {{name: cpu, query: {{query: up, empty: zero}}}}}}"
+MADE_UP = "samples of pods, of which none is made up"
+PODS = f"""
+type: Pods; pods: {{metric: {{name: a, query: {{query: up, empty: zero}}}}, target: {{}}}}
+    => pods.metric: {MADE_UP}
+type: ContainerResource; containerResource: {{name: cpu, query: {{query: up, empty: zero}}}}
+    => containerResource.query: {MADE_UP}
+"""
 
 
 @pytest.mark.parametrize(
-    ("text", "path"),
+    ("text", "path", "fragment"),
     [
-        (target(PODS.format("{name: a, query: {query: up, empty: zero}}")), METRIC + "pods.metric"),
+        *cases(metric, METRIC, PODS),
         (
-            target(PODS.format("{name: rps}")).replace(
+            metric("type: Pods\npods: {metric: {name: rps}, target: {}}\n").replace(
                 "rps: sum by (pod) (rps)", "rps: {query: rps, empty: zero}"
             ),
             METRIC + "pods.metric",
+            MADE_UP,
         ),
         (
-            target(USED.format("ContainerResource", "containerResource")),
-            METRIC + "containerResource.query",
+            top("resourceQueries: {cpu: {query: up, empty: zero}}\n"),
+            "resourceQueries",
+            MADE_UP,
         ),
-        (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries"),
     ],
 )
-def test_no_sample_of_a_pod_can_be_made_up(tmp_path: Path, text: str, path: str) -> None:
+def test_no_sample_of_a_pod_can_be_made_up(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
     """`empty: zero` of a metric of pods would mean nothing, and is refused."""
-    assert_refused(tmp_path, text, path, "samples of pods, of which none is made up")
+    assert_refused(tmp_path, text, path, fragment)

@@ -95,23 +95,13 @@ def test_a_folder_without_files_is_no_fault(tmp_path: Path) -> None:
     assert list(config.sources.digests) == [tmp_path / "autoscaler.yaml"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".#a.yaml",
-        ".a.yaml.swp",
-        ".a.yaml",
-        "a.yaml~",
-        "#a.yaml#",
-        "a.yml",
-        "a.yaml.bak",
-        "a.yaml.rpmsave",
-        "4913",
-        "A.YAML",
-        ".hidden/a.yaml",
-        "deeper/a.yaml",
-    ],
-)
+LEFT_BESIDE = """
+.#a.yaml .a.yaml.swp .a.yaml a.yaml~ #a.yaml# a.yml a.yaml.bak a.yaml.rpmsave 4913 A.YAML
+.hidden/a.yaml deeper/a.yaml
+"""
+
+
+@pytest.mark.parametrize("name", LEFT_BESIDE.split())
 def test_what_editors_leave_beside_is_not_included(tmp_path: Path, name: str) -> None:
     """Locks, copies and backups of editors and packages do not match `*.yaml`."""
     main = write(tmp_path, {"targets.d/b.yaml": targets("b"), f"targets.d/{name}": "{"})

@@ -131,23 +131,14 @@ def test_sync_period_of_a_target(tmp_path: Path) -> None:
     assert [one.sync_period for one in loaded(tmp_path, text).targets] == [60.0, 20.0]
 
 
-def test_a_flag_of_zero_is_honoured(tmp_path: Path) -> None:
-    """A flag of 0 is honoured, as kube-controller-manager honours it."""
+def test_zero_null_and_numbers_of_either_kind_count_as_what_they_are(tmp_path: Path) -> None:
+    """0 as kube-controller-manager honours it, null as absent; a text is a quantity."""
     flags = ["downscaleStabilization", "cpuInitializationPeriod", "initialReadinessDelay"]
     text = "tolerance: 0\n" + "".join(f"{flag}: 0\n" for flag in flags)
     assert loaded(tmp_path, top(text)).flags == Flags(0.0, 0.0, 0.0, 0.0)
-
-
-def test_a_tolerance_is_a_double_or_a_quantity(tmp_path: Path) -> None:
-    """A number is that double, as of the HPA's flag; a text is a quantity."""
-    assert loaded(tmp_path, top("tolerance: 0.013\n")).flags.tolerance == 0.013
-    assert loaded(tmp_path, top("tolerance: 13m\n")).flags.tolerance == 0.013000000000000001
-    assert loaded(tmp_path, top("tolerance: 1e-1\n")).flags.tolerance == 0.1
-
-
-def test_a_null_counts_as_absent(tmp_path: Path) -> None:
-    """A key whose content is commented out counts as absent, as in Kubernetes."""
     assert loaded(tmp_path, top("kubernetes:\nqueries:\nsyncPeriod:\n")).sync_period == 15.0
+    for written, tolerance in (("0.013", 0.013), ("13m", 0.013000000000000001), ("1e-1", 0.1)):
+        assert loaded(tmp_path, top(f"tolerance: {written}\n")).flags.tolerance == tolerance
 
 
 def test_relative_path_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,28 +190,16 @@ def test_named_queries_are_shared(tmp_path: Path) -> None:
     assert found.key == "shop/Deployment/web"
 
 
-def test_object_form_of_a_query(tmp_path: Path) -> None:
-    """Window, age and labels of a metric's own query reach the core; a window is also its range."""
-    text = metric(
-        "type: Pods\n"
-        "pods:\n"
-        "  metric:\n"
-        "    name: anything\n"
-        "    query: {query: up, window: 2m, maxAge: 1m, labels: {pod: pod_name}}\n"
-        "  target: {type: AverageValue, averageValue: 1}\n"
-    )
-    (found,) = loaded(tmp_path, text).targets
-    assert found.queries == (Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name"), 120.0),)
-
-
-def test_an_own_query_wins_over_the_name(tmp_path: Path) -> None:
-    """A metric's own query counts, even where its name is a key of `queries`."""
-    text = metric(
-        "type: External\n"
-        "external: {metric: {name: rps, query: up}, target: {type: Value, value: 1}}\n"
-    )
-    (found,) = loaded(tmp_path, text).targets
-    assert found.queries == (Query("up"),)
+def test_an_own_query_wins_over_the_name_and_has_its_words(tmp_path: Path) -> None:
+    """Window, age and labels reach the core; a window is also its range."""
+    words = "{query: up, window: 2m, maxAge: 1m, labels: {pod: pod_name}}"
+    for written, query in (
+        ("up", Query("up")),
+        (words, Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name"), 120.0)),
+    ):
+        source = f"{{metric: {{name: rps, query: {written}}}, target: {{type: Value, value: 1}}}}"
+        (found,) = loaded(tmp_path, metric(f"type: External\nexternal: {source}\n")).targets
+        assert found.queries == (query,)
 
 
 CPU = "type: Resource\nresource: {name: %s, target: {type: AverageValue, averageValue: 1}}\n"

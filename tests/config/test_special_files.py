@@ -34,30 +34,23 @@ def special(tmp_path: Path, kind: str) -> Iterator[Path]:
         yield path
 
 
-def test_a_special_file_as_the_main_one_is_told(special: Path, kind: str) -> None:
-    """A sentence says what it is, and how to check what comes through a pipe."""
+def test_a_special_file_is_told_wherever_a_file_belongs(
+    tmp_path: Path, special: Path, kind: str
+) -> None:
+    """As the main file, where `include` or a key names it, and should one replace a secret's."""
     with pytest.raises(ConfigError) as caught:
         load(special)
     assert str(caught.value) == (
         f"{special}: it is {kind}, not a file; what is piped to `autoscaler validate -` can be "
         "checked"
     )
-
-
-def test_a_special_file_that_is_included_is_told(tmp_path: Path, special: Path, kind: str) -> None:
-    """So it is where `include` names it."""
-    (problem,) = refused(tmp_path, f"{PROMETHEUS}include: [{special}]\n")
-    assert problem.path == "include[0]"
-    assert problem.message == f"must name a file, and {special} is {kind}"
-
-
-def test_a_special_file_in_place_of_a_secret_is_told(
-    tmp_path: Path, special: Path, kind: str
-) -> None:
-    """So it is where a key names it, and for the daemon, should one come in its file's place."""
-    (problem,) = refused(tmp_path, prometheus(f"bearerTokenFile: {special}\n"))
-    assert problem.path == "prometheus.bearerTokenFile"
-    assert problem.message == f"must name a file, and {special} is {kind}"
+    for path, text in (
+        ("include[0]", f"{PROMETHEUS}include: [{special}]\n"),
+        ("prometheus.bearerTokenFile", prometheus(f"bearerTokenFile: {special}\n")),
+    ):
+        (problem,) = refused(tmp_path, text)
+        assert problem.path == path
+        assert problem.message == f"must name a file, and {special} is {kind}"
     with pytest.raises(SecretError, match=f"cannot be read: it is {kind}, not a file"):
         SecretFile("bearer token", special).read()
 

@@ -246,30 +246,25 @@ def test_a_metric_is_named_as_in_promql(metric: MetricSpec, name: str) -> None:
     assert wording.metric_name(metric) == name
 
 
+GI = 1000 * 2**30
 MEMORY = ResourceMetric("memory", average("1Gi"))
 
 
 @pytest.mark.parametrize(
-    ("metric", "milli", "text"),
+    ("metric", "texts"),
     [
-        (QUEUE, 26_500, "26.5"),
-        (QUEUE, 200_002, "200"),
-        (QUEUE, 334, "0.334"),
-        (QUEUE, 0, "0"),
-        (QUEUE, -1_500, "-1.5"),
-        (QUEUE, 1_234_567_890, "1234568"),
-        (cpu(utilization(50)), 450, "450m"),
-        (cpu(utilization(50)), 1_500, "1.5"),
-        (cpu(utilization(50)), 0, "0"),
-        (MEMORY, 1024**3 * 1000, "1Gi"),
-        (MEMORY, 1024**3 * 1500, "1.5Gi"),
-        (MEMORY, 300 * 1024**2 * 1000 + 7_000, "300Mi"),
-        (MEMORY, 12_000, "12"),
+        (QUEUE, "26500=26.5 200002=200 334=0.334 0=0 -1500=-1.5 1234567890=1234568"),
+        (cpu(utilization(50)), "450=450m 1500=1.5 0=0"),
+        (
+            MEMORY,
+            f"{2**30 * 1000}=1Gi {2**30 * 1500}=1.5Gi {300 * 2**20 * 1000 + 7000}=300Mi 12000=12",
+        ),
     ],
 )
-def test_numbers_are_as_people_write_them(metric: MetricSpec, milli: int, text: str) -> None:
+def test_numbers_are_as_people_write_them(metric: MetricSpec, texts: str) -> None:
     """Four digits, no milli-units but for CPU, memory in powers of 1024."""
-    assert wording.quantity(metric, milli) == text
+    for milli, text in (one.split("=") for one in texts.split()):
+        assert wording.quantity(metric, int(milli)) == text
 
 
 def lines_of(result: SyncResult, sources: Sequence[QuerySource] = ()) -> list[str]:
@@ -289,21 +284,19 @@ def test_an_explanation_has_the_total_beside_the_average() -> None:
     )
 
 
-def test_an_explanation_tells_a_zero_that_nobody_measured() -> None:
-    """Of no series, and of NaN."""
+def test_an_explanation_tells_what_was_measured_and_of_what() -> None:
+    """A zero that nobody measured, the replicas in status, and the request of a percentage."""
     lines = lines_of(synced(spec(ORDERS), 3, Values((0,), empty=True)))
     assert "no series, counted as 0 (empty: zero)" in lines
     assert not [line for line in lines if line.startswith("measured")]
     lines = lines_of(synced(spec(ORDERS), 3, Values((0, 53000), nans=1)))
     assert "measured 17.67 per replica, 53 in total, 2 series" in lines
     assert "1 of the series NaN, counted as 0 (nan: zero)" in lines
-
-
-def test_a_count_of_one_is_singular_and_names_the_field_that_stays() -> None:
-    """The replicas in status are those that an average within the tolerance keeps."""
     lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
     assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
     assert "proposes 1, the count of status.replicas, since the ratio is tolerated" in lines
+    lines = lines_of(synced(spec(cpu(utilization(50))), 2, PodSamples(samples(400, 500))))
+    assert "measured 45%: 450m of 1 a pod on average, over 2 pods" in lines
 
 
 def test_the_query_of_a_metric_is_told_with_its_name() -> None:
@@ -352,12 +345,6 @@ def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
     assert "&LabelSelector{" not in messages
 
 
-def test_cpu_is_explained_by_usage_and_request() -> None:
-    """A percentage alone does not say of what."""
-    result = synced(spec(cpu(utilization(50))), 2, PodSamples(samples(400, 500)))
-    assert "measured 45%: 450m of 1 a pod on average, over 2 pods" in lines_of(result)
-
-
 def test_unready_pods_are_explained_by_their_rule() -> None:
     """By which rule, until when, and which; the API may well call them Ready."""
     of_pods = (
@@ -382,16 +369,11 @@ def test_unready_pods_are_explained_by_their_rule() -> None:
     assert "unready since they are Pending: p3" in lines
 
 
-@pytest.mark.parametrize(
-    ("only_down", "found"),
-    [
-        (False, "at the first sync, "),
-        (True, "at the first sync after a time without whole readings, "),
-    ],
-)
-def test_a_count_that_was_found_says_which_sync_found_it(only_down: bool, found: str) -> None:  # noqa: FBT001 - a row of the table
+def test_a_count_that_was_found_says_which_sync_found_it() -> None:
     """The first of all, or the first after a gap."""
-    by = Recommendation(8, BASE, first=True, only_down=only_down)
-    stage = Stabilization(4, 8, "ScaleDownStabilized", by, BASE + 300.0)
-    text = hold(stage, BASE + 15.0)
-    assert text == f"held at 8 until 00:05:00Z by the count of 8 {found}00:00:00Z"
+    for only_down, found in ((False, "sync"), (True, "sync after a time without whole readings")):
+        by = Recommendation(8, BASE, first=True, only_down=only_down)
+        stage = Stabilization(4, 8, "ScaleDownStabilized", by, BASE + 300.0)
+        assert hold(stage, BASE + 15.0) == (
+            f"held at 8 until 00:05:00Z by the count of 8 at the first {found}, 00:00:00Z"
+        )

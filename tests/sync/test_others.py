@@ -6,7 +6,6 @@ from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from autoscaler.rendering import wording
 from tests.worlds.memory import T0, Memory, answer, external
 
 TARGET = external("shop", "a")
@@ -88,9 +87,3 @@ def test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed()
         syncer.sync([TARGET], T0 + 30, 10.0)
     assert world.written == [("shop/a", 3)]
     assert world.kept[TARGET.key].controller == ""
-
-
-def test_words_tell_another_installation_from_other_managers() -> None:
-    """The name alone would be taken for our own."""
-    words = "another autoscaler, with another Lease than ours or with none, set the replicas from 3"
-    assert wording.foreign(CHANGE) == f"{words} to 5"

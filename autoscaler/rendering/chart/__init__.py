@@ -1,7 +1,6 @@
 """A target over time, for a chart: lines, bands, shades and marks.  Instants are Unix seconds."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -16,7 +15,7 @@ from autoscaler.core.sync_result import Rules
 from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rendering import wording
 from autoscaler.rendering.chart import bands
-from autoscaler.rendering.chart.bands import MILLISECOND, RulesOverTime, Write
+from autoscaler.rendering.chart.bands import MILLISECOND, OverTime, RulesOverTime, Write
 from autoscaler.rendering.chart.lines import ChartRow, metric_lines, rows_of, shown, with_instants
 from autoscaler.rendering.chart.model import Chart, ChartMark, MarkKind, Shade, ShadeKind
 
@@ -88,7 +87,9 @@ def _gathered(
     earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
     found = _happenings_of(_changes_of(record, target, earliest, after), until, least)
     rules = _rules(record, found)
-    since = begin - max(map(_reach, rules.all()), default=0.0)
+    known = [one for one in rules.values if one is not None]
+    reaches = [max(bands.windows_of(one)) + one.target.sync_period for one in known]
+    since = begin - max(reaches, default=0.0)
     lapses = record.lapses(target, since, end)
     samples = list(record.samples(target, since, after))
     gaps = sorted([*lapses, *found.removals])
@@ -111,10 +112,6 @@ def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
     return RulesOverTime(rules)
 
 
-def _reach(rules: Rules) -> float:
-    return max(bands.windows_of(rules)) + rules.target.sync_period
-
-
 def _chart(
     known: _Known,
     rows: Sequence[ChartRow],
@@ -128,7 +125,8 @@ def _chart(
     those = [rows[index] for index in kept]
     times = tuple(row.time for row in those)
     current = [row.numbers[0] if row.numbers else None for row in those]
-    bounds = [found.bounds_at(row.time) if row.numbers else None for row in those]
+    in_force = OverTime(found.bounds)
+    bounds = [in_force.at(row.time) if row.numbers else None for row in those]
     return Chart(
         target=target,
         begin=begin,
@@ -193,11 +191,6 @@ class _Happenings:
     removals: list[Lapse] = field(default_factory=list)
     first: Change | None = None
 
-    def bounds_at(self, time: float) -> tuple[int, int] | None:
-        """Return the bounds in force at an instant; None where they are not known."""
-        index = bisect_right(self.bounds, time + MILLISECOND, key=lambda one: one[0])
-        return self.bounds[index - 1][1] if index else None
-
 
 def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happenings:
     """Gather what changes tell that come with the last first; ``least`` seconds can be seen.
@@ -210,7 +203,7 @@ def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happ
     theirs: list[ChartMark] = []
     until, foreign = end, None
     for change in changes:
-        if foreign is not None and (mark := _foreign(foreign, _count_after(change))) is not None:
+        if foreign is not None and (mark := _foreign(foreign, change)) is not None:
             theirs.append(mark)
         foreign = change if Mark.FOREIGN in change.marks else None
         if change.marks & _SHADED:
@@ -247,11 +240,8 @@ def _note(found: _Happenings, change: Change, until: float) -> None:
     found.first = change
 
 
-def _count_after(change: Change) -> int | None:
-    return change.desired if Mark.WRITTEN in change.marks else change.current
-
-
-def _foreign(change: Change, before: int | None) -> ChartMark | None:
+def _foreign(change: Change, earlier: Change) -> ChartMark | None:
+    before = earlier.desired if Mark.WRITTEN in earlier.marks else earlier.current
     after = change.current
     if before is None or after is None:
         return None

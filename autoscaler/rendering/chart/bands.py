@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from autoscaler.core.history import GAP_PERIODS, History, Recommendation, ScaleEvent
 from autoscaler.core.normalize import down_window, permitted
@@ -18,26 +18,29 @@ MILLISECOND = 0.001
 """Samples are kept to a millisecond, changes are not: one this much later is of the same sync."""
 
 
-class RulesOverTime:
-    """Which rules came into force when; None for those that are not known."""
+_V = TypeVar("_V")
 
-    def __init__(self, rules: Sequence[tuple[float, Rules | None]]) -> None:
-        self.times = [time - MILLISECOND for time, _ in rules]
-        self._rules = [one for _, one in rules]
 
-    def at(self, time: float) -> Rules | None:
-        """Return the rules in force at an instant; None where they are not known."""
+class OverTime(Generic[_V]):
+    """What came into force when, in order."""
+
+    def __init__(self, values: Sequence[tuple[float, _V]]) -> None:
+        self.times = [time - MILLISECOND for time, _ in values]
+        self.values = [one for _, one in values]
+
+    def at(self, time: float) -> _V | None:
+        """Return what is in force at an instant; None where that is not known."""
         index = bisect_right(self.times, time)
-        return self._rules[index - 1] if index else None
+        return self.values[index - 1] if index else None
 
     def until(self, time: float) -> float:
-        """Return when the rules at an instant are replaced; infinity if they are not."""
+        """Return when that is replaced; infinity if it is not."""
         index = bisect_right(self.times, time)
         return self.times[index] if index < len(self.times) else math.inf
 
-    def all(self) -> Sequence[Rules]:
-        """Return all that are known."""
-        return [one for one in self._rules if one is not None]
+
+RulesOverTime = OverTime[Rules | None]
+"""None are those that are not known."""
 
 
 class Proposals(NamedTuple):

@@ -143,20 +143,6 @@ def test_a_server_that_had_to_prove_itself_still_has_to(trusting: Trusting, tmp_
     assert "CERTIFICATE_VERIFY_FAILED" in answer.message
 
 
-def test_what_stays_rejected_is_told(trusting: Trusting, tmp_path: Path) -> None:
-    """A certificate that the server does not know, and no other one to be had."""
-    kubeconfig = tmp_path / "kubeconfig"
-    as_data(kubeconfig, trusting.plane, self_signed(tmp_path, "stranger", "system:masters"))
-    with connect(kubeconfig) as api:
-        answer = api.once("GET", "/api", clock.monotonic() + 10)
-    assert isinstance(answer, Failure)
-    assert answer.status == 401
-    assert answer.message == (
-        f"the API server {trusting.plane.url} does not accept the credentials of "
-        f'context "main" of {kubeconfig}: Unauthorized'
-    )
-
-
 def test_nothing_of_a_kubeconfig_is_left_in_the_temporary_directory(
     trusting: Trusting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from tests.worlds.prometheus.faults import (
     vector,
 )
 
+INFO = "PromQL info: metric might not be a counter"
 FOLLOWED_NOT = "redirects are not followed; the URL should name the final address"
 HISTOGRAMS = (
     "the query returns native histograms, which are no numbers; histogram_quantile,"
@@ -189,25 +190,22 @@ def test_the_query_is_sent_in_the_body_only() -> None:
     assert received.headers["Content-Type"] == "application/x-www-form-urlencoded"
 
 
-def test_warnings_are_kept_with_the_answer() -> None:
-    """Warnings are kept with the answer; infos, in either place, say nothing of completeness."""
-    partial = vector(
-        *VECTOR["data"]["result"],  # type: ignore[index]  # the shape is ours
-        warnings=["store 2: gone", "PromQL info: metric might not be a counter"],
-        infos=["PromQL info: metric might not be a counter"],
-    )
-    with ScriptedServer(answer(partial)) as server:
+@pytest.mark.parametrize(
+    ("more", "warnings"),
+    [
+        ({"warnings": ["store 2: gone", INFO], "infos": [INFO]}, ("store 2: gone",)),
+        # The cluster of VictoriaMetrics says without a warning that a store is out of reach.
+        ({"isPartial": True}, ("isPartial is true",)),
+        ({"isPartial": False}, ()),
+    ],
+)
+def test_what_says_that_an_answer_is_partial_is_kept_with_it(
+    more: dict[str, object], warnings: tuple[str, ...]
+) -> None:
+    """Warnings are; infos, in either place, say nothing of completeness."""
+    with ScriptedServer(answer({**VECTOR, **more})) as server:
         outcome = answered(ask(server.url, "x"))
-    assert outcome.series == ORDERS.series
-    assert outcome.warnings == ("store 2: gone",)
-
-
-def test_a_partial_answer_of_victoriametrics_is_partial() -> None:
-    """Its cluster says in a field of its own that a store is out of reach, without a warning."""
-    for flag, warnings in ((True, ("isPartial is true",)), (False, ())):
-        with ScriptedServer(answer({**VECTOR, "isPartial": flag})) as server:
-            outcome = answered(ask(server.url, "x"))
-        assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
+    assert (outcome.series, outcome.warnings) == (ORDERS.series, warnings)
 
 
 @pytest.mark.parametrize(

@@ -31,26 +31,23 @@ def test_a_vectors_series_have_labels_values_and_a_time(
     assert answer.warnings == ()
 
 
-def test_a_scalar_is_one_series_without_labels(prometheus_server: PrometheusServer) -> None:
-    """A scalar is one series without labels."""
-    (series,) = answered(ask(prometheus_server.url, "scalar(vector(2)) * 21")).series
-    assert (series.labels, series.value) == ({}, 42.0)
-
-
-def test_no_series_is_an_answer_without_series(prometheus_server: PrometheusServer) -> None:
-    """No series is an answer with no series, not a failure and not a zero."""
-    assert answered(ask(prometheus_server.url, "no_such_metric")) == QueryResult([])
-
-
 @pytest.mark.parametrize(
-    ("promql", "value"), [("vector(0)/0", math.nan), ("vector(1)/0", math.inf), ("-Inf", -math.inf)]
+    ("promql", "values"),
+    [
+        ("scalar(vector(2)) * 21", [42.0]),
+        ("no_such_metric", []),
+        ("vector(0)/0", [math.nan]),
+        ("vector(1)/0", [math.inf]),
+        ("-Inf", [-math.inf]),
+    ],
 )
-def test_nan_and_the_infinities_arrive_as_such(
-    prometheus_server: PrometheusServer, promql: str, value: float
+def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
+    prometheus_server: PrometheusServer, promql: str, values: list[float]
 ) -> None:
-    """NaN and the infinities arrive as such: what they mean is the core's to say."""
-    (series,) = answered(ask(prometheus_server.url, promql)).series
-    assert series.value == pytest.approx(value, nan_ok=True)
+    """A scalar is a series without labels; no series is no failure and no zero."""
+    found = answered(ask(prometheus_server.url, promql)).series
+    assert [one.value for one in found] == pytest.approx(values, nan_ok=True)
+    assert all(one.labels == {} for one in found)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_the_clocks_are_those_of_the_system(tmp_path: Path) -> None:
 
 
 PERIOD = 15.0
-HUNG, WELL = external("shop", "hung"), external("shop", "well")
+HUNG, WELL, NEW = (external("shop", name) for name in ("hung", "well", "new"))
 RESTART = 5.0
 
 
@@ -181,24 +181,10 @@ def restarted(
         "SqliteHistoryStore",
         lambda folder, say: SqliteHistoryStore(folder, say, time.clocks, PATIENT),
     )
-    config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL))
+    config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL, NEW))
     nobody: Any = SimpleNamespace(state=lambda *_: None, resumed=lambda _: None)
     with ExitStack() as stack:
         yield state_directory.open_memory(config, nobody, nobody, stack)
-
-
-def test_when_each_was_decided_last_is_known(tmp_path: Path) -> None:
-    """In seconds before the last save; nothing is said of what was never decided."""
-    time = Time()
-    with running(tmp_path, time=time) as (store, _):
-        store.keep([("hung", nth(1), time.wall)])
-        store.intend("new", nth(2)).result(LONG)
-        time.pass_(60.0)
-        store.keep([("well", nth(3), time.wall)])
-    time.pass_(RESTART)
-    with running(tmp_path, time=time) as (_, resumption):
-        assert resumption.absent == RESTART
-        assert resumption.undecided == {"hung": 60.0, "well": 0.0}
 
 
 @pytest.mark.parametrize(("periods", "unobserved"), [(1, False), (2, False), (3, True), (99, True)])
@@ -224,10 +210,14 @@ def test_it_goes_on_as_if_it_had_been_absent(
 def test_when_each_was_decided_last_is_known_by_the_steady_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a reading that is missing at the first sync has no longer gap than it really has."""
+    """So a reading that is missing at the first sync has no longer gap than it really has.
+
+    Nothing is said of what was never decided.
+    """
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([(HUNG.key, nth(1), time.wall)])
+        store.intend("shop/Deployment/new", nth(2)).result(LONG)
         decided = time.steady
         time.pass_(PERIOD)
         store.keep([(WELL.key, nth(3), time.wall)])
