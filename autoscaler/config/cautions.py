@@ -1,6 +1,5 @@
 """What is valid, and probably not meant or open to others: `validate` and the daemon warn of it."""
 
-import ipaddress
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.schedules import may_be_open_together, seconds_open
 from autoscaler.settings import durations
-from autoscaler.settings.fields import listen_address
+from autoscaler.settings.fields import is_loopback, listen_address
 from autoscaler.settings.prometheus import PrometheusSettings
 
 _MOST_WINDOWS = 30
@@ -224,12 +223,8 @@ def warnings_of_access(
 
 def _in_the_clear(url: str) -> bool:
     parts = urlsplit(url)
-    if parts.scheme != "http" or parts.hostname is None:
-        return False
-    try:
-        return not ipaddress.ip_address(parts.hostname).is_loopback
-    except ValueError:
-        return parts.hostname != "localhost"
+    host = parts.hostname
+    return parts.scheme == "http" and host is not None and not is_loopback(host)
 
 
 def _open_ones(secrets: Iterable[tuple[str, Path]]) -> list[str]:

@@ -403,23 +403,23 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    @property
-    def url(self) -> str:
-        """The URL by which this machine reaches the address."""
-        return self.url_of("http")
-
-    def url_of(self, scheme: str) -> str:
-        """Return the same with a scheme."""
+    def url(self, scheme: str = "http") -> str:
+        """Return the URL by which this machine reaches the address."""
         host = _ALL_ADDRESSES.get(self.host, self.host)
         return f"{scheme}://{Address(host, self.port)}"
 
     @property
     def is_loopback(self) -> bool:
         """Whether nobody but this machine reaches it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host.lower().rstrip(".") == "localhost"
+        return is_loopback(self.host) or self.host.lower().rstrip(".") == "localhost"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the host of a URL is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 _LABEL = r"[0-9A-Za-z_-]{1,63}"

@@ -312,28 +312,19 @@ def test_each_server_is_asked_what_is_asked_of_it(
     assert f"queries.there at the server away: no answer: Prometheus away at {away} " in unanswered
 
 
-@pytest.mark.parametrize(
-    ("answer", "words", "said"),
-    [
-        (
-            (Series({"queue": "mails"}, 5.0, 0.0),),
-            {"empty_is_zero": True},
-            "finds no series, counted as 0 (empty: zero)",
-        ),
-        (
-            (Series({"queue": "orders"}, float("nan"), 0.0),),
-            {"nan_is_zero": True},
-            "finds 1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)",
-        ),
-    ],
-)
-def test_a_zero_that_nobody_measured_is_told(
-    answer: tuple[Series, ...], words: dict[str, bool], said: str
-) -> None:
+def test_a_zero_that_nobody_measured_is_told() -> None:
     """That there was no series of the metric, or that its value was NaN."""
     metric = external_metric(average("10"), "queue", selector=parse("queue=orders"))
     target = Target("shop", spec(metric), ())
-    result = QueryResult(answer)
-    found = coverage(target, metric, Query("q", **words), result, 1.0)  # type: ignore[arg-type] # they are switches
-    assert asking._finds(found, result) == said
-    assert found.faults == ()
+    for queue, value, query, said in (
+        ("mails", 5.0, Query("q", empty_is_zero=True), "no series, counted as 0 (empty: zero)"),
+        (
+            "orders",
+            float("nan"),
+            Query("q", nan_is_zero=True),
+            "1 of 1 series, 0; 1 NaN, counted as 0 (nan: zero)",
+        ),
+    ):
+        answer = QueryResult((Series({"queue": queue}, value, 0.0),))
+        found = coverage(target, metric, query, answer, 1.0)
+        assert (asking._finds(found, answer), found.faults) == (f"finds {said}", ())

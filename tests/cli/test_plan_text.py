@@ -12,7 +12,6 @@ from autoscaler.cli.plan_text import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import ExternalMetric
-from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from tests.rendering import test_extension_words as extended
 from tests.worlds.memory import T0, Memory, answer, external
@@ -22,11 +21,11 @@ REFUSED = "Prometheus at http://127.0.0.1:9090 refused the connection"
 AWAY = "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
 
 
-def planned(world: Memory, *targets: Target) -> list[SyncResult]:
-    """Sync targets once."""
+def planned(world: Memory, *targets: Target) -> str:
+    """Sync targets once, and return what is printed."""
     with world.syncer() as syncer:
         syncer.sync(targets, T0, 10.0)
-    return sorted(world.results, key=lambda result: result.target.key)
+    return paragraphs(sorted(world.results, key=lambda result: result.target.key))
 
 
 def scales(*names: str) -> dict[str, Scale | Unavailable]:
@@ -45,13 +44,13 @@ def two_metrics(name: str) -> Target:
 def test_the_text_takes_no_text_for_markup(text: str) -> None:
     """Prometheus' own words hold brackets and colons; none of them is left out or drawn."""
     world = Memory(answers={"queue": QueryFailure(text)}, scales=scales("a"))
-    assert text in paragraphs(planned(world, external("shop", "a")))
+    assert text in planned(world, external("shop", "a"))
 
 
 def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
     """What was done and why, what restricts it, and each metric's value, target and proposal."""
     world = Memory(answers={"queue": answer(600.0)}, scales=scales("a"))
-    assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
+    assert planned(world, external("shop", "a")).split("\n") == [
         "shop/Deployment/a  2 -> 4",
         (
             "  scaled 2 -> 4 replicas: queue above target: 300/30 per replica; the metrics ask for "
@@ -65,7 +64,7 @@ def test_a_decision_is_a_line_of_counts_the_verdict_and_its_causes() -> None:
 def test_a_failure_is_told_once_of_a_target() -> None:
     """It is in the verdict, and neither in the metric's line nor in one of an Event."""
     world = Memory(answers={"queue": QueryFailure(REFUSED)}, scales=scales("a"))
-    assert paragraphs(planned(world, external("shop", "a"))).split("\n") == [
+    assert planned(world, external("shop", "a")).split("\n") == [
         "shop/Deployment/a  2 -> 2",
         f"  stays at 2 replicas: nothing can be decided: queue: {REFUSED}",
     ]
@@ -77,7 +76,7 @@ def test_a_failure_of_many_targets_is_told_once_with_their_names() -> None:
         answers={"queue": QueryFailure(REFUSED), "rest": answer(90.0)}, scales=scales(*"abc")
     )
     targets = (external("shop", "a"), external("shop", "b"), two_metrics("c"))
-    assert paragraphs(planned(world, *targets)).split("\n") == [
+    assert planned(world, *targets).split("\n") == [
         f"failure 1: {REFUSED}",
         "  nothing can be decided for 2 targets:",
         "  shop/Deployment/a, stays at 2 replicas",
@@ -98,7 +97,7 @@ def test_scales_that_cannot_be_read_are_told_once() -> None:
         answers={"queue": answer(90.0)},
         scales={"shop/a": Unavailable(AWAY), "shop/b": Unavailable(AWAY)},
     )
-    assert paragraphs(planned(world, external("shop", "a"), external("shop", "b"))).split("\n") == [
+    assert planned(world, external("shop", "a"), external("shop", "b")).split("\n") == [
         f"failure 1: {AWAY}",
         "  nothing can be decided for 2 targets:",
         "  shop/Deployment/a",
@@ -109,7 +108,7 @@ def test_scales_that_cannot_be_read_are_told_once() -> None:
 def test_what_only_sounds_the_same_is_told_of_each() -> None:
     """Two queries without series are two mistakes."""
     world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a", "b"))
-    text = paragraphs(planned(world, external("shop", "a"), external("shop", "b", promql="rest")))
+    text = planned(world, external("shop", "a"), external("shop", "b", promql="rest"))
     assert "failure" not in text
     assert text.count("the query returned no series") == 2
 
@@ -122,7 +121,7 @@ def test_a_metric_that_fails_as_another_does_has_its_own_line() -> None:
     rest = replace(rest, metric=replace(rest.metric, name="rest"))
     target = replace(target, spec=replace(target.spec, metrics=(queue, rest)))
     world = Memory(answers={"queue": answer(), "rest": answer()}, scales=scales("a"))
-    assert paragraphs(planned(world, target)).split("\n") == [
+    assert planned(world, target).split("\n") == [
         "shop/Deployment/a  2 -> 2",
         (
             "  stays at 2 replicas: nothing can be decided: queue: the query returned no series "

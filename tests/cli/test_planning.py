@@ -36,20 +36,17 @@ LAST_KNOWN = "(as last known; it cannot be checked now: forbidden)"
 HPA = 'HorizontalPodAutoscaler "web"'
 
 
-@pytest.mark.parametrize(
-    ("seen", "known", "said"),
-    [
+def test_who_controls_a_target_is_who_does_so_to_the_daemon() -> None:
+    """Where it cannot be checked, the last known one."""
+    unchecked = Unchecked("forbidden")
+    as_known = f"{HPA} (as last known; it cannot be checked now: forbidden)"
+    for seen, known, said in (
         (None, HPA, ""),
         (HPA, "", HPA),
-        (Unchecked("forbidden"), "", ""),
-        (Unchecked("forbidden"), HPA, f"{HPA} {LAST_KNOWN}"),
-    ],
-)
-def test_who_controls_a_target_is_who_does_so_to_the_daemon(
-    seen: str | Unchecked | None, known: str, said: str
-) -> None:
-    """Where it cannot be checked, the last known one."""
-    assert controller_of(seen, History(controller=known)) == said
+        (unchecked, "", ""),
+        (unchecked, HPA, as_known),
+    ):
+        assert controller_of(seen, History(controller=known)) == said
 
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

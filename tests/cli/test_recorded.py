@@ -126,29 +126,20 @@ def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
             assert of_daemon[2] in {told, ""}
 
 
-def test_the_last_change_is_that_of_the_count(kept: Path) -> None:
-    """By hand at 00:10, and none after it."""
+def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:
+    """The last change of the count, by hand at 00:10; or each since a time, and what held then."""
     code, out, _ = of_file(kept, "explain shop/web --last-change")
-    assert code == 0
+    assert (code, "\x1b" in out) == (0, False)
     assert out.startswith(f"{WEB} at 01:10:00: ")
-    assert "\x1b" not in out
-
-
-def test_json_is_that_of_the_api(kept: Path) -> None:
-    """A list, since several may be asked for."""
-    code, out, err = of_file(kept, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
-    assert (code, err) == (0, "")
-    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
-    assert found is not None
-    assert json.loads(out) == [found.document()]
-
-
-def test_each_change_since_a_time_begins_with_what_held_then(kept: Path) -> None:
-    """The one of 00:00 held at 00:01, and held on."""
     code, out, _ = of_file(kept, "explain shop/web --since 01:01")
     first = [text.split(": ")[0] for text in out.split("\n\n")]
     times_of_day = ("01:00:00", "01:02:00", "01:02:15", "01:10:00")
     assert (code, first) == (0, [f"{WEB} at {one}" for one in times_of_day])
+    # JSON is that of the API, as a list.
+    code, out, err = of_file(kept, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
+    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
+    assert found is not None
+    assert (code, json.loads(out), err) == (0, [found.document()], "")
 
 
 def test_a_decision_is_made_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,24 +55,18 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_targets_of_the_file_are_offered(file: Path) -> None:
-    """By the short name where it is one target's alone, and none twice."""
+    """By the short name where it is one target's alone, by the whole to who began it; none twice.
+
+    Without a file that can be read nothing is said: the user is in the middle of a line.
+    """
     both = ["shop/Deployment/db", "shop/StatefulSet/db"]
     assert offered(f"plan -c {file} ") == ["shop/web", "shop/worker", *both]
     assert offered(f"plan -c {file} shop/wo") == ["shop/worker"]
     assert offered(f"plan -c {file} shop/web shop/w") == ["shop/worker"]
-
-
-def test_the_whole_name_is_offered_to_who_began_it(file: Path) -> None:
-    """NAMESPACE/KIND/NAME."""
-    names = ["shop/Deployment/web", "shop/Deployment/worker"]
-    assert offered(f"plan -c {file} shop/Deployment/w") == names
-
-
-def test_without_a_file_that_can_be_read_nothing_is_offered(tmp_path: Path) -> None:
-    """And nothing is said: the user is in the middle of a line."""
-    bad = tmp_path / "bad.yaml"
-    bad.write_text("targets: [")
-    for line in ("plan ", f"plan -c {bad} ", f"plan -c {tmp_path}/none.yaml "):
+    whole = ["shop/Deployment/web", "shop/Deployment/worker"]
+    assert offered(f"plan -c {file} shop/Deployment/w") == whole
+    file.write_text("targets: [")
+    for line in ("plan ", f"plan -c {file} ", f"plan -c {file.parent}/none.yaml "):
         assert offered(line) == []
 
 
@@ -145,19 +139,14 @@ def test_a_misspelt_name_is_told_with_what_was_meant(name: str, meant: str) -> N
 
 
 def test_each_unknown_name_has_its_line() -> None:
-    """Each that is clear has its line; the others have the list of what there is."""
+    """Each that is clear has its own; the others have the first ten of what there is."""
     assert refused("shop/web", "x", "order-worker", "y").splitlines() == [
         "no target is called order-worker; did you mean shop/order-worker?",
         f"no target is called x, y; there are: {', '.join(KEYS)}",
     ]
-
-
-def test_at_most_ten_are_listed() -> None:
-    """There may be thousands, or none."""
     keys = [f"shop/Deployment/worker-{number}" for number in range(12)]
-    assert refused("x", keys=keys) == (
-        f"no target is called x; there are: {', '.join(keys[:10])} and 2 more"
-    )
+    listed = f"{', '.join(keys[:10])} and 2 more"
+    assert refused("x", keys=keys) == f"no target is called x; there are: {listed}"
     assert refused("x", keys=[]) == "no target is called x; there are none"
 
 

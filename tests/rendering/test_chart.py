@@ -371,13 +371,15 @@ def test_extremes_of_values_are_kept() -> None:
 
 
 def test_extremes_of_a_minute_are_kept() -> None:
-    """They are those of its value and of its proposal."""
+    """They are those of its value, of its proposal, and of its count."""
     record = played(Timeline(spec(QUEUE), replicas=3), 30)
-    minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (3, 3, 4000, 2), (3, 3, 9500, 4))
-    record.keep_sample(WEB, minute)
-    (queue,) = charted(record).metrics
+    minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (2, 3, 4000, 2), (8, 3, 9500, 4))
+    (queue,) = charted(record.keep_sample(WEB, minute)).metrics
     assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
     assert (queue.proposal_low[1], queue.proposal_high[1]) == (2, 4)
+    rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
+    counts = [(one.time - BASE, one.numbers[0]) for one in rows]
+    assert counts == [(0, 3), (60, 8), (80, 2), (100, 3), (300, 3)]
 
 
 def test_extremes_end_with_a_reload() -> None:
@@ -391,14 +393,6 @@ def test_extremes_end_with_a_reload() -> None:
     queue, mails = chart.metrics
     assert max(one for one in queue.high if one is not None) == 10.667
     assert min(one for one in mails.low if one is not None) == 10
-
-
-def test_a_leap_within_a_minute_is_shown() -> None:
-    """Where only the least, the most and the last of a minute are kept."""
-    minute = Sample(BASE + 60, (3, 3, 9, 3), 60.0, (2, 3, 4, 3), (8, 3, 9, 3))
-    rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
-    told = [(one.time - BASE, one.numbers[0]) for one in rows]
-    assert told == [(0, 3), (60, 8), (80, 2), (100, 3), (300, 3)]
 
 
 def test_a_short_lapse_is_shown_among_many_rows() -> None:

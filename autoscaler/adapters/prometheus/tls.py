@@ -1,6 +1,5 @@
 """The connections to a server, with TLS as the options say, from files that may be rotated."""
 
-import ipaddress
 import ssl
 import threading
 import warnings
@@ -18,6 +17,7 @@ from requests.utils import get_environ_proxies
 
 from autoscaler.adapters.prometheus.answers import QueryError
 from autoscaler.file_contents import refuse_other_than_file, stamp_of
+from autoscaler.settings.fields import is_loopback
 from autoscaler.settings.prometheus import Tls
 from autoscaler.transport.deadline import POOLS
 
@@ -114,11 +114,7 @@ class ConnectionPools:
 
 def proxies_for(endpoint: Endpoint) -> dict[str, str]:
     """Return the proxies of the environment; none for a loopback address."""
-    try:
-        local = ipaddress.ip_address(endpoint.host).is_loopback
-    except ValueError:
-        local = endpoint.host == "localhost"
-    return {} if local else get_environ_proxies(endpoint.url)
+    return {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
