@@ -227,7 +227,7 @@ class Settings(Model):
         address = self.web_listen
         if address is None or not address.port:
             return None
-        return address.url_of("http" if self.web.tls is None else "https")
+        return address.url("http" if self.web.tls is None else "https")
 
     @property
     def breaker(self) -> Breaker | None:
