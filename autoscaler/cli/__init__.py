@@ -73,14 +73,7 @@ Output = Annotated[
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose options stand below their `rich_help_panel`, without rich.
-
-    In the list of the commands it has the first line of its help.
-    """
-
-    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - it is wrapped
-        """Return that line."""
-        return (self.help or "").partition("\n")[0]
+    """A command whose options stand below their `rich_help_panel`, without rich."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, a section for each group."""
@@ -97,10 +90,15 @@ class GroupedCommand(TyperCommand):
 
 
 def _command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command, with examples of its arguments."""
+    """Make a function a command, with examples of its arguments; its first line is listed."""
     shown = ", ".join(f"autoscaler {one}" for one in examples)
-    shown = f"Example{'s' if len(examples) > 1 else ''}: {shown}"
-    return app.command(cls=GroupedCommand, epilog=shown)
+    epilog = f"Example{'s' if len(examples) > 1 else ''}: {shown}"
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        line = (command.__doc__ or "").partition("\n")[0]
+        return app.command(cls=GroupedCommand, short_help=line, epilog=epilog)(command)
+
+    return decorate
 
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of a typer callback

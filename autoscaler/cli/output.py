@@ -67,3 +67,10 @@ def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
     for line in text.split("\n"):
         others = " " * indent if line.startswith(" ") else _INDENT
         print("\n".join(wrapped(line, width, others=others) or [""]))
+
+
+def counts(current: int | None, desired: int | None, unknown: str) -> str:
+    """Write the count of a target, and which one it is to have: "3 -> 5"."""
+    if current is None:
+        return unknown
+    return str(current) if desired in {None, current} else f"{current} -> {desired}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autoscaler import clock
 from autoscaler.cli import times
-from autoscaler.cli.output import EXPLAINED_FROM, exit_code, print_text
+from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text
 from autoscaler.cli.sources import DecisionSource, DirectorySource, SourceOptions, source_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.codec import is_same
@@ -176,8 +176,6 @@ def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
 
 
 def _cells(one: Change) -> tuple[str, ...]:
-    current, desired = one.current_replicas, one.desired_replicas
-    counts = str(current) if desired in {None, current} else f"{current} -> {desired}"
+    replicas = counts(one.current_replicas, one.desired_replicas, "?")
     message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
-    counts = "?" if current is None else counts
-    return times.local(one.time), printable(one.target), counts, printable(one.state), message
+    return times.local(one.time), printable(one.target), replicas, printable(one.state), message

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from autoscaler.cli.output import exit_code, wrapped
+from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.classification import State
@@ -18,12 +18,12 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import TargetList, TargetState
+from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"
 _METRICS_COLUMN = 1
-_UNKNOWN = "<unknown>"
 _GAP = "  "
 # As kubectl's ages (duration.HumanDuration of apimachinery): below so many seconds, in these units.
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
@@ -68,11 +68,11 @@ def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -
 
 def summary(report: TargetList) -> str:
     """Sum up the states: "14 targets: 12 ok, 1 failing, 1 held"."""
-    counts = Counter(printable(target.state) for target in report.targets)
+    found = Counter(printable(target.state) for target in report.targets)
     known = [State.OK.value, *(state.value for state in State if state is not State.OK)]
-    states = sorted(counts, key=lambda one: known.index(one) if one in known else len(known))
+    states = sorted(found, key=lambda one: known.index(one) if one in known else len(known))
     total = wording.counted(len(report.targets), "target")
-    return f"{total}: {', '.join(f'{counts[state]} {state}' for state in states)}"
+    return f"{total}: {', '.join(f'{found[state]} {state}' for state in states)}"
 
 
 def what_is_not_ok(report: TargetList) -> Iterator[str]:
@@ -130,15 +130,13 @@ def age(seconds: float) -> str:
 
 
 def _cells(one: TargetState, now: float) -> list[str]:
-    current, desired = one.current_replicas, one.desired_replicas
-    counts = str(current) if desired in {None, current} else f"{current} -> {desired}"
     return [
         printable(one.target, LONGEST_SENTENCE),
         ", ".join(_metrics(one)),
         str(one.min_replicas),
         str(one.max_replicas),
-        _UNKNOWN if current is None else counts,
-        _UNKNOWN if one.since is None else age(now - one.since),
+        counts(one.current_replicas, one.desired_replicas, UNKNOWN),
+        UNKNOWN if one.since is None else age(now - one.since),
         printable(one.state),
     ]
 

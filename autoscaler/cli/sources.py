@@ -145,7 +145,7 @@ def _directory_of(place: SourceOptions) -> "DirectorySource | None":
 
 def _daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
     """Return the daemon that is named, of the configuration, or usual; raises NoAddressError."""
-    url, file = place.url or LISTEN.url, place.config
+    url, file = place.url or LISTEN.url(), place.config
     if place.url is None and file is not None:
         listen, scheme, valid = _api_address_of(file)
         if listen is None:
@@ -155,7 +155,7 @@ def _daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
                 f"the daemon of {file} listens on any free port (`listen` is {listen}): "
                 "give the one that its log names with --url"
             )
-        url = listen.url_of(scheme)
+        url = listen.url(scheme)
         if not valid:
             print(
                 f"{file} has mistakes (`autoscaler validate {file}` tells them); "

@@ -403,13 +403,8 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    @property
-    def url(self) -> str:
-        """The URL by which this machine reaches the address."""
-        return self.url_of("http")
-
-    def url_of(self, scheme: str) -> str:
-        """Return the same with a scheme."""
+    def url(self, scheme: str = "http") -> str:
+        """Return the URL by which this machine reaches the address."""
         host = _ALL_ADDRESSES.get(self.host, self.host)
         return f"{scheme}://{Address(host, self.port)}"
 

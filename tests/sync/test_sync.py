@@ -21,6 +21,7 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
+from tests.sync.test_faults import raise_defect
 from tests.worlds.memory import (
     T0,
     Memory,
@@ -75,11 +76,6 @@ def test_answers_are_freed_with_the_sync() -> None:
             wait_until("the answers are freed", lambda: all(one() is None for one in given))
     finally:
         gc.enable()
-
-
-def raise_defect(*_: object) -> None:
-    """Raise what no port should."""
-    raise OverflowError("a defect")
 
 
 @pytest.mark.parametrize(

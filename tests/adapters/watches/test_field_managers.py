@@ -7,7 +7,6 @@ from autoscaler.adapters.cluster import Api, Scales
 from autoscaler.adapters.cluster.discovery import manager_of
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
 from tests.adapters.watches.targets import (
     SLOW,
@@ -20,6 +19,7 @@ from tests.adapters.watches.targets import (
 )
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.cluster.clusters import crew_served
 from tests.worlds.cluster.others import APPLY, set_count
 from tests.worlds.controlplane.api import MERGE_PATCH
 
@@ -136,19 +136,14 @@ def test_the_manager_of_a_custom_count_is_told(
 ) -> None:
     """The path of the definition is looked up in the managed fields."""
     # The one before may still be on its way out.
-    definition = manifests.crew_definition("managed-scale" if part else "managed-object")
-    group = definition["spec"]["group"]
-    lone_cluster.create(manifests.CRDS, definition)
-    path = f"/apis/{group}/v1/namespaces/{shop}/crews"
-    lone_cluster.wait_served(path)
-    lone_cluster.create(path, manifests.crew("alpha", 4) | {"apiVersion": f"{group}/v1"})
-    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
-    with watching(lone_api, [target(shop, crew)], pace=SLOW) as watched:
+    subgroup = "managed-scale" if part else "managed-object"
+    with (
+        crew_served(lone_cluster, subgroup, shop) as (crew, path),
+        watching(lone_api, [target(shop, crew)], pace=SLOW) as watched,
+    ):
         body = {"spec": {"replicas": 6} if part else {"size": 6}}
         query = {"fieldManager": "boatswain"}
-        lone_cluster.request(
-            "PATCH", f"{path}/alpha{part}", body, content_type=MERGE_PATCH, query=query
-        )
+        lone_cluster.request("PATCH", f"{path}{part}", body, content_type=MERGE_PATCH, query=query)
         await_scale(watched, shop, crew, lambda seen: has_count(6, seen))
         assert scale_of(watched, shop, crew).replicas_by == "boatswain"
         seen = scale_of(watched, shop, crew)
@@ -157,7 +152,6 @@ def test_the_manager_of_a_custom_count_is_told(
         await_scale(watched, shop, crew, lambda seen: has_count(0, seen))
         # The API server keeps no manager of a zero in a custom resource, and applies none there.
         assert scale_of(watched, shop, crew).replicas_by == ""
-    lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api
 from autoscaler.core.observation import Scale
-from autoscaler.core.spec import ScaleTargetRef
 from tests.adapters.watches.targets import (
     WEB,
     await_scale,
@@ -22,7 +21,7 @@ from tests.adapters.watches.targets import (
 )
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
-from tests.worlds.cluster.clusters import fresh_namespace
+from tests.worlds.cluster.clusters import crew_served, fresh_namespace
 from tests.worlds.cluster.roles import (
     AUTOSCALERS,
     READ_SCALES,
@@ -99,36 +98,27 @@ def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
     """Without the CRD it is not known where a custom resource keeps its counts."""
-    definition = manifests.crew_definition("secret")
-    group = definition["spec"]["group"]
-    lone_cluster.create(manifests.CRDS, definition)
-    path = f"/apis/{group}/v1/namespaces/{shops[0]}/crews"
-    lone_cluster.wait_served(path)
-    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
     grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
     await_granted(limited, f"/apis/autoscaling/v2/namespaces/{shops[0]}/horizontalpodautoscalers")
     notes: list[str] = []
-    with watching(limited, [target(shops[0], crew)], notes=notes) as watched:
+    with (
+        crew_served(lone_cluster, "secret", shops[0]) as (crew, _),
+        watching(limited, [target(shops[0], crew)], notes=notes) as watched,
+    ):
         assert watched.cached_scale(shops[0], crew) is None
     assert len(notes) == 1
-    assert f'"crews.{group}" is forbidden' in notes[0]
-    lone_cluster.request("DELETE", f"{manifests.CRDS}/{definition['metadata']['name']}")
+    assert f'"crews.secret.{manifests.CRD_GROUP}" is forbidden' in notes[0]
 
 
 def test_a_definition_whose_paths_change_is_read_again(
     lone_cluster: ClusterUnderTest, lone_api: Api, shops: list[str]
 ) -> None:
     """The count is that of the new path, without a restart."""
-    definition = manifests.crew_definition("moving")
-    group = definition["spec"]["group"]
-    lone_cluster.create(manifests.CRDS, definition)
-    path = f"/apis/{group}/v1/namespaces/{shops[0]}/crews"
-    lone_cluster.wait_served(path)
-    crew = ScaleTargetRef(f"{group}/v1", "Crew", "alpha")
-    body = manifests.crew("alpha", 4) | {"apiVersion": f"{group}/v1"}
-    lone_cluster.create(path, body)
-    name = f"{manifests.CRDS}/{definition['metadata']['name']}"
-    with watching(lone_api, [target(shops[0], crew)]) as watched:
+    name = f"{manifests.CRDS}/crews.moving.{manifests.CRD_GROUP}"
+    with (
+        crew_served(lone_cluster, "moving", shops[0]) as (crew, _),
+        watching(lone_api, [target(shops[0], crew)]) as watched,
+    ):
         assert scale_of(watched, shops[0], crew).spec_replicas == 4
         versions = lone_cluster.get(name).body["spec"]["versions"]
         schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -136,4 +126,3 @@ def test_a_definition_whose_paths_change_is_read_again(
         versions[0]["subresources"]["scale"]["specReplicasPath"] = ".spec.crew"
         assert lone_cluster.patch(name, {"spec": {"versions": versions}}).status == 200
         await_scale(watched, shops[0], crew, partial(has_count, 7))
-    lone_cluster.request("DELETE", name)
