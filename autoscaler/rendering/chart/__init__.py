@@ -94,7 +94,7 @@ def _gathered(
     samples = list(record.samples(target, since, after))
     gaps = sorted([*lapses, *found.removals])
     asked = list(bands.asked_by(samples, gaps, rules, until))
-    entry = None if found.first is None else record.entry_or_none(found.first)
+    entry = record.entry_or_none(found.rules[0][1]) if found.rules else None
     if entry is not None:
         first = asked[0].time if asked else until
         asked[:0] = [one for one in bands.asked_before(entry) if one.time <= first]
@@ -189,7 +189,6 @@ class _Happenings:
     writes: list[Write] = field(default_factory=list)
     rules: list[tuple[float, Change]] = field(default_factory=list)
     removals: list[Lapse] = field(default_factory=list)
-    first: Change | None = None
 
 
 def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happenings:
@@ -237,7 +236,6 @@ def _note(found: _Happenings, change: Change, until: float) -> None:
     if found.rules and found.rules[-1][1].rules == change.rules:
         found.rules.pop()
     found.rules.append((change.time, change))
-    found.first = change
 
 
 def _foreign(change: Change, earlier: Change) -> ChartMark | None:

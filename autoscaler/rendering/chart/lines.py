@@ -97,16 +97,11 @@ def with_instants(rows: Sequence[ChartRow], instants: Iterable[float]) -> list[C
     """Return the rows with others at some instants, at which what is before them holds."""
     if not rows:
         return []
-    known = {row.time for row in rows}
+    known = {row.time: row for row in rows}
     first, last = rows[0].time, rows[-1].time
-    others = sorted({at for at in instants if first < at < last} - known)
     merged: list[ChartRow] = []
-    index = 0
-    for row in rows:
-        while index < len(others) and others[index] < row.time:
-            merged.append(_held(merged[-1], others[index]))
-            index += 1
-        merged.append(row)
+    for time in sorted({*known, *(at for at in instants if first < at < last)}):
+        merged.append(known[time] if time in known else _held(merged[-1], time))
     return merged
 
 
