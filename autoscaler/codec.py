@@ -1,9 +1,9 @@
 """Data of the core as JSON, by the names of its fields: in the state, the record and `/histories`.
 
-A field that has its default is left out.  Where a field may hold one of several classes, the key
-`type` says which (`_TYPES`).  When read, a field that is missing has its default; one that is not
-known, and a value of another type, are refused.  A file that older versions would misunderstand
-gets another version: see the schemas in `autoscaler.adapters` and `rendering.history_lines`.
+A field with its default is left out, and has it when it is missing; where it may hold one of
+several classes, the key `type` says which (`_TYPES`).  Fields that are not known, and values of
+other types, are refused.  A file that older versions would misunderstand gets another version: see
+the schemas in `autoscaler.adapters` and `rendering.history_lines`.
 """
 
 import json

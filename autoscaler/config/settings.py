@@ -1,7 +1,4 @@
-"""The settings of a configuration: the models of everything in it but the specs of targets.
-
-A value is as the code uses it: seconds, absolute paths, the default where nothing is written.
-"""
+"""The settings of a configuration but the specs of targets, as the code uses them: in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

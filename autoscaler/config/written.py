@@ -1,8 +1,4 @@
-"""A target as a user writes it, and what differs between two configurations.
-
-The keys are the names of the core's fields, so that a field which is added there is written, shown
-and compared as well.
-"""
+"""A target as a user writes it, by the fields of the core, and how two configurations differ."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass

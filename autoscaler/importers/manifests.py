@@ -147,8 +147,10 @@ def ready_of(advice: Sequence[Advice], *, entry: bool = False, left_out: int = 0
     if entry and not queries:
         return "\n".join((*_comments(written), as_yaml(targets)))
     servers = {key: name for draft in drafts for key, name in draft.servers.items()}
+    others = f"{left_out} HorizontalPodAutoscalers and ScaledObjects"
+    why = "they were too many or too long to convert: convert them by themselves"
     configuration = {
-        **({"undecided": [_left_out(left_out)]} if left_out else {}),
+        **({"undecided": [undecided(others, why)]} if left_out else {}),
         **({"prometheus": prometheus_of(servers)} if servers else {}),
         **({"queries": queries} if queries else {}),
         "targets": targets,
@@ -164,11 +166,6 @@ def _comments(written: Sequence[Advice]) -> Iterator[str]:
         yield f"# delete the {kind}: while there is one, the daemon leaves its workload alone"
     if any(each.draft.target.get("namespace") == PLACEHOLDER for each in written):
         yield f"# {PLACEHOLDER}: the manifest does not say which"
-
-
-def _left_out(count: int) -> dict[str, object]:
-    kinds = f"{count} HorizontalPodAutoscalers and ScaledObjects"
-    return undecided(kinds, "they were too many or too long to convert: convert them by themselves")
 
 
 def _length(value: object) -> int | None:

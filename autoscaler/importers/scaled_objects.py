@@ -120,7 +120,7 @@ class _Draft:
     shared: Shared
     queries: dict[str, object] = field(default_factory=dict)
     servers: dict[tuple[str, str], str] = field(default_factory=dict)
-    metrics: list[object] = field(default_factory=list)
+    metrics: list[dict[str, object]] = field(default_factory=list)
     schedules: list[dict[str, object]] = field(default_factory=list)
     here: list[str] = field(default_factory=list)
     none: dict[str, str] = field(default_factory=dict)
@@ -251,7 +251,12 @@ def _target(manifest: Mapping[str, Value], draft: _Draft) -> dict[str, object]:
     if isinstance(period, int):
         target["syncPeriod"] = f"{period}s"
         draft.here.append("pollingInterval -> syncPeriod")
-    target |= _idle(spec, draft) | _fallback(spec, draft) | _paused(manifest, draft)
+    target |= _idle(spec, draft)
+    fallback = child(spec, "fallback")
+    if isinstance(fallback, dict):
+        target["fallback"] = {key: fallback[key] for key in _FALLBACK if key in fallback}
+        draft.here.append("fallback -> fallback")
+    target |= _paused(manifest, draft)
     if draft.schedules:
         _within(draft, target["minReplicas"], target["maxReplicas"])
         target["schedules"] = draft.schedules
@@ -286,8 +291,7 @@ def _idle(spec: Value, draft: _Draft) -> dict[str, object]:
     if not awakened or (idle is None and low):
         draft.here.append("minReplicaCount -> minReplicas")
         unused = [key for key in ("idleReplicaCount", *_IDLE) if child(spec, key) is not None]
-        metrics = (metric for metric in draft.metrics if isinstance(metric, dict))
-        if [metric for metric in metrics if metric.pop("activation", None) is not None]:
+        if [one for one in draft.metrics if one.pop("activation", None) is not None]:
             unused.append("activationThreshold")
         draft.none |= dict.fromkeys(unused, "it has no use where nothing goes to zero")
         return {}
@@ -304,14 +308,6 @@ def _idle(spec: Value, draft: _Draft) -> dict[str, object]:
     if any(child(metric, "activation") is not None for metric in draft.metrics):
         draft.here.append("activationThreshold -> activation of the metric")
     return {"idle": result}
-
-
-def _fallback(spec: Value, draft: _Draft) -> dict[str, object]:
-    fallback = child(spec, "fallback")
-    if not isinstance(fallback, dict):
-        return {}
-    draft.here.append("fallback -> fallback")
-    return {"fallback": {key: fallback[key] for key in _FALLBACK if key in fallback}}
 
 
 def _paused(manifest: Mapping[str, Value], draft: _Draft) -> dict[str, object]:
@@ -336,16 +332,11 @@ def _trigger(index: int, trigger: object, draft: _Draft) -> None:
         if child(trigger, key) and kind in _CONVERTED:
             draft.none[f"{place}.{key}"] = _INSTEAD[key]
     if child(trigger, "authenticationRef") and kind == "prometheus":
-        draft.leave(
-            f"{place}.authenticationRef",
-            "credentials are not copied: write those of its server in `prometheus`",
-            kind,
-        )
+        why = "credentials are not copied: write those of its server in `prometheus`"
+        draft.leave(f"{place}.authenticationRef", why, kind)
     if kind == "prometheus" and isinstance(child(metadata, "query"), str):
-        draft.here.append(
-            f"{place} (prometheus) -> PromQL in `queries`"
-            + ("" if draft.formula else " and a metric of type External")
-        )
+        metric = "" if draft.formula else " and a metric of type External"
+        draft.here.append(f"{place} (prometheus) -> PromQL in `queries`{metric}")
         _prometheus(index, trigger, draft)
     elif kind in ("cpu", "memory"):
         draft.here.append(f"{place} ({kind}) -> a metric of type Resource")
@@ -396,11 +387,9 @@ def _prometheus(index: int, trigger: object, draft: _Draft) -> None:
     draft.external = True
     if draft.formula:
         return
-    value = child(metadata, "threshold")
-    target = {"type": "AverageValue", "averageValue": value}
-    if child(trigger, "metricType") == "Value":
-        target = {"type": "Value", "value": value}
-    metric = _external(own, target)
+    kind = "Value" if child(trigger, "metricType") == "Value" else "AverageValue"
+    key = "value" if kind == "Value" else "averageValue"
+    metric = _external(own, {"type": kind, key: child(metadata, "threshold")})
     activation = child(metadata, "activationThreshold")
     if activation is not None:
         metric["activation"] = activation
@@ -456,7 +445,7 @@ def _resource(resource: str, trigger: object) -> dict[str, object]:
     kind = child(trigger, "metricType") or child(metadata, "type")
     target: dict[str, object] = {"type": "Utilization", "averageUtilization": _number(value)}
     if kind == "AverageValue":
-        target = {"type": "AverageValue", "averageValue": value}
+        target = {"type": kind, "averageValue": value}
     source = {"name": resource, "target": target}
     if container is None:
         return {"type": "Resource", "resource": source}

@@ -73,19 +73,13 @@ def test_a_direction_is_completed_field_by_field() -> None:
     assert core.scale_up.stabilization_window_seconds == 0
 
 
-def test_explicit_zeros_are_kept() -> None:
-    """A window of 0 and a tolerance of 0 are not the same as none."""
-    rules: JsonValue = {"stabilizationWindowSeconds": 0, "tolerance": 0}
-    core = to_core(parse_spec({**SPEC, "behavior": {"scaleDown": rules}})).behavior
+def test_numbers_of_a_behavior_are_those_that_the_controller_computes_with() -> None:
+    """0 is not the same as none; of 13m it is the double, one bit beside 0.013."""
+    down: JsonValue = {"stabilizationWindowSeconds": 0, "tolerance": 0}
+    up: JsonValue = {"tolerance": "0.013"}
+    core = to_core(parse_spec({**SPEC, "behavior": {"scaleDown": down, "scaleUp": up}})).behavior
     assert core is not None
-    assert core.scale_down.stabilization_window_seconds == 0
-    assert core.scale_down.tolerance == 0.0
-
-
-def test_behavior_tolerance_is_the_stored_quantitys_double() -> None:
-    """13m is what the controller computes with, one bit beside 0.013."""
-    core = to_core(parse_spec({**SPEC, "behavior": {"scaleUp": {"tolerance": "0.013"}}})).behavior
-    assert core is not None
+    assert (core.scale_down.stabilization_window_seconds, core.scale_down.tolerance) == (0, 0.0)
     assert core.scale_up.tolerance == 0.013000000000000001
 
 

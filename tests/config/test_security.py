@@ -69,17 +69,12 @@ def test_more_than_the_groups_right_to_read_is_told(
     assert SECRET not in str(warnings)
 
 
-def test_files_of_a_mounted_secret_are_as_they_should_be(tmp_path: Path) -> None:
-    """Files of a volume that the kubelet mounts are open to their pod only, whatever their mode."""
+def test_files_of_a_mounted_secret_are_as_they_should_be_and_one_may_go(tmp_path: Path) -> None:
+    """The kubelet opens a volume to its pod only; what the daemon finds removed is told there."""
     secret(tmp_path, "volume/..2026_01_01/token", 0o644)
     (tmp_path / "volume" / "..data").symlink_to("..2026_01_01")
     (tmp_path / "volume" / "token").symlink_to("..data/token")
-    config = loaded(tmp_path, prometheus("bearerTokenFile: volume/token\n"))
-    assert warnings_of(config) == []
-
-
-def test_a_secret_that_is_gone(tmp_path: Path) -> None:
-    """A file that is removed while the daemon runs is no matter of this."""
+    assert warnings_of(loaded(tmp_path, prometheus("bearerTokenFile: volume/token\n"))) == []
     secret(tmp_path, "s", 0o644)
     config = loaded(tmp_path, prometheus("bearerTokenFile: s\n"))
     (tmp_path / "s").unlink()

@@ -98,11 +98,12 @@ def test_a_query_asks_its_own_server_else_the_targets_else_the_default(
     ]
 
 
-def test_the_usual_window_of_a_resource_holds_at_every_server(tmp_path: Path) -> None:
-    """A query that replaces a built-in one keeps its window there as well."""
-    config = loaded(tmp_path, document("server: mimir\n"))
-    (query,) = config.targets[0].queries
+def test_a_resource_has_its_usual_window_and_its_query_at_every_server(tmp_path: Path) -> None:
+    """A query that replaces a built-in one keeps its window; one server alone may have it."""
+    (query,) = loaded(tmp_path, document("server: mimir\n")).targets[0].queries
     assert (query.key, query.window) == (("mimir", "mimir_cpu"), DEFAULTS["cpu"].window)
+    text = document(f"server: mimir\nmetrics: [{json.dumps(GPU)}]\n")
+    assert asked(loaded(tmp_path, text)) == [("mimir", "mimir_gpu")]
 
 
 def test_one_query_of_a_server_is_one_object(tmp_path: Path) -> None:
@@ -179,12 +180,6 @@ def test_a_server_that_is_not_there_or_wrong_is_refused(
     """A server that is not there, and whatever would be wrong of the default one."""
     (tmp_path / "ca.pem").write_text("x")
     assert_refused(tmp_path, text, path, fragment)
-
-
-def test_a_resource_that_only_the_targets_server_has_is_no_fault(tmp_path: Path) -> None:
-    """It is asked there."""
-    text = document(f"server: mimir\nmetrics: [{json.dumps(GPU)}]\n")
-    assert asked(loaded(tmp_path, text)) == [("mimir", "mimir_gpu")]
 
 
 def test_an_error_shows_no_secret_of_a_server(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Decision
-from autoscaler.core.extensions import Extensions, Fallback, Pause, PauseMode
+from autoscaler.core.extensions import Extensions, Fallback, Pause
 from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
 from autoscaler.record.packing import by_minute
 from autoscaler.record.rows import Lapse, Sample
@@ -68,7 +68,8 @@ def at(chart: Chart, time: float) -> int:
 
 def test_lines() -> None:
     """Each holds from its time on; the last time is that of the last sync."""
-    chart = charted(played(Timeline(spec(QUEUE, maximum=8), replicas=3), 30, 30, 60, 60, 60, 60))
+    record = played(Timeline(spec(QUEUE, maximum=8), replicas=3), 30, 30, 60, 60, 60, 60)
+    chart = charted(record)
     assert [one - BASE for one in chart.times] == [0, 30, 45, 75]
     assert [*chart.current] == [3, 3, 6, 6]
     assert [*chart.desired] == [3, 6, 6, 6]
@@ -77,6 +78,11 @@ def test_lines() -> None:
     assert (metric.name, metric.unit, metric.target) == ("queue", "per replica", 10.0)
     assert [*metric.value] == [10, 20, 10, 10]
     assert [*metric.proposal] == [3, 6, 6, 6]
+    # What held at the begin of a view stands there.
+    chart = charted(record, 40, 50)
+    assert [one - BASE for one in chart.times] == [40, 45, 50]
+    assert [*chart.current] == [3, 6, 6]
+    assert (chart.begin, chart.end) == (BASE + 40, BASE + 50)
 
 
 @pytest.mark.parametrize(
@@ -95,15 +101,6 @@ def test_units(metric: object, unit: str) -> None:
     assert lines.unit == unit
     assert lines.value == ((40.0,) if unit == "%" else (0.4,))
     assert lines.target == {"%": 50, "cores per pod": 0.5, "bytes per pod": 2**30}[unit]
-
-
-def test_a_view_within() -> None:
-    """What held at its begin stands there."""
-    record = played(Timeline(spec(QUEUE), replicas=3), 30, 30, 60, 60, 60, 60)
-    chart = charted(record, 40, 50)
-    assert [one - BASE for one in chart.times] == [40, 45, 50]
-    assert [*chart.current] == [3, 6, 6]
-    assert (chart.begin, chart.end) == (BASE + 40, BASE + 50)
 
 
 def test_nothing_recorded() -> None:
@@ -228,27 +225,24 @@ def test_the_first_count_is_a_recommendation() -> None:
 # -- shades and marks ----------------------------------------------------------------------------
 
 
-def test_failures_and_pauses_are_shaded() -> None:
-    """From the sync at which they began to that at which they had ended."""
-    pause = Extensions(pause=Pause(PauseMode.SCALE_UP), fallback=Fallback(3, 2))
-    record = played(Timeline(spec(QUEUE), replicas=3), 30, None, None, 30, 30)
-    record.keep_synced(Timeline(spec(QUEUE), replicas=3, extensions=pause).at("75s", queue=None))
-    chart = charted(record)
-    assert shaded(chart) == [(ShadeKind.FAILING, 15, 45)]
-    assert "no answer for queue" in chart.shades[0].text
-
-
 @pytest.mark.parametrize(
-    ("extensions", "queue", "kind"),
+    ("extensions", "queues", "kind", "span"),
     [
-        (Extensions(pause=Pause()), 30, ShadeKind.PAUSED),
-        (Extensions(fallback=Fallback(3, 1)), None, ShadeKind.FALLBACK),
+        (Extensions(), [30, None, None, 30, 30], ShadeKind.FAILING, (15, 45)),
+        (Extensions(pause=Pause()), [30, 30, 30], ShadeKind.PAUSED, (0, 30)),
+        (Extensions(fallback=Fallback(3, 1)), [None] * 3, ShadeKind.FALLBACK, (0, 30)),
     ],
 )
-def test_shades(extensions: Extensions, queue: float | None, kind: ShadeKind) -> None:
-    """They last to the end of the record."""
-    record = played(Timeline(spec(QUEUE), replicas=3, extensions=extensions), queue, queue, queue)
-    assert (kind, 0, 30) in shaded(charted(record))
+def test_shades(
+    extensions: Extensions, queues: list[float | None], kind: ShadeKind, span: tuple[float, float]
+) -> None:
+    """From the sync at which they began to that at which they had ended, or to the record's end."""
+    record = played(Timeline(spec(QUEUE), replicas=3, extensions=extensions), *queues)
+    chart = charted(record)
+    assert (kind, *span) in shaded(chart)
+    if kind is ShadeKind.FAILING:
+        assert len(chart.shades) == 1
+        assert "no answer for queue" in chart.shades[0].text
 
 
 def test_a_lapse() -> None:

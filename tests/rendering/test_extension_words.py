@@ -503,22 +503,18 @@ def document(timeline: Timeline) -> Any:
     return whole(result(timeline)).document()
 
 
-def test_the_record_has_the_hold() -> None:
-    """Why, by how many series, and what it prevents."""
-    assert document(held(HELD).at("6m", queue=30))["hold"] == {
-        "message": HOLDS,
-        "series": 2,
-        "preventedReplicas": 3,
-    }
-    assert document(held(SILENT).at("6m", queue=50))["hold"] == {"message": UNKNOWN}
-
-
 def test_the_record_has_what_applies_and_nothing_else() -> None:
     """Keys of a rule that a target has not are left out."""
     plain = document(target(replicas=3).at("0s", queue=30))
     new = {"pause", "idle", "hold", "minReplicasBy", "maxReplicasBy", "missingBound"}
     assert not new & plain.keys()
 
+    assert whole(result(held(HELD).at("6m", queue=30))).document()["hold"] == {
+        "message": HOLDS,
+        "series": 2,
+        "preventedReplicas": 3,
+    }
+    assert whole(result(held(SILENT).at("6m", queue=50))).document()["hold"] == {"message": UNKNOWN}
     paused = target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL)
     assert document(paused.at("0s", queue=83))["pause"] == {
         "mode": "all",

@@ -123,11 +123,7 @@ def test_the_values_are_those_of_the_last_sync_if_that_is_a_later_one() -> None:
             "the count stays at 8"
         ),
     )
-
-
-def test_a_sync_just_after_the_instant_is_not_told() -> None:
-    """Not even one of the same millisecond."""
-    record, _ = recorded()
+    # Not even of one of the same millisecond, just after the instant.
     record.keep_sample(KEY, Sample(BASE + 140.0004, (9, 12, 6000, 9)))
     assert told(record, 140).values == ()
 
@@ -294,17 +290,12 @@ def test_all_targets_are_as_of_their_last_change() -> None:
 
 
 def test_a_target_whose_decision_is_lost_still_has_its_count() -> None:
-    """And no metrics; of a scale that was not read there is no count."""
-    record = MemoryRecord()
+    """And no metrics; of a scale that was not read none. An empty record is an error."""
     lost = replace(removed(0, 1), marks=Mark.FAILED, current=4, desired=4, state="failed")
-    (found,) = listed(record.keep_change(lost))["targets"]
-    assert (found["currentReplicas"], found["metrics"]) == (4, [])
-    (found,) = listed(MemoryRecord().keep_change(replace(lost, current=None)))["targets"]
-    assert found["currentReplicas"] is None
-
-
-def test_of_an_empty_record_no_target_is_told() -> None:
-    """It is an error, and not a fleet without targets."""
+    for current in (4, None):
+        record = MemoryRecord().keep_change(replace(lost, current=current))
+        (found,) = listed(record)["targets"]
+        assert (found["currentReplicas"], found["metrics"]) == (current, [])
     with pytest.raises(RecordError, match="nothing is recorded yet"):
         recorded_targets(MemoryRecord())
 

@@ -1,4 +1,4 @@
-"""When targets are synced: together where they share a query, spread out where they do not."""
+"""Which targets are synced together, spread out over a period, or compared for their pods."""
 
 from dataclasses import replace
 from random import Random
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.target import Query, Target
+from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.slots import slots_of
 from tests.worlds.memory import external
 
@@ -71,3 +72,33 @@ def test_slots_do_not_depend_on_the_order_of_the_file(
 
     assert placed(targets) == placed(shuffled)
     assert len(placed(targets)) == len(targets)
+
+
+WEB = "app=web"
+
+
+def test_of_what_is_gone_nothing_is_left() -> None:
+    """Neither of a target nor of its namespace, so that those that come and go cost nothing."""
+    overlaps = Overlaps()
+    for number in range(3):
+        overlaps.register(f"n{number}/Deployment/web", f"n{number}", WEB)
+        overlaps.register(f"shop/Deployment/web{number}", "shop", f"app=web{number}")
+    for number in range(3):
+        overlaps.forget(f"n{number}/Deployment/web")
+        overlaps.forget(f"shop/Deployment/web{number}")
+    assert overlaps._namespaces == {}
+    assert overlaps._selectors == {}
+    assert overlaps._candidates == {}
+
+
+def test_those_that_stay_are_still_compared() -> None:
+    """One leaves, and another of the same labels comes."""
+    overlaps = Overlaps()
+    for name in ("one", "two", "three"):
+        overlaps.register(name, "shop", WEB if name != "three" else "app=other")
+    overlaps.forget("one")
+    assert overlaps.candidates("two") == {}
+    overlaps.register("four", "shop", WEB)
+    assert overlaps.candidates("two") == {"four": WEB}
+    assert overlaps.candidates("four") == {"two": WEB}
+    assert overlaps.candidates("three") == {}
