@@ -10,6 +10,7 @@ from typing import ParamSpec
 from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.cli.times import UnknownTimeError
 from autoscaler.config import ConfigError
+from autoscaler.record.rows import RecordError
 
 _NARROWEST = 40
 _INDENT = "  "
@@ -36,9 +37,9 @@ def exit_code(command: Callable[_P, int]) -> Callable[_P, int]:
         except (ConfigError, UnknownTargetError, UnknownTimeError) as error:
             print(error, file=sys.stderr)
             return 2
-        except CommandError as error:
+        except (CommandError, RecordError) as error:
             print(error, file=sys.stderr)
-            return error.code
+            return error.code if isinstance(error, CommandError) else 1
 
     return run
 

@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -204,7 +204,7 @@ def _scheme(tls: object) -> str:
     return "http" if tls is None else "https"
 
 
-# -- what a directory or a daemon answers; methods raise CommandError ----------------------------
+# -- what a directory or a daemon answers; methods raise RecordError, CommandError ---------------
 
 
 class DirectorySource:
@@ -223,43 +223,30 @@ class DirectorySource:
 
     def standings(self) -> Standings:
         """Return how all targets stood last."""
-        with _reading():
-            targets = recorded_targets(self.record)
+        targets = recorded_targets(self.record)
         return Standings(targets, targets.document()["targets"])
 
     def targets(self) -> Sequence[str]:
         """Return the keys of all targets."""
-        with _reading():
-            return self.record.targets()
+        return self.record.targets()
 
     def explanation(self, target: str, at: float) -> Explanation | None:
         """Explain what held at an instant; None where nothing is recorded."""
-        with _reading():
-            return explanation_at(self.record, target, at)
+        return explanation_at(self.record, target, at)
 
     def last_change(self, target: str, until: float) -> float | None:
         """Return when the count last changed; None if it never did."""
-        with _reading():
-            change = self.record.last_count_change(target, until)
+        change = self.record.last_count_change(target, until)
         return None if change is None else change.time
 
     def changes(
         self, targets: Collection[str] | None, begin: float, end: float, limit: int
     ) -> ChangeList:
         """Return the last changes of a time, the last one first."""
-        with _reading():
-            rows = self.record.changes(targets, begin, end, limit=limit)
-            lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
+        rows = self.record.changes(targets, begin, end, limit=limit)
+        lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
         changes = tuple(map(change_of, rows))
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except RecordError as error:
-        raise CommandError(str(error)) from None
 
 
 _A = TypeVar("_A", bound=AnswerModel)
