@@ -1,7 +1,7 @@
 """What the user "limited" may do, as roles give it."""
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure
+from autoscaler.adapters.cluster import Api
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -33,13 +33,6 @@ def grant(cluster: ClusterUnderTest, namespace: str, name: str, *rules: Json) ->
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}],
     }
     cluster.create(f"{path}rolebindings", binding)
-
-
-def revoke(cluster: ClusterUnderTest, name: str, api: Api, path: str) -> None:
-    """Take a cluster role back, and wait until the user has lost a path by it."""
-    for plural in ("clusterrolebindings", "clusterroles"):
-        assert cluster.request("DELETE", f"{RBAC}/{plural}/{name}").status == 200
-    eventually(lambda: isinstance(api.once("GET", path, clock.monotonic() + 5), Failure), bool)
 
 
 def await_granted(api: Api, path: str) -> None:
