@@ -263,4 +263,4 @@ def _read_choice(kind: Any, converter: Converter) -> Hook:
 
 
 _converter = _made(None)
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

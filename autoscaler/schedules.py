@@ -73,7 +73,10 @@ def open_windows(schedules: Sequence[Schedule], now: float) -> tuple[OpenWindow,
     """
     if not schedules:
         return ()
-    each = ((one, _window(one.start, one.end, one.timezone).state(now)) for one in schedules)
+    each = (
+        (schedule, _window(schedule.start, schedule.end, schedule.timezone).state(now))
+        for schedule in schedules
+    )
     return tuple(OpenWindow(one, at.until, at.text(now)) for one, at in each if at.time)
 
 

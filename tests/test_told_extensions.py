@@ -35,6 +35,7 @@ from autoscaler.core.extensions import (
     Fallback,
     FallbackBehavior,
     Idle,
+    Mode,
     Pause,
     PauseMode,
     Schedule,
@@ -122,6 +123,7 @@ CONFIGURED = {
         configured(idle=Idle(), activations=(5000.0,)),
     ),
     "ignore_surge": (configured(), configured(ignore_surge=True)),
+    "mode": (configured(), configured(mode=Mode.SHADOW)),
     **{key: (configured(), replace(configured(), **query)) for key, query in QUERIES.items()},
 }
 
@@ -221,6 +223,7 @@ DECIDED |= {
     "pause.replicas": (of(pause=Pause()), of(pause=Pause(replicas=3))),
     "paused_from": (of(pause=PAUSE), of(pause=PAUSE, paused_from=2)),
     "held_until": (of(), of(held_until=BASE + 60)),
+    "shadow": (of(), of(shadow=True)),
     "hold_refill": (of(), of(hold_refill=REFILL)),
     "wanted_by": (SWITCHED_OFF, replace(SWITCHED_OFF, wanted_by=QUEUE)),
     "metrics.refill": (of(), of(metrics=(replace(METRIC, refill=REFILL),))),

@@ -148,7 +148,7 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
             command(**given, place=place)
 
         own = inspect.signature(command)
-        kept = [one for one in own.parameters.values() if one.name != "place"]
+        kept = [value for value in own.parameters.values() if value.name != "place"]
         parameters = kept + [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in options.items()
@@ -220,10 +220,15 @@ def run(
     log_format: Annotated[
         LogFormat, typer.Option(help="auto: console on a terminal, JSON elsewhere.")
     ] = LogFormat.AUTO,
+    shadow: Annotated[
+        bool,
+        typer.Option("--shadow", help="Decide everything and write nothing, beside what scales."),
+    ] = False,
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT.
 
-    It reads its configuration again on SIGHUP, and when a file of it changes.
+    It reads its configuration again on SIGHUP, and when a file of it changes. With --shadow
+    every target is in shadow (`mode: shadow`), and no Lease is taken.
 
     Exit codes: 0 stopped by a signal, 1 cannot start, 2 bad
     configuration.
@@ -247,7 +252,7 @@ def run(
         loaded = load(config)
         logs.configure(log_level, log_format)
         try:
-            serve(loaded)
+            serve(loaded, shadow=shadow)
         except (ConnectError, ListenError) as error:
             raise CommandError(f"autoscaler cannot start: {error}") from None
         return 0

@@ -76,8 +76,10 @@ def print_plan(
     if as_json:
         sources = query_sources(config)
         decisions = [
-            whole(one, sources[one.target.key], findings.get(one.target.key, ())).document()
-            for one in results
+            whole(
+                result, sources[result.target.key], findings.get(result.target.key, ())
+            ).document()
+            for result in results
         ]
         print(json.dumps(decisions, indent=2))
     elif not results:
@@ -92,7 +94,7 @@ def print_plan(
         print_text("\n\n".join(told), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, beside, findings)}")
-    return 1 if any(one.decision.outcome is Outcome.BLOCKED for one in results) else 0
+    return 1 if any(result.decision.outcome is Outcome.BLOCKED for result in results) else 0
 
 
 def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
@@ -147,7 +149,8 @@ def _plan(
                 of = result.target.namespace, result.target.spec.scale_target_ref
                 seen, beside[result.target.key] = others.controller(*of), others.status(*of)
                 history = known.histories.get(result.target.key, History())
-                results[index] = replace(result, controller=controller_of(seen, history))
+                if not result.decision.shadow:
+                    results[index] = replace(result, controller=controller_of(seen, history))
         for sentence in lacking():
             _note(sentence)
         findings = _findings(results, ports.metrics)

@@ -78,7 +78,7 @@ def print_explanation(
 def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -> list[float]:
     """Return the instants of the changes in order, first that of what held at the begin."""
     changes = source.changes([key], begin, end + _AFTER, _MOST_EXPLAINED).changes
-    instants = [one.time for one in reversed(changes)]
+    instants = [change.time for change in reversed(changes)]
     return instants if instants and instants[0] <= begin else [begin, *instants]
 
 

@@ -1,7 +1,7 @@
 """The settings of a configuration but the specs of targets, as the code uses them: in seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from autoscaler.config.spec_model import QuerySource, TargetModel, Undecided
 from autoscaler.core.breaker import Breaker
+from autoscaler.core.extensions import Mode
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.settings.fields import (
@@ -294,3 +295,13 @@ class Config(Settings):
     sources: Sources
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""
+
+    def in_shadow(self) -> "Config":
+        """Return it with every target in shadow, and without a Lease: there is nothing to lead."""
+        targets = [
+            replace(target, extensions=replace(target.extensions, mode=Mode.SHADOW))
+            for target in self.targets
+        ]
+        election = self.leader_election.model_copy(update={"enabled": False})
+        changes = {"targets": tuple(targets), "leader_election": election}
+        return self.model_copy(update=changes)

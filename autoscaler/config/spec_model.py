@@ -510,6 +510,8 @@ class TargetModel(HorizontalPodAutoscalerSpec):
     server: Text | None = None
     """A key of `prometheus.servers`, or default: what is asked by those of the target's queries
     that name no server. Default: default."""
+    mode: OrDefault[Literal["live", "shadow"]] = "live"
+    """live, or shadow: everything is decided and nothing written, beside the HPA that does."""
     idle: IdleModel | None = None
     """To few or no replicas while no metric is active, and back."""
     fallback: FallbackModel | None = None

@@ -261,7 +261,9 @@ def _with_bound(again: _Again, which: BoundKey, replicas: int) -> Decision:
         return again.decide(replace(seen, min_replicas_reading=Values((replicas * _UNIT,))))
     bound = "max_replicas" if which is BoundKey.MAXIMUM else "min_replicas"
     none: dict[str, Any] = {bound: None}
-    windows = tuple(replace(one, schedule=replace(one.schedule, **none)) for one in seen.windows)
+    windows = tuple(
+        replace(window, schedule=replace(window.schedule, **none)) for window in seen.windows
+    )
     unasked: dict[str, Any] = {f"{bound}_reading": None}
     own: dict[str, Any] = {bound: replicas}
     return again.decide(replace(seen, windows=windows, **unasked), replace(again.spec, **own))
@@ -328,10 +330,12 @@ def _free(rules: ScalingRules) -> ScalingRules:
 def _of_metrics(again: _Again) -> _Alternatives:
     """Yield the metrics that failed, and the fallback for them."""
     results = again.base.metrics
-    works = [isinstance(one.outcome, Calculation) or one.fallback is not None for one in results]
+    works = [
+        isinstance(result.outcome, Calculation) or result.fallback is not None for result in results
+    ]
     if any(works) and not all(works):
         yield Without.FAILURES, _with_metrics(again, works)
-    if any(one.fallback is not None for one in results):
+    if any(result.fallback is not None for result in results):
         extensions = replace(again.extensions, fallback=None)
         yield Without.FALLBACK, again.decide(extensions=extensions)
 
@@ -360,7 +364,11 @@ def _without_recommendations(again: _Again, holder: Recommendation | None) -> It
             first = stamp
         known = replace(known, first_seen=first, last_active=stamp)
     known = replace(known, blocked_since=None)
-    others = tuple(one for one in before.recommendations or () if one != holder)
+    others = tuple(
+        recommendation
+        for recommendation in before.recommendations or ()
+        if recommendation != holder
+    )
     for what, left in ((Without.RECOMMENDATION, others), (Without.RECOMMENDATIONS, ())):
         history = replace(before, recommendations=left, unobserved=False, extended=known)
         desired = again.decide(history=history).desired

@@ -68,6 +68,8 @@ class Mark(IntFlag):
     """It is no longer configured; only the record has it, and there is no decision."""
     QUERY_HOLD = auto()
     """`holdScaleDownQuery` lets nothing go down, whether or not anything would."""
+    SHADOW = auto()
+    """It is in shadow: decided beside the autoscaler that writes, and never written."""
 
     @property
     def word(self) -> str:
@@ -80,6 +82,7 @@ class State(StrEnum):
     """The state of a target: the first of the marks below that it has."""
 
     FAILING = "failing"
+    SHADOW = "shadow"
     CONTROLLED = "controlled"
     CONTESTED = "contested"
     PAUSED = "paused"
@@ -145,9 +148,10 @@ def classify(
         zone is Zone.CONTROLLED or controller != "",
         restraint is Restraint.OTHERS,
         zone is Zone.DISABLED,
-        type(write) is NotWritten,
+        type(write) is NotWritten and not decision.shadow,
         False,
         decision.hold is not None,
+        decision.shadow,
     )
     bits = sum(compress(_BITS, facts))
     for bit, state in _STATES:
@@ -165,6 +169,7 @@ _STATES = (
     (int(Mark.CONTROLLED), State.CONTROLLED),
     (int(Mark.CONTESTED), State.CONTESTED),
     (int(Mark.FAILED), State.FAILING),
+    (int(Mark.SHADOW), State.SHADOW),
     (int(Mark.PAUSED), State.PAUSED),
     (int(Mark.DISABLED), State.DISABLED),
     (int(Mark.HELD), State.HELD),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 
-from autoscaler.core import contention, fallbacks, gaps, idling, reconcile
+from autoscaler.core import contention, fallbacks, gaps, idling, reconcile, shadow
 from autoscaler.core.bounds import approached
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
@@ -24,7 +24,7 @@ from autoscaler.core.decision import (
     Zone,
     last_refill,
 )
-from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
 from autoscaler.core.guards import NO_GUARDS, Guards, guarded, guards_in_force, guards_of
 from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.observation import Gap, Observation, Pod, Scale, Unavailable
@@ -66,7 +66,7 @@ def decide(
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     history, foreign, has_risen = _since_last_sync(context, scale, history)
-    if observation.controller or history.controller:
+    if (observation.controller or history.controller) and not guards.shadow:
         history, message = contention.controlled_by(observation.controller, history)
         if message:
             result = contention.left_alone(message, scale, status)
@@ -114,6 +114,8 @@ def _since_last_sync(
     observation = context.observation
     if history.pending is not None:
         history = resolve(context.spec, history, scale)
+    if context.extensions.mode is Mode.SHADOW:
+        return shadow.followed(context, history, scale), None, False
     left = history.contention
     is_as_left = left.known == scale.spec_replicas and left.generation == scale.generation
     if observation.sole_writer and is_as_left:

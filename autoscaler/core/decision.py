@@ -433,6 +433,8 @@ class Decision:
     """Present while `holdScaleDownQuery` holds, whether or not it prevents anything."""
     hold_refill: Refill | None = None
     """Present while readings may understate after `holdScaleDownQuery` held."""
+    shadow: bool = False
+    """Whether it is never written, since the target is in shadow (semantics 8.10)."""
 
     @property
     def current(self) -> int | None:

@@ -73,6 +73,14 @@ class Schedule:
     gradual: bool = False
 
 
+class Mode(StrEnum):
+    """What becomes of the decisions about a target."""
+
+    LIVE = "live"
+    SHADOW = "shadow"
+    """Nothing is written; whoever writes the count is followed (semantics 8.10)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extensions:
     """The extensions of one target.
@@ -87,6 +95,10 @@ class Extensions:
     fallback: Fallback | None = None
     pause: Pause | None = None
     schedules: tuple[Schedule, ...] = ()
+    mode: Mode = field(
+        default=Mode.LIVE,
+        metadata={"Mode": "shadow: decided, and never written"},
+    )
     ignore_surge: bool = field(
         default=False, metadata={"Surge": "the pods of a rolling update's surge do not count"}
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.core.bounds import bounds_in_force, keeps_awake, within
 from autoscaler.core.decision import Bounds, IdleStatus, Outcome, QueryHold, Reconciled, Refill
-from autoscaler.core.extensions import Pause, PauseMode
+from autoscaler.core.extensions import Mode, Pause, PauseMode
 from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, idle_in_force
@@ -29,6 +29,7 @@ class Guards:
     """
 
     is_back: bool = False
+    shadow: bool = False
     hold: QueryHold | None = None
     hold_refill: Refill | None = None
     pause: Pause | None = None
@@ -48,7 +49,8 @@ def guards_of(context: DecisionContext, history: History) -> tuple[Guards, Histo
     hold = refill = None
     if context.observation.hold is not None or history.extended.hold_gap is not None:
         hold, refill, history = hold_in_force(context, history)
-    return Guards(history.unobserved, hold, refill), history
+    in_shadow = context.extensions.mode is Mode.SHADOW
+    return Guards(history.unobserved, in_shadow, hold, refill), history
 
 
 def guards_in_force(

@@ -241,13 +241,13 @@ def _mover(hint: Any) -> Callable[[Any, float], Any] | None:
     if origin is Annotated:
         return add if isinstance(args[1], UnixTime) else None
     if origin in {Union, UnionType}:
-        move = _mover(next(one for one in args if one is not NoneType))
+        move = _mover(next(argument for argument in args if argument is not NoneType))
         return move and (lambda value, by: None if value is None else move(value, by))
     if origin is tuple and args[-1] is ...:
         each = _mover(args[0])
         return each and (lambda values, by: tuple([each(one, by) for one in values]))
     if origin is tuple:
-        parts = [_mover(one) for one in args]
+        parts = [_mover(argument) for argument in args]
         return lambda values, by: tuple(
             [part(one, by) if part else one for part, one in zip(parts, values, strict=True)]
         )

@@ -26,6 +26,8 @@ class NotWrittenReason(StrEnum):
     """`autoscaler plan` writes nothing."""
     NOT_LEADING = "not leading"
     """Another process leads, and writes."""
+    SHADOW = "shadow"
+    """The target is in shadow: another autoscaler writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ class EventReporter(Reporter):
             self._uids[target.key] = decision.scale.uid
         if not decision.events and not ours and decision.foreign is None:
             return
-        if isinstance(result.write, NotWritten) or not self._gate.leading():
+        left_out = decision.shadow or isinstance(result.write, NotWritten)
+        if left_out or not self._gate.leading():
             return
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
             self._not_queued += 1

@@ -154,12 +154,14 @@ _Stamp = tuple[int, ...]
 class FileSource:
     """Fits `ConfigSource` with files, of which all are in force or none.
 
+    With ``shadow`` every target is in shadow, whatever they say.
     It polls: inotify says nothing of network file systems, and needs a watch on every folder along
     a path to see the links of a mounted ConfigMap change.
     """
 
-    def __init__(self, path: Path, sources: Sources) -> None:
+    def __init__(self, path: Path, sources: Sources, *, shadow: bool = False) -> None:
         self._path = path
+        self._shadow = shadow
         self.rearm(sources)
         self._seen = self._stamps()
 
@@ -172,7 +174,7 @@ class FileSource:
             read = self._try()
         if isinstance(read, ConfigError):
             raise read
-        return Loaded(read)
+        return Loaded(read.in_shadow() if self._shadow else read)
 
     def _try(self) -> Config | ConfigError:
         try:

@@ -70,6 +70,7 @@ _TELLING = {
     State.FAILING: _Telling("failing", "recovered after", FAILURES),
     State.CONTROLLED: _Telling("left alone", "no longer controlled by another autoscaler, after"),
     State.CONTESTED: _Telling("not written to", "written to again after"),
+    State.SHADOW: _Telling(ended="live after", pace=QUIET),
     State.PAUSED: _Telling(ended="no longer paused, after", pace=QUIET),
     State.IDLE: _Telling(ended="awake after", pace=QUIET),
     State.LIMITED: _Telling(pace=QUIET),
@@ -349,26 +350,26 @@ class Reporters(Reporter):
 
     def report(self, result: SyncResult) -> None:
         """Report to each of them."""
-        for one in self._reporters:
+        for reporter in self._reporters:
             try:
-                one.report(result)
+                reporter.report(result)
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 self.fault(error)
 
     def fault(self, error: BaseException) -> None:
         """Report to each of them."""
-        for one in self._reporters:
-            one.fault(error)
+        for reporter in self._reporters:
+            reporter.fault(error)
 
     def clock_set(self, seconds: float) -> None:
         """Report to each of them."""
-        for one in self._reporters:
-            one.clock_set(seconds)
+        for reporter in self._reporters:
+            reporter.clock_set(seconds)
 
     def synced(self, summary: SyncSummary) -> None:
         """Report to each of them."""
-        for one in self._reporters:
-            one.synced(summary)
+        for reporter in self._reporters:
+            reporter.synced(summary)
 
 
 def _fields(result: SyncResult, state: State, change: StateChange | None) -> dict[str, object]:
@@ -389,7 +390,7 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
     return record.log_fields(_FIELDS) | {
         "message": sentence,
         "reason": wording.reason(decision),
-        "metrics": [_metric(one, sentence) for one in decision.metrics],
+        "metrics": [_metric(metric, sentence) for metric in decision.metrics],
         **fields,
     }
 

@@ -21,7 +21,7 @@ from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
-from autoscaler.daemon.reload import FileSource, Reload
+from autoscaler.daemon.reload import ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
@@ -52,18 +52,20 @@ _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 
 
-def serve(config: Config) -> None:
+def serve(config: Config, *, shadow: bool = False) -> None:
     """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reads it again.
 
-    A write that has begun is finished before this returns.  Raises ConnectError without a usable
-    way to a cluster, ListenError where an address cannot be listened on.  For the main thread.
+    With ``shadow`` all of them are in shadow.  A write that has begun is finished before this
+    returns.  Raises ConnectError without a usable way to a cluster, ListenError where an address
+    cannot be listened on.  For the main thread.
     """
-    signals = Signals()
+    signals, source = Signals(), FileSource(config.path, config.sources, shadow=shadow)
     signals.listen()
+    config = config.in_shadow() if shadow else config
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)
         if _has_turn(config, telemetry.announcements, signals.stop, stack):
-            MainLoop(config, signals, stack, telemetry).run()
+            MainLoop(config, signals, stack, telemetry, source).run()
     telemetry.announcements.stopped(signals.received)
 
 
@@ -97,10 +99,18 @@ class Telemetry:
 
 
 class MainLoop:
-    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first."""
+    """Opens all parts of the daemon and runs them; ``stack`` closes them, the last opened first.
+
+    Later configurations come from ``source``, by default the files of ``config``.
+    """
 
     def __init__(
-        self, config: Config, signals: Signals, stack: ExitStack, telemetry: Telemetry | None = None
+        self,
+        config: Config,
+        signals: Signals,
+        stack: ExitStack,
+        telemetry: Telemetry | None = None,
+        source: ConfigSource | None = None,
     ) -> None:
         self.config = config
         self.signals = signals
@@ -139,9 +149,8 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
-        self.reload = Reload(
-            config, FileSource(config.path, config.sources), self._reconfigure, announcements
-        )
+        source = source or FileSource(config.path, config.sources)
+        self.reload = Reload(config, source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
         elects = config.leader_election.enabled
         telemetry.site.views = Views(

@@ -50,8 +50,8 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
         "" if held else decision.reason,
         type(result.write),
         decision.foreign,
-        tuple([_of_condition(one, held=held) for one in decision.conditions]),
-        tuple([_of_metric(one) for one in decision.metrics]),
+        tuple([_of_condition(condition, held=held) for condition in decision.conditions]),
+        tuple([_of_metric(metric) for metric in decision.metrics]),
         (READY, True) if held else of_stabilization(decision.stabilization),
         None if limit is None else (limit.reason, limit.policy),
         None if pause is None else (pause, decision.paused_from is None),
@@ -127,14 +127,14 @@ def numbers_of(decision: Decision) -> Numbers:
     """Return the numbers of a sample."""
     current = decision.current
     numbers = [current, None if current is None else decision.desired]
-    for one in decision.metrics:
+    for metric in decision.metrics:
         value = None
-        if type(one.outcome) is Calculation:
-            known = one.outcome.current
+        if type(metric.outcome) is Calculation:
+            known = metric.outcome.current
             value = known.average_utilization
             if value is None:
                 value = known.value if known.average_value is None else known.average_value
-        numbers += (value, one.proposal)
+        numbers += (value, metric.proposal)
     return tuple(numbers)
 
 

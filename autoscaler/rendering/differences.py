@@ -289,8 +289,12 @@ def _idle(old: Decision, new: Decision) -> Iterator[str]:
 
 
 def _conditions(old: Decision, new: Decision) -> Iterator[str]:
-    was = {one.type: f"{one.status} ({one.reason})" for one in old.conditions}
-    now = {one.type: f"{one.status} ({one.reason})" for one in new.conditions}
+    was = {
+        condition.type: f"{condition.status} ({condition.reason})" for condition in old.conditions
+    }
+    now = {
+        condition.type: f"{condition.status} ({condition.reason})" for condition in new.conditions
+    }
     for type_, value in now.items():
         if was.get(type_) != value:
             before = f", before {was[type_]}" if type_ in was else ""

@@ -80,9 +80,9 @@ def explain(
         stages["rescaled"] = [told]
     if (missing := decision.lasting_saturation) is not None:
         stages["saturated"] = [reasons.saturation(missing, decision.time)]
-    stages["conditions"] = [_condition(one, decision) for one in decision.conditions]
+    stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
     readings = [metric.reading for metric in decision.metrics]
-    if any(isinstance(one, Gap) and one.kind is GapKind.EMPTY for one in readings):
+    if any(isinstance(reading, Gap) and reading.kind is GapKind.EMPTY for reading in readings):
         stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
     at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
@@ -116,7 +116,7 @@ def _pause(decision: Decision) -> list[str]:
     lines = []
     if decision.pause is not None:
         lines.append(reasons.pause(decision.pause, decision.time) + reasons.prevented(decision))
-        lines += [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
+        lines += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
     given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
     if PAUSED_UNTIL in given and PAUSED not in given and PAUSED_REPLICAS not in given:
         lines.append(
@@ -270,9 +270,9 @@ def _pods(groups: PodGroups) -> Iterator[str]:
     for rule in UnreadyRule:
         unready = [one for one in groups.unready_by if one.rule is rule]
         if unready:
-            until = max((one.until for one in unready if one.until is not None), default=None)
+            until = max((pod.until for pod in unready if pod.until is not None), default=None)
             last = "" if until is None else f"; the last counts from {rfc3339(until)} on"
-            some = _some(tuple([one.pod for one in unready]))
+            some = _some(tuple([pod.pod for pod in unready]))
             yield f"unready {_UNREADY[rule]}{last}: {some}"
 
 

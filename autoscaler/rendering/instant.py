@@ -48,7 +48,7 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
         return None
     after = record.change_after(change)
     lapses = record.lapses(target, change.time, at + _AFTER)
-    away = next((one.begin for one in lapses if one.begin >= change.time), None)
+    away = next((lapse.begin for lapse in lapses if lapse.begin >= change.time), None)
     values: tuple[str, ...] = ()
     if away is not None:
         when = "on" if after is None else f"to {rfc3339(after.time)}"
@@ -211,9 +211,9 @@ def _what(what: Without, decision: Decision) -> str:
         return f"{by}," if held.held_by.first else by
     if what is Without.FAILURES:
         failed = [
-            wording.metric_name(one.metric)
-            for one in decision.metrics
-            if isinstance(one.outcome, MetricFailure) and one.fallback is None
+            wording.metric_name(metric.metric)
+            for metric in decision.metrics
+            if isinstance(metric.outcome, MetricFailure) and metric.fallback is None
         ]
         named = failed[0] if len(failed) == 1 else f"the {len(failed)} metrics"
         return f"{named}, which failed,"
@@ -308,7 +308,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
         name=name,
         since=since,
         last_sync=None,
-        metrics=tuple(metric_of(one.metric, one) for one in metrics),
+        metrics=tuple(metric_of(metric.metric, metric) for metric in metrics),
     )
 
 

@@ -63,6 +63,8 @@ def verdict(result: SyncResult) -> str:
     else:
         count = wording.counted(decision.current, "replica")
         sentence = f"stays at {count}{_why_unchanged(result, restraint)}"
+    if decision.shadow:
+        sentence = f"in shadow: {sentence}"
     if result.controller:
         but = ", but" if decision.rescale else ";"
         return f"{sentence}{but} {result.controller} controls it: the daemon leaves it alone"
@@ -154,7 +156,7 @@ def _besides(decision: Decision, restraint: Restraint | None) -> str:
     if paused is not None and restraint is not Restraint.PAUSE:
         parts.append(pause(paused, decision.time))
     if paused is not None:
-        parts += [one.message for one in decision.events if one.reason == INVALID_ANNOTATION]
+        parts += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
     parts.append(goes_idle(decision))
     return "".join(f"; {part}" for part in parts if part)
 
@@ -176,7 +178,7 @@ def _why(decision: Decision, restraint: Restraint | None) -> str:
 
 
 def _by_metrics(decision: Decision, combined: Combination, active: MetricResult | None) -> str:
-    winner = next((one for one in decision.metrics if one.name == combined.winner), None)
+    winner = next((metric for metric in decision.metrics if metric.name == combined.winner), None)
     if winner is not None and winner.fallback is not None:
         return f"fallback for {wording.metric_name(winner.metric)}"
     if active is not None:
@@ -191,12 +193,12 @@ def _by_metrics(decision: Decision, combined: Combination, active: MetricResult 
         return "earlier recommendations stand"
     if combined.after > combined.before:
         measured = [
-            f"{wording.reason(decision)}: {wording.usage_and_target(one)}"
-            for one in decision.metrics
-            if one.name == combined.winner and one.proposal == combined.after
+            f"{wording.reason(decision)}: {wording.usage_and_target(metric)}"
+            for metric in decision.metrics
+            if metric.name == combined.winner and metric.proposal == combined.after
         ]
         return measured[0] if measured else wording.reason(decision)
-    shown = [_shown(one) for one in decision.metrics[:_MOST_METRICS]]
+    shown = [_shown(metric) for metric in decision.metrics[:_MOST_METRICS]]
     if len(decision.metrics) > _MOST_METRICS:
         shown.append(f"{len(decision.metrics) - _MOST_METRICS} more")
     below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
@@ -211,7 +213,7 @@ def _shown(one: MetricResult) -> str:
 def _active(decision: Decision, restraint: Restraint | None) -> MetricResult | None:
     if not _wakes(decision) or restraint is Restraint.PAUSE:
         return None
-    awake = (one for one in decision.metrics if decision.reason == f"{one.name} is active")
+    awake = (metric for metric in decision.metrics if decision.reason == f"{metric.name} is active")
     return next(awake, None)
 
 
@@ -292,7 +294,7 @@ def _rules(rules: ScalingRules, usual_window: float) -> str:
         return "disabled"
     window = rules.stabilization_window_seconds
     seconds = usual_window if window is None else float(window)
-    parts = [f"at most {wording.policy(one)}" for one in rules.policies]
+    parts = [f"at most {wording.policy(policy)}" for policy in rules.policies]
     which = "most" if rules.select_policy is SelectPolicy.MAX else "least"
     chosen = f" (what permits the {which})" if len(parts) > 1 else ""
     held = f"stabilized over {duration(seconds)}" if seconds else "without stabilization"
@@ -381,7 +383,7 @@ def asleep(decision: Decision) -> str:
     if idle is None or not idle.active:
         since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
         return f"idle, every metric has been inactive{since}"
-    unknown = [one for one in decision.metrics if one.activity is Activity.UNKNOWN]
+    unknown = [metric for metric in decision.metrics if metric.activity is Activity.UNKNOWN]
     names = " or ".join(wording.metric_name(one.metric) for one in unknown)
     return f"idle, and it is not known whether {names} is active"
 

@@ -79,24 +79,24 @@ def whole(
     return answers.Decision(
         **fields,
         zone=decision.zone,
-        stages=tuple(_stage(one, decision) for one in decision.stages),
+        stages=tuple(_stage(stage, decision) for stage in decision.stages),
         rescale=decision.rescale,
         reason=decision.reason,
         conditions=tuple(
             answers.DecisionCondition(
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=wording.plain(one.message, decision),
-                last_transition_time=one.last_transition,
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=wording.plain(condition.message, decision),
+                last_transition_time=condition.last_transition,
             )
-            for one in decision.conditions
+            for condition in decision.conditions
         ),
         events=tuple(
             answers.DecisionEvent(
-                type=one.type, reason=one.reason, message=wording.plain(one.message, decision)
+                type=event.type, reason=event.reason, message=wording.plain(event.message, decision)
             )
-            for one in decision.events
+            for event in decision.events
         ),
         current_metrics=tuple(current_metrics(decision)),
         no_series=tuple(no_series),
@@ -199,7 +199,7 @@ def metrics_without_values(
     metrics: Sequence[MetricSpec], absent: str
 ) -> tuple[answers.Metric, ...]:
     """Return metrics of which no value is known; ``absent`` stands for it."""
-    return tuple(metric_of(one, None, absent) for one in metrics)
+    return tuple(metric_of(metric, None, absent) for metric in metrics)
 
 
 def _metric(metric: MetricSpec, result: MetricResult | None, absent: str) -> dict[str, Any]:

@@ -42,6 +42,7 @@ STATE_WORDS: Mapping[str, str] = {
     State.DISABLED: "disabled",
     State.PAUSED: "paused",
     State.CONTROLLED: "controlled",
+    State.SHADOW: "in shadow",
     State.IDLE: "idle",
     State.OK: "ok",
 }
@@ -62,6 +63,7 @@ MARK_WORDS = {
     Mark.CONTESTED: "contested",
     Mark.DISABLED: "disabled",
     Mark.STANDBY: "standby",
+    Mark.SHADOW: "in shadow",
     Mark.REMOVED: "no longer configured",
 }
 ACTIVITY_WORDS = {

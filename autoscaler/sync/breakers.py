@@ -15,6 +15,7 @@ from autoscaler.core.breaker import (
     holds,
     released,
 )
+from autoscaler.core.extensions import Mode
 from autoscaler.core.history import shifted
 from autoscaler.core.target import Target
 from autoscaler.sync.ports import BreakerChange, BreakerNews
@@ -191,9 +192,14 @@ class Breakers:
     def _grouped(
         self, breaker: Breaker, targets: Sequence[Target], old: Mapping[str, ServerCount]
     ) -> dict[str, ServerCount]:
-        """Divide targets by the servers that they read from; what is known of them stays."""
+        """Divide targets by the servers that they read from; what is known of them stays.
+
+        One in shadow is not written, and does not count.
+        """
         servers: dict[str, ServerCount] = {}
         for target in targets:
+            if target.extensions.mode is Mode.SHADOW:
+                continue
             for name in {query.server for query in target.count_queries}:
                 server = servers.setdefault(name, ServerCount(name, breaker))
                 server.targets[target.key] = target

@@ -254,6 +254,8 @@ class SyncRun:
 
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
         """Write the count, if this process may; the store has it first: no crash loses it."""
+        if step.decision.shadow:
+            return step.settled(NotWritten(NotWrittenReason.SHADOW))
         if self.ports.leads_since() is None:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         target, desired = step.rules.target, step.decision.desired

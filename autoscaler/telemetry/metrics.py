@@ -178,7 +178,7 @@ class Metrics(Collector, Reporter):
     def report(self, result: SyncResult) -> None:
         """Keep a target's result for the pages, and count its write."""
         self.states.note(result)
-        if result.write is not None:
+        if result.write is not None and not result.decision.shadow:
             up = result.decision.desired > (result.decision.current or 0)
             self.instruments.writes[type(result.write), up].inc()
 
@@ -223,12 +223,14 @@ class Metrics(Collector, Reporter):
     def collect(self) -> Iterable[Metric]:
         """Yield what is not counted as it happens, but read when a page is made."""
         record, breakers = self.record(), self.breakers()
-        by_server = {wording.server_label(one.server): one for one in breakers}
+        by_server = {wording.server_label(breaker.server): breaker for breaker in breakers}
         tripped = {name: one.until for name, one in by_server.items() if one.until is not None}
         values: Mapping[catalog.Family, Mapping[str, float]] = {
             catalog.LIVE: {"": self._health.stalled() is None},
             catalog.READY: {"": self._health.ready},
-            catalog.COMPONENT_OK: {one.name: one.ok for one in self._health.components()},
+            catalog.COMPONENT_OK: {
+                component.name: component.ok for component in self._health.components()
+            },
             catalog.TARGETS: self.states.outcomes(),
             catalog.STORE_ERRORS: {"": self.store_errors()},
             catalog.RECORD_BYTES: {"": record.size},

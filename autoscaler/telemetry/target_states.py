@@ -203,7 +203,7 @@ def _to_keep(result: SyncResult) -> SyncResult:
     decision = result.decision
     for one in decision.metrics:
         if not _is_small(one.reading):
-            metrics = tuple([_reduced(one) for one in decision.metrics])
+            metrics = tuple([_reduced(metric) for metric in decision.metrics])
             decision = replace(decision, metrics=metrics)
             break
     return SyncResult(result.target, decision, result.write, result.controller)

@@ -205,6 +205,11 @@ _number(
     "1 while the replicas are at most idle.replicas, else 0; absent without idle.",
     lambda row: None if row.decision.idle is None else int(row.decision.idle.asleep),
 )
+_number(
+    "shadow",
+    "1 while the target is in shadow: decided, and never written; absent otherwise.",
+    lambda row: 1 if row.decision.shadow else None,
+)
 _labelled(
     "paused",
     "mode",

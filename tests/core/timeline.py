@@ -38,7 +38,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, Written
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
@@ -183,7 +183,10 @@ class Timeline:
         )
         self.looked = now
         step = self._step = step_of(self._rules(), Inputs(observation, self.history, now, now))
-        if step.decision.rescale and write_fails is None:
+        if step.decision.shadow:
+            if step.decision.rescale:
+                step = step.settled(NotWritten(NotWrittenReason.SHADOW))
+        elif step.decision.rescale and write_fails is None:
             step = step.settled(Written(scale))
             self.replicas, self.set_by = step.decision.desired, FIELD_MANAGER
             self.generation += 1

@@ -14,6 +14,7 @@ from autoscaler.telemetry.target_text import PER_TARGET
 
 ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "config" / "alerts.yaml"
+AS_HPA = ROOT / "config" / "hpa-metrics.yaml"
 DASHBOARD = ROOT / "config" / "dashboard.json"
 DOCUMENT = ROOT / "docs" / "metrics.md"
 
@@ -29,9 +30,9 @@ _SELECTOR = re.compile(r"([a-z_][a-z0-9_]*)\s*\{([^{}]*)\}")
 _GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^()]*)\)")
 
 
-def rules() -> list[dict[str, Any]]:
-    """Return the alert rules."""
-    document = yaml.safe_load(ALERTS.read_text())
+def rules(file: Path = ALERTS) -> list[dict[str, Any]]:
+    """Return the rules of a file, by default those that alert."""
+    document = yaml.safe_load(file.read_text())
     return [rule for group in document["groups"] for rule in group["rules"]]
 
 

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Saturation
-from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Mode
 from autoscaler.core.history import History, ScaleEvent
 from autoscaler.core.observation import (
     Gap,
@@ -114,7 +114,7 @@ FALLBACK = Extensions(fallback=Fallback(6, 1))
 
 
 def extended() -> tuple[SyncResult, ...]:
-    """Return results of targets that are paused, idle, off and scaled by their fallback."""
+    """Return results of targets that are paused, idle, off, in shadow and on a fallback."""
     paused = Scale(3, 3, "app=web", annotations=(("autoscaler/paused", "scale-down"),))
     return (
         result_of(target_of("paused"), scale=paused),
@@ -122,6 +122,7 @@ def extended() -> tuple[SyncResult, ...]:
         result_of(target_of("off"), scale=Scale(0, 0, "app=web", replicas_by="kubectl")),
         result_of(target_of("fallback", extensions=FALLBACK), FAILED),
         result_of(target_of("asked"), hold=HoldReading(1, '{job="orders"}')),
+        result_of(target_of("seen", extensions=Extensions(mode=Mode.SHADOW)), values(600)),
     )
 
 

@@ -7,6 +7,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from autoscaler.adapters.record import Status
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
@@ -19,7 +21,7 @@ from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.listener import Listener
 from autoscaler.web.site import Site, application
 from tests.core.builders import values
-from tests.telemetry.queries import ALERTS, alert_expressions, dashboard_expressions, rules
+from tests.telemetry.queries import ALERTS, AS_HPA, alert_expressions, dashboard_expressions, rules
 from tests.telemetry.results import (
     NOW,
     extended,
@@ -36,17 +38,19 @@ from tests.worlds.prometheus.server import PrometheusServer, required_program
 from tests.worlds.waiting import wait_until
 
 
-def test_promtool_accepts_the_rules() -> None:
+@pytest.mark.parametrize("file", [ALERTS, AS_HPA], ids=lambda file: file.stem)
+def test_promtool_accepts_the_rules(file: Path) -> None:
     """No error, and nothing that its lint finds."""
     check = [required_program("promtool"), "check", "rules", "--lint=all", "--lint-fatal"]
-    done = subprocess.run([*check, str(ALERTS)], check=False, capture_output=True, text=True)
+    done = subprocess.run([*check, str(file)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert f"SUCCESS: {len(rules())} rules found" in done.stdout
+    assert f"SUCCESS: {len(rules(file))} rules found" in done.stdout
 
 
-def test_the_alerts_fire_when_they_should() -> None:
-    """The timelines of alerts.test.yaml come out as written there."""
-    timelines = Path(__file__).with_name("alerts.test.yaml")
+@pytest.mark.parametrize("name", ["alerts", "hpa-metrics"])
+def test_the_rules_come_to_what_they_should(name: str) -> None:
+    """The timelines come out as written there; others' alerts on HPAs are among them."""
+    timelines = Path(__file__).with_name(f"{name}.test.yaml")
     command = [required_program("promtool"), "test", "rules", str(timelines)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

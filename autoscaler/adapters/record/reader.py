@@ -178,7 +178,7 @@ class DirectoryRecord:
                 return
             chunks = _chunks(connection, found[0], begin, end)
             lapses = _lapses_of(connection, target, -math.inf, begin)
-        gone = max((one.begin for one in lapses), default=-math.inf)
+        gone = max((lapse.begin for lapse in lapses), default=-math.inf)
         held: list[Sample] = []
         for sample in _samples_of(chunks):
             if sample.time <= begin:
@@ -278,9 +278,9 @@ def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
 def _joined(lapses: Any) -> list[Lapse]:
     """Return lapses in order, those that overlap as one."""
     found: list[Lapse] = []
-    for one in sorted(lapses):
-        if found and one.begin <= found[-1].end:
-            found[-1] = Lapse(found[-1].begin, max(found[-1].end, one.end))
+    for lapse in sorted(lapses):
+        if found and lapse.begin <= found[-1].end:
+            found[-1] = Lapse(found[-1].begin, max(found[-1].end, lapse.end))
         else:
-            found.append(one)
+            found.append(lapse)
     return found

@@ -87,7 +87,7 @@ def _gathered(
     earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
     found = _happenings_of(_changes_of(record, target, earliest, after), until, least)
     rules = _rules(record, found)
-    known = [one for one in rules.values if one is not None]
+    known = [value for value in rules.values if value is not None]
     reaches = [max(bands.windows_of(one)) + one.target.sync_period for one in known]
     since = begin - max(reaches, default=0.0)
     lapses = record.lapses(target, since, end)
@@ -134,13 +134,13 @@ def _chart(
         times=times,
         current=tuple(current),
         desired=tuple(row.numbers[1] if row.numbers else None for row in those),
-        minimum=tuple(None if one is None else one[0] for one in bounds),
-        maximum=tuple(None if one is None else one[1] for one in bounds),
+        minimum=tuple(None if bound is None else bound[0] for bound in bounds),
+        maximum=tuple(None if bound is None else bound[1] for bound in bounds),
         stabilization=bands.stabilization(known.asked, times, rules),
         policies=bands.policies(times, current, bounds, found.writes, rules),
         metrics=metric_lines(rows, kept, rules),
         shades=tuple(_shades(known, view, recordable)),
-        marks=tuple(one for one in found.marks if begin <= one.time <= end),
+        marks=tuple(mark for mark in found.marks if begin <= mark.time <= end),
     )
 
 
@@ -149,10 +149,10 @@ def _shades(
 ) -> Iterator[Shade]:
     """Yield in the order of their begins what held, and where nothing was recorded why."""
     (begin, end), (first, now), found = view, recordable, known.found
-    removed = [one for one in found.shades if one.kind is ShadeKind.REMOVED]
-    held = [one for one in found.shades if one.kind is not ShadeKind.REMOVED]
+    removed = [shade for shade in found.shades if shade.kind is ShadeKind.REMOVED]
+    held = [shade for shade in found.shades if shade.kind is not ShadeKind.REMOVED]
     before = [Shade(ShadeKind.BEFORE, begin, first, _BEFORE_TEXT)] if begin < first else []
-    lapses = [Shade(ShadeKind.LAPSE, *one, _LAPSE_TEXT) for one in known.lapses]
+    lapses = [Shade(ShadeKind.LAPSE, *lapse, _LAPSE_TEXT) for lapse in known.lapses]
     unrecorded = [*lapses, *_without(before, known.lapses)]
     shades = [*_without(held, known.lapses), *_without(unrecorded, found.removals), *removed]
     if now < end:

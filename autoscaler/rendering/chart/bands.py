@@ -76,7 +76,7 @@ def _periods(rules: Rules) -> set[int]:
     if behavior is None:
         return set()
     policies = (*behavior.scale_up.policies, *behavior.scale_down.policies)
-    return {one.period_seconds for one in policies}
+    return {policy.period_seconds for policy in policies}
 
 
 def _combined(current: int | None, proposals: Sequence[int | None]) -> int | None:
@@ -207,9 +207,9 @@ def releases(asked: Sequence[Proposals], rules: RulesOverTime) -> Iterator[float
 
 def renewals(writes: Sequence[Write], rules: RulesOverTime) -> Iterator[float]:
     """Yield the instants from which a write no longer counts for a policy."""
-    for one in writes:
-        own = rules.at(one.time)
-        yield from (one.time + period for period in (() if own is None else _periods(own)))
+    for write in writes:
+        own = rules.at(write.time)
+        yield from (write.time + period for period in (() if own is None else _periods(own)))
 
 
 def policies(
@@ -220,7 +220,7 @@ def policies(
     rules: RulesOverTime,
 ) -> Band:
     """Return how far a count may go at once at each time, given our writes before it."""
-    written = [one.time for one in writes]
+    written = [write.time for write in writes]
     band: list[tuple[int | None, int | None]] = []
     for time, count, bound in zip(times, counts, bounds, strict=True):
         own = rules.at(time)

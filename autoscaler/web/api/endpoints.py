@@ -80,7 +80,7 @@ def targets(query: TargetsParameters, views: Views, now: float) -> Iterator[byte
     place = place_after(query.continue_, _LIST, int, str)
 
     def parts() -> Iterator[bytes]:
-        not_ok = [one for one in views.health.components() if not one.ok]
+        not_ok = [component for component in views.health.components() if not component.ok]
         page, token = _page(views.states.known(), place, query)
         yield from target_list(page, now, not_ok, token)
 
@@ -165,7 +165,7 @@ def one_target(key: str, views: Views, now: float) -> answers.TargetDetail:
             cpu_initialization_period=duration(flags.cpu_initialization_period),
             initial_readiness_delay=duration(flags.initial_readiness_delay),
         ),
-        schedules=tuple(_schedule(one, now) for one in known.target.extensions.schedules),
+        schedules=tuple(_schedule(schedule, now) for schedule in known.target.extensions.schedules),
     )
 
 
@@ -189,7 +189,7 @@ def fleet(views: Views, now: float) -> answers.FleetTotals:
     known = views.states.known()
     states = Counter(target.state.value for target in known)
     decisions = [one.last.decision for one in known if one.last is not None]
-    counted = [one for one in decisions if one.current is not None]
+    counted = [decision for decision in decisions if decision.current is not None]
     return answers.FleetTotals(
         time=now,
         targets=len(known),
@@ -198,10 +198,10 @@ def fleet(views: Views, now: float) -> answers.FleetTotals:
         at_maximum=sum(Mark.AT_MAXIMUM in target.marks for target in known),
         replicas=answers.Replicas(
             targets=len(counted),
-            current=sum(one.current or 0 for one in counted),
-            desired=sum(one.desired for one in counted),
-            minimum=sum(one.min_replicas for one in counted),
-            maximum=sum(one.max_replicas for one in counted),
+            current=sum(each.current or 0 for each in counted),
+            desired=sum(each.desired for each in counted),
+            minimum=sum(each.min_replicas for each in counted),
+            maximum=sum(each.max_replicas for each in counted),
         ),
         ready=views.health.ready,
         leads=views.leads(),
@@ -218,13 +218,13 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
         components=views.health.components(),
         breakers=tuple(
             answers.ServerBreaker(
-                server=wording.server_label(one.server),
-                tripped=one.until is not None,
-                until=one.until,
-                held=one.down,
-                targets=one.of,
+                server=wording.server_label(breaker.server),
+                tripped=breaker.until is not None,
+                until=breaker.until,
+                held=breaker.down,
+                targets=breaker.of,
             )
-            for one in views.breakers()
+            for breaker in views.breakers()
         ),
         record=views.record_state(),
     )

@@ -27,7 +27,11 @@ def page(template: str, views: Views | None, now: float, status: int = 200, **mo
 
     ``views`` is None while the daemon starts.
     """
-    not_ok = [] if views is None else [one for one in views.health.components() if not one.ok]
+    not_ok = (
+        []
+        if views is None
+        else [component for component in views.health.components() if not component.ok]
+    )
     stands_by = views is not None and views.leads() is False
     shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by, **more}
     text = _environment().get_template(template).render(shown)

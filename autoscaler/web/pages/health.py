@@ -34,7 +34,9 @@ def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: AR
         has_breaker=config.breaker is not None,
         file=str(config.path),
         files=len(config.sources.digests),
-        reload=next((one for one in components if one.name == Component.RELOAD), None),
+        reload=next(
+            (component for component in components if component.name == Component.RELOAD), None
+        ),
         targets=len(config.targets),
         record=views.record_state(),
         versions=(("autoscaler", __version__), ("Python", platform.python_version())),
@@ -49,7 +51,7 @@ def _servers(
         chain.from_iterable({query.server for query in t.all_queries} for t in config.targets)
     )
     states = {component.name: component for component in components}
-    breakers = {one.server: one for one in views.breakers()}
+    breakers = {breaker.server: breaker for breaker in views.breakers()}
     return [
         {
             "label": wording.server_label(name),

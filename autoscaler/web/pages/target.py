@@ -318,13 +318,16 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
         at = "" if pause.replicas is None else f", at {wording.counted(pause.replicas, 'replica')}"
         yield "Paused", printable(f"{reasons.pause(pause, now)}{at}", LONGEST_SENTENCE)
     for switch in fields(extensions):
-        if getattr(extensions, switch.name):
+        if getattr(extensions, switch.name) != switch.default:
             yield from switch.metadata.items()
 
 
 def planned(schedules: Sequence[Schedule], now: float) -> tuple[ScheduleRow, ...]:
     """Return the schedules, those that are open or come next first."""
-    found = [ScheduleRow(one, _bounds(one), *next_window(one, now)) for one in schedules]
+    found = [
+        ScheduleRow(schedule, _bounds(schedule), *next_window(schedule, now))
+        for schedule in schedules
+    ]
     return tuple(sorted(found, key=lambda row: (row.opens or 0.0, row.closes)))
 
 

@@ -1,0 +1,175 @@
+"""In shadow everything is decided from the live count, and nothing is written (semantics 8.10)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.codec import dumps, loads
+from autoscaler.core.classification import Mark, State, classify
+from autoscaler.core.decision import Zone
+from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
+from autoscaler.core.history import History
+from autoscaler.core.observation import Unchecked
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from tests.core.builders import (
+    average,
+    behavior,
+    external,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+)
+from tests.core.timeline import Timeline
+
+IN_SHADOW = Extensions(mode=Mode.SHADOW)
+HPA = 'HorizontalPodAutoscaler "web"'
+QUEUE = external(average("10"))
+
+
+class Beside:
+    """A live target, and one in shadow of the same object; both sync at the same instants."""
+
+    def __init__(self, of: HorizontalPodAutoscalerSpec, replicas: int = 3) -> None:
+        self.live = Timeline(of, replicas=replicas)
+        self.shadow = Timeline(of, replicas=replicas, extensions=IN_SHADOW).controlled_by(HPA)
+        self.syncs = 0
+
+    def sync(self, queue: float | None) -> None:
+        """Sync both, and find that they decide the same."""
+        if self.shadow.replicas != self.live.replicas:
+            self.shadow.by_hand(self.live.replicas, "kube-controller-manager")
+        time, self.syncs = f"{15 * self.syncs}s", self.syncs + 1
+        self.live.at(time, queue=queue)
+        self.shadow.at(time, queue=queue)
+        ours, theirs = self.shadow.decision, self.live.decision
+        assert ours is not None
+        assert theirs is not None
+        assert (ours.desired, ours.reason, ours.stages, ours.outcome) == (
+            theirs.desired,
+            theirs.reason,
+            theirs.stages,
+            theirs.outcome,
+        )
+        assert not ours.written
+        assert ours.foreign is None
+
+
+SPECS = st.builds(
+    lambda up, down: spec(
+        QUEUE,
+        maximum=50,
+        behavior=behavior(
+            up=rules(pods_policy(up, 30), percent_policy(100, 15), window=0),
+            down=rules(percent_policy(down, 60), window=45),
+        ),
+    ),
+    st.integers(1, 5),
+    st.integers(10, 100),
+)
+
+
+@settings(max_examples=60)
+@given(SPECS, st.lists(st.none() | st.integers(0, 600), min_size=5, max_size=40))
+def test_it_decides_what_a_live_target_decides(
+    of: HorizontalPodAutoscalerSpec, loads_: list[int | None]
+) -> None:
+    """Beside one of the same spec that is written, sync for sync: limits and windows too."""
+    beside = Beside(of)
+    for load in loads_:
+        beside.sync(load)
+
+
+def test_nothing_is_written_and_nothing_contested() -> None:
+    """However often the other one undoes what would be decided, it is no reversal."""
+    line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).controlled_by(HPA)
+    for number in range(8):
+        line.by_hand(3 + number % 2, "kube-controller-manager").at(f"{15 * number}s", queue=200)
+    decision = line.decision
+    assert decision is not None
+    assert (decision.zone, decision.held_until, line.replicas) == (Zone.METRICS, None, 4)
+    assert decision.desired > 4
+    about = classify(decision)
+    assert about.state is State.SHADOW
+    assert Mark.CONTROLLED not in about.marks
+
+
+def test_the_same_target_live_is_left_alone() -> None:
+    """Without the key a HorizontalPodAutoscaler on the object stops everything, as before."""
+    line = Timeline(spec(QUEUE), replicas=3).controlled_by(HPA).at("0s", queue=200)
+    assert line.decision is not None
+    assert line.decision.zone is Zone.CONTROLLED
+
+
+@pytest.mark.parametrize("controller", [None, Unchecked("no list", HPA), HPA])
+def test_it_goes_live_without_a_move(controller: str | Unchecked | None) -> None:
+    """The recommendations of the shadow hold the count; the controller that was is forgotten."""
+    line = Timeline(spec(QUEUE), replicas=8, extensions=IN_SHADOW).controlled_by(controller)
+    line.at("0s", queue=80).at("15s", queue=80)
+    line.extensions = Extensions()
+    line.controlled_by(None).at("30s", queue=20).want(8, stabilized="ScaleDownStabilized")
+    line.at("5m15s", queue=20).want(8)
+    line.at("5m30s", queue=20).want(2)
+
+
+def test_a_live_target_goes_into_shadow() -> None:
+    """Holds of contention end, and the count that is found is followed."""
+    line = Timeline(spec(QUEUE), replicas=3).at("0s", queue=60)
+    line.want(6).by_hand(3).at("15s", queue=60)
+    line.extensions = IN_SHADOW
+    line.by_hand(2, "kubectl").at("30s", queue=40).want(2)
+    assert line.decision is not None
+    assert line.decision.desired == 4
+    assert line.history.contention.reversals == ()
+
+
+def test_failed_metrics_are_failures_in_shadow_too() -> None:
+    """It is what the daemon would do live that is looked at."""
+    line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).at("0s", queue=None)
+    assert line.decision is not None
+    assert classify(line.decision).state is State.FAILING
+    assert line.replicas == 3
+
+
+def test_a_gap_holds_the_count_in_shadow_too() -> None:
+    """What nothing goes down for live, nothing would go down for in shadow."""
+    line = Timeline(spec(QUEUE), replicas=9, extensions=IN_SHADOW).over(120.0)
+    for number in range(30):
+        line.at(f"{15 * number}s", queue=90)
+    for number in range(30, 60):
+        line.at(f"{15 * number}s", queue=None)
+    line.at(f"{15 * 60}s", queue=10)
+    assert line.decision is not None
+    assert line.decision.desired == 9
+
+
+def test_a_restart_keeps_what_was_followed() -> None:
+    """The history says it all: decided again from what was kept, the result is the same."""
+    of = spec(QUEUE, behavior=behavior())
+    line = Timeline(of, replicas=3, extensions=IN_SHADOW).at("0s", queue=60)
+    line.by_hand(6).at("15s", queue=60)
+    line.history = loads(History, dumps(line.history))
+    line.looked = None
+    line.by_hand(12).at("30s", queue=200)
+    assert line.decision is not None
+    (event, *_) = [one for one in line.history.scale_ups if one.change == 6]
+    assert event.time == line.decision.time, "it may have been just now"
+
+
+@pytest.mark.parametrize(("idle", "zone"), [(None, Zone.DISABLED), (Idle(), Zone.METRICS)])
+def test_zero_is_followed_as_the_hpa_has_it(idle: Idle | None, zone: Zone) -> None:
+    """Somebody's zero disables it; with `idle` the other one's zero is its sleep, as KEDA's."""
+    extensions = Extensions(mode=Mode.SHADOW, idle=idle)
+    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=60)
+    line.by_hand(0, "keda-operator").at("15s", queue=60)
+    assert line.decision is not None
+    assert (line.decision.zone, line.decision.desired > 0) == (zone, idle is not None)
+
+
+def test_a_pause_is_told_in_shadow() -> None:
+    """What is paused would stay, in shadow as live."""
+    extensions = Extensions(mode=Mode.SHADOW, pause=Pause())
+    line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=200)
+    assert line.decision is not None
+    assert line.decision.desired == 3
+    assert Mark.PAUSED in classify(line.decision).marks

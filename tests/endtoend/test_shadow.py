@@ -1,0 +1,49 @@
+"""In shadow beside a HorizontalPodAutoscaler that scales: all is told, nothing is written."""
+
+from tests.worlds.cluster import others
+from tests.worlds.daemon import Document
+from tests.worlds.waiting import wait_until
+from tests.worlds.world import DEMAND, World
+
+
+def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
+    world: World, document: Document
+) -> None:
+    """By `run --shadow`, though the file says nothing of it; it follows the other's count."""
+    a = world.key("a")
+    others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
+    election = {"enabled": True, "namespace": world.namespace}
+    with world.running(document | {"leaderElection": election}, "--shadow") as daemon:
+        line = daemon.first_sync(a)
+        assert (line["state"], line["desired_replicas"]) == ("shadow", DEMAND)
+        assert line["message"].startswith(f"in shadow: would scale 1 -> {DEMAND} replicas: ")
+        world.set_by_hand("a", DEMAND, "kube-controller-manager")
+        wait_until(
+            "it follows",
+            lambda: daemon.metric("autoscaler_target_current_replicas", target=a) == DEMAND,
+        )
+        assert daemon.metric("autoscaler_target_shadow", target=a) == 1
+        assert daemon.metric("autoscaler_writes_total") == 0
+        assert daemon.events("replicas_changed_by_other") == []
+        assert daemon.stop() == 0
+    assert world.replicas("a") == DEMAND
+    events = world.api.get(f"/api/v1/namespaces/{world.namespace}/events")["items"]
+    assert [one["reason"] for one in events if one["source"].get("component") == "autoscaler"] == []
+    leases = world.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases")
+    assert leases["items"] == []
+
+
+def test_it_goes_live_when_the_key_is_taken_away_and_the_other_one_is_gone(
+    world: World, document: Document
+) -> None:
+    """First beside the other, then alone, over a reload; the other target is live all the time."""
+    a, b = map(world.key, "ab")
+    others.create(world.api, world.namespace, others.autoscaler("web", of="a"))
+    document["targets"] = [world.target("a", mode="shadow"), world.target("b")]
+    with world.running(document) as daemon:
+        daemon.wait_write(b, DEMAND)
+        assert daemon.first_sync(a)["state"] == "shadow"
+        assert daemon.writes(a) == []
+        world.api.delete(f"{others.path_of(world.namespace)}/web")
+        daemon.write(document | {"targets": [world.target("a"), world.target("b")]})
+        daemon.wait_write(a, DEMAND)
