@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.config import ConfigError, load
 from autoscaler.config.problems import MOST_LOOKED_AT
-from tests.config.documents import prometheus, refused
+from tests.config.documents import loaded, prometheus, refused
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -101,6 +101,14 @@ def test_a_secret_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
     (problem,) = refused(tmp_path, prometheus("headers: {X-Pin: 48151623}\n"))
     assert "48151623" not in str(problem)
     assert "put it in quotes" in problem.message
+
+
+def test_files_are_named_not_read(tmp_path: Path) -> None:
+    """The content of a secret's file is not part of the configuration."""
+    (tmp_path / "token").write_text(SECRET)
+    config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
+    assert config.prometheus.bearer_token_file == tmp_path / "token"
+    assert SECRET not in repr(config)
 
 
 def test_a_manifest_of_a_secret(tmp_path: Path) -> None:
