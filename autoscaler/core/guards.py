@@ -1,7 +1,7 @@
 """What a target has besides its spec, as it stands at one instant, and what that prevents.
 
-Each rule has a file, in the order of semantics 8: `pauses`, `bounds`, `idling`, `fallbacks`,
-`holds`.  A target that has none of them passes through none of these files.
+Each rule has a file, in the order of semantics 8: `pauses`, `bounds`, `idling`, `holds`.
+A target that has none of them passes through none of these files.
 """
 
 from dataclasses import dataclass, replace

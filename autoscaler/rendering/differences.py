@@ -36,7 +36,7 @@ _NO_WINDOW, _NOT_HELD = (
 )
 _NO_LIMITS, _WITHIN = "bounds and policies had nothing to do", "within bounds and policies"
 _NO_IDLING = "whether it is idle was not looked at"
-_FOLLOWS = frozenset({_UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING})
+_FOLLOWING = frozenset({_UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING})
 """What follows from other differences, and is told only where there are none."""
 
 _ZONES = {
@@ -70,7 +70,7 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
         found += compare(old, new)
     found += [*_limits(before, after), *_idle(old, new), *_conditions(old, new)]
     found += _rules(before, after)
-    told = [one for one in found if one not in _FOLLOWS] or found or _marks(before, after)
+    told = [one for one in found if one not in _FOLLOWING] or found or _marks(before, after)
     return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
 
 
@@ -126,7 +126,7 @@ def _zone(old: Decision, new: Decision) -> Iterator[str]:
 def _standing(old: Decision, new: Decision) -> Iterator[str]:
     """Say what besides the metrics decides, where that was not so, was otherwise, or has ended."""
     was, now = (
-        {end: (what, told) for end, what, told in (*_facts(one), *_stops(one))}
+        {end: (what, told) for end, what, told in (*_besides_metrics(one), *_prevents_moves(one))}
         for one in (old, new)
     )
     yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
@@ -141,10 +141,10 @@ _PART_OF = {
 """Which ends are not told beside another."""
 
 _Fact = tuple[str, object, str]
-"""How its end is told, what of it is not the same in another one, and what is so."""
+"""The sentence of its end, what makes it another one, and the sentence of what is so."""
 
 
-def _facts(of: Decision) -> Iterator[_Fact]:
+def _besides_metrics(of: Decision) -> Iterator[_Fact]:
     if of.foreign is not None:
         who = wording.foreign(of.foreign)
         yield "nobody else has set the replicas since", (of.stamp, of.foreign), who
@@ -163,7 +163,7 @@ def _facts(of: Decision) -> Iterator[_Fact]:
         yield "no replicas are missing any more", None, told
 
 
-def _stops(of: Decision) -> Iterator[_Fact]:
+def _prevents_moves(of: Decision) -> Iterator[_Fact]:
     if of.breaker is not None:
         until, wanted = time_of_day(of.breaker.until, of.time), of.breaker.replicas
         holds = f"the scale-down breaker holds it until {until}; it would go to {wanted}"
@@ -299,8 +299,9 @@ def _conditions(old: Decision, new: Decision) -> Iterator[str]:
         if was.get(type_) != value:
             before = f", before {was[type_]}" if type_ in was else ""
             yield f"condition {type_}: {value}{before}"
-    for type_ in was.keys() - now.keys():
-        yield f"there is no condition {type_} any more"
+    for type_ in was:
+        if type_ not in now:
+            yield f"there is no condition {type_} any more"
     if [*was] != [*now] and was.keys() == now.keys():
         yield "the conditions stand in another order"
 
@@ -330,7 +331,7 @@ def _rules(before: SyncResult, after: SyncResult) -> Iterator[str]:
     if len(changes) > _MOST_KEYS:
         yield f"the configuration: {len(changes) - _MOST_KEYS} more keys are different"
     if not changes and not settings:
-        yield "the configuration: the target is asked for otherwise"
+        yield "the configuration: its queries are others, or are asked otherwise"
 
 
 def _settings(flags: Flags) -> dict[str, object]:

@@ -9,6 +9,7 @@ from autoscaler.core.extensions import (
     Fallback,
     FallbackBehavior,
     Idle,
+    Mode,
     Pause,
     PauseMode,
     Schedule,
@@ -273,6 +274,7 @@ extensions = st.builds(
     pause=st.none() | _pauses,
     schedules=st.lists(_schedules, max_size=2).map(tuple),
     ignore_surge=st.booleans(),
+    mode=st.sampled_from(Mode),
 )
 bound_readings = st.none() | gaps | st.integers(0, 30_000).map(lambda milli: Values((milli,)))
 """What the query of a bound gives, if there is one."""

@@ -240,7 +240,7 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
 
 CORE = Path(core.__file__).parent
 GUARDS = frozenset({"guards", "pauses", "bounds", "idling", "fallbacks", "holds"})
-SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention"})
+SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention", "shadow"})
 OF_QUEUE = spec(external(average("10")), minimum=2, maximum=20, behavior=behavior())
 SCHEDULE = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=3)
 
