@@ -19,6 +19,7 @@ from autoscaler.rendering.explanation import labelled
 
 _MOST_EXPLAINED = 1000
 _AFTER = 1e-3
+"""Seconds: the end of a time is left out, and what is asked for is meant with its end."""
 _GAP = "  "
 
 

@@ -1,4 +1,4 @@
-"""`autoscaler release`: lets go what the scale-down breaker holds."""
+"""`autoscaler release`: ends the hold of the scale-down breaker."""
 
 import difflib
 import sys
@@ -17,7 +17,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import wording
 
-_TAKEN_WITHIN_SECONDS = 10.0
+_ANSWERED_WITHIN_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
 
@@ -98,12 +98,12 @@ def _ask(directory: Path, server: str | None) -> None:
         raise CommandError(
             f"{directory} cannot be written to: {error.strerror}; run it as the daemon's user"
         ) from None
-    until = clock.monotonic() + _TAKEN_WITHIN_SECONDS
+    until = clock.monotonic() + _ANSWERED_WITHIN_SECONDS
     while releases.is_waiting(directory):
         if clock.monotonic() >= until:
             releases.withdraw(directory)
             raise CommandError(
                 f"nothing was released: no daemon that keeps its state in {directory} has answered "
-                f"for {_TAKEN_WITHIN_SECONDS:g} s; does it run?"
+                f"for {_ANSWERED_WITHIN_SECONDS:g} s; does it run?"
             )
         time.sleep(_POLL_SECONDS)

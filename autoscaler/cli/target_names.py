@@ -16,7 +16,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 
 _MOST_LISTED, _MOST_SUGGESTED = 10, 3
-_OFFERED = re.compile(r"[\w.:/-]+", re.ASCII)
+_SAFE_TO_COMPLETE = re.compile(r"[\w.:/-]+", re.ASCII)
 """Other names mean something to a shell or a terminal; no server accepts them."""
 
 
@@ -106,7 +106,7 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     Returns none if the file or the record cannot be read.
     """
     given: Sequence[str] = context.params.get("targets") or ()
-    offered = [key for key in _offered(context.params) if _OFFERED.fullmatch(key)]
+    offered = [key for key in _offered(context.params) if _SAFE_TO_COMPLETE.fullmatch(key)]
     shorts = {key: _short(key) for key in offered}
     counts = Counter(shorts.values())
     names = [short if counts[short] == 1 else key for key, short in shorts.items()]

@@ -14,21 +14,24 @@ from pathlib import Path
 from kubernetes.client import Configuration
 from kubernetes.config import kube_config
 
-_MOST = 64
-"""So many beside those in use are kept: a plugin that renews certificates makes two each time."""
+_MOST_UNUSED = 64
+"""So many are kept besides those in use: a plugin that renews certificates makes two each time."""
 
-# There is no other way in, and it has no types.
+# It is private and has no types; there is no other way.
 _on_disk: Callable[..., str] = kube_config._create_temp_file_with_content  # noqa: SLF001
 _lock = threading.Lock()
 _files: dict[bytes, int] = {}
 """The descriptors by content; those that were made last are last."""
-_users: "weakref.WeakSet[Configuration]" = weakref.WeakSet()
+_configurations: "weakref.WeakSet[Configuration]" = weakref.WeakSet()
 
 
 def use_for(configuration: Configuration) -> None:
-    """Let the client keep those of a configuration in memory, as long as that, where it can."""
+    """Have the client keep this configuration's certificates in memory while it lives, on Linux.
+
+    It replaces a function of the library, for the whole process.
+    """
     with _lock:
-        _users.add(configuration)
+        _configurations.add(configuration)
     if hasattr(os, "memfd_create"):
         kube_config._create_temp_file_with_content = _in_memory  # noqa: SLF001 - as above
 
@@ -52,9 +55,11 @@ def _in_memory(
 
 def _forget_some() -> None:
     """Close the oldest that no configuration names, if there are many."""
-    used = {path for one in _users for path in (one.cert_file, one.key_file, one.ssl_ca_cert)}
+    used = {
+        path for one in _configurations for path in (one.cert_file, one.key_file, one.ssl_ca_cert)
+    }
     unused = [data for data, descriptor in _files.items() if _path(descriptor) not in used]
-    for data in unused[: max(0, len(unused) + 1 - _MOST)]:
+    for data in unused[: max(0, len(unused) + 1 - _MOST_UNUSED)]:
         os.close(_files.pop(data))
 
 
