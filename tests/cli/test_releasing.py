@@ -86,7 +86,7 @@ def test_without_a_daemon_the_request_is_withdrawn(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next daemon must not find it."""
-    monkeypatch.setattr(releasing, "_TAKEN_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr(releasing, "_ANSWERED_WITHIN_SECONDS", 0.2)
     code, said = released(state)
     silent = "no daemon that keeps its state in DIR has answered for 0.2 s; does it run?"
     assert (code, said) == (1, f"nothing was released: {silent}")
