@@ -325,8 +325,15 @@ def test_a_finger_points_and_keeps(story: Served, open_tab: Open) -> None:
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     expect(page.locator("#explained")).to_contain_text("At ")
     assert chosen(page) == []
-    page.touchscreen.tap(*place(page, 0.7))
-    page.wait_for_url("**at=**")
+
+    def kept() -> bool:
+        # What is explained moves the chart, and the browser drops a tap soon after a swipe.
+        expect(page.locator("#explanation.waiting")).to_have_count(0)
+        page.touchscreen.tap(*place(page, 0.7))
+        page.wait_for_timeout(500)
+        return "at=" in page.url
+
+    assert any(kept() for _ in range(5))
     # The table is below the panel here, and moves with it until all has come.
     expect(page.locator("#viewed")).to_contain_text("not live")
     expect(page.locator("#explanation.waiting")).to_have_count(0)
