@@ -54,6 +54,7 @@ OF_STATE = {
     State.CONTROLLED: Mark.CONTROLLED,
     State.CONTESTED: Mark.CONTESTED,
     State.FAILING: Mark.FAILED,
+    State.SHADOW: Mark.SHADOW,
     State.PAUSED: Mark.PAUSED,
     State.DISABLED: Mark.DISABLED,
     State.HELD: Mark.HELD,
@@ -75,6 +76,7 @@ SHADES = {
 }
 GAUGES = {
     Mark.FALLBACK: "fallback_replicas",
+    Mark.SHADOW: "shadow",
     Mark.PAUSED: "paused",
     Mark.LIMITED: "limited",
     Mark.CONTESTED: "held_until_timestamp_seconds",
@@ -87,6 +89,7 @@ KEYS = {
     Mark.QUERY_HOLD: "hold",
 }
 SAID = {
+    State.SHADOW: r"^in shadow: ",
     State.CONTROLLED: r"control",
     State.CONTESTED: r"others undo our changes",
     State.PAUSED: r"paused",
