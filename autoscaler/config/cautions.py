@@ -89,7 +89,7 @@ def _of_fallback(place: Location, target: object) -> Iterator[Finding]:
     if replicas is None:
         return
     counted = (target, *(window for _, window in entries(target, "schedules")))
-    most = max(_count(target, "maxReplicas") or 0 for target in counted)
+    most = max(_count(bounds, "maxReplicas") or 0 for bounds in counted)
     if child(target, "fallback", "behavior") == "currentReplicas":
         message = "has no use beside behavior currentReplicas, which proposes the current count"
         yield Finding((*place, "replicas"), message)

@@ -86,8 +86,8 @@ class Extensions:
     """The extensions of one target.
 
     ``activations`` are in the order of ``spec.metrics``, in milli-units and parts of them: a metric
-    is active above its value; an empty tuple stands for zeros.  A switch, which is on or off, has
-    the words of the page where it is on, with their heading.
+    is active above its value; an empty tuple stands for zeros.  A switch has
+    as metadata the heading and the words of the page, shown where it is not as by default.
     """
 
     idle: Idle | None = None

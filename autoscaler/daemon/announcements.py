@@ -18,6 +18,7 @@ from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.cautions import warnings_of
+from autoscaler.core.extensions import Mode
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
@@ -72,10 +73,12 @@ class Announcements(ElectionObserver):
     def serving(self, config: Config) -> None:
         """Report that the syncs have begun."""
         count, period = len(config.targets), config.sync_period
+        unwritten = sum(target.extensions.mode is Mode.SHADOW for target in config.targets)
+        shadow = f"; {unwritten} in shadow, which nothing is written to" if unwritten else ""
         self._log.info(
             "started",
             message=f"autoscaler {__version__} syncs {wording.counted(count, 'target')}, "
-            f"by default every {period:g} s",
+            f"by default every {period:g} s{shadow}",
             version=__version__,
             targets=count,
             sync_period_seconds=period,

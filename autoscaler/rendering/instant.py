@@ -211,9 +211,9 @@ def _what(what: Without, decision: Decision) -> str:
         return f"{by}," if held.held_by.first else by
     if what is Without.FAILURES:
         failed = [
-            wording.metric_name(metric.metric)
-            for metric in decision.metrics
-            if isinstance(metric.outcome, MetricFailure) and metric.fallback is None
+            wording.metric_name(result.metric)
+            for result in decision.metrics
+            if isinstance(result.outcome, MetricFailure) and result.fallback is None
         ]
         named = failed[0] if len(failed) == 1 else f"the {len(failed)} metrics"
         return f"{named}, which failed,"
@@ -300,7 +300,7 @@ def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
 def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.TargetState:
     target, entry = _plain(change.target), record.entry_or_none(change)
     namespace, kind, name = target.split("/", 2)
-    metrics = () if entry is None else entry.decision.metrics
+    results = () if entry is None else entry.decision.metrics
     return answers.TargetState(
         **_standing(change) | {"target": target},
         namespace=namespace,
@@ -308,7 +308,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
         name=name,
         since=since,
         last_sync=None,
-        metrics=tuple(metric_of(metric.metric, metric) for metric in metrics),
+        metrics=tuple(metric_of(result.metric, result) for result in results),
     )
 
 

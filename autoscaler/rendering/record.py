@@ -104,7 +104,7 @@ def whole(
 
 
 def _metrics(decision: Decision) -> tuple[answers.Metric, ...]:
-    return tuple([metric_of(metric.metric, metric) for metric in decision.metrics])
+    return tuple([metric_of(result.metric, result) for result in decision.metrics])
 
 
 def _standing(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.bounds import bounds_in_force
-from autoscaler.core.decision import Bound
+from autoscaler.core.decision import Bound, Bounds
 from autoscaler.core.extensions import Extensions, Idle, Schedule
 from autoscaler.core.history import ExtensionHistory, KnownBound
 from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
@@ -66,6 +66,22 @@ def test_open_windows_replace_the_targets_bounds(
     assert (bounds.minimum, bounds.maximum) == (low, high)
 
 
+def asked_bounds(
+    asked: tuple[Values | Gap | None, Values | Gap | None],
+    known: tuple[KnownBound | None, KnownBound | None],
+) -> tuple[Bounds, ExtensionHistory]:
+    """Return the bounds of 2 to 10 replicas as answers and what they gave before leave them."""
+    observation = Observation(
+        Scale(4, 4, "app=web"),
+        None,
+        (),
+        min_replicas_reading=asked[0],
+        max_replicas_reading=asked[1],
+    )
+    history = ExtensionHistory(known_min=known[0], known_max=known[1])
+    return bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, history, BASE)
+
+
 @pytest.mark.parametrize(
     ("asked", "known", "low", "high", "hold"),
     [
@@ -93,16 +109,7 @@ def test_the_queries_of_bounds(
     hold: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     """Rounded up, within the target's bounds; the last value counts for five minutes."""
-    observation = Observation(
-        Scale(4, 4, "app=web"),
-        None,
-        (),
-        min_replicas_reading=asked[0],
-        max_replicas_reading=asked[1],
-    )
-    history = ExtensionHistory(known_min=known[0], known_max=known[1])
-    of = spec(QUEUE, minimum=2, maximum=10)
-    bounds, _ = bounds_in_force(of, observation, history, BASE)
+    bounds, _ = asked_bounds(asked, known)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
     assert found == (low, high, hold)
 
@@ -219,16 +226,7 @@ def test_an_incomplete_answer_raises_a_bound_and_never_lowers_it(
     hold: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     """What a whole answer gave counts for five minutes; then the maximum is the target's own."""
-    observation = Observation(
-        Scale(4, 4, "app=web"),
-        None,
-        (),
-        min_replicas_reading=asked[0],
-        max_replicas_reading=asked[1],
-    )
-    history = ExtensionHistory(known_min=known[0], known_max=known[1])
-    of = spec(QUEUE, minimum=2, maximum=10)
-    bounds, after = bounds_in_force(of, observation, history, BASE)
+    bounds, after = asked_bounds(asked, known)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
     assert found == (low, high, hold)
     assert "only an incomplete answer: store eu is unreachable" in bounds.missing

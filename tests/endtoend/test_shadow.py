@@ -14,6 +14,8 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
     others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
     election = {"enabled": True, "namespace": world.namespace}
     with world.running(document | {"leaderElection": election}, "--shadow") as daemon:
+        started = daemon.wait_event("started")["message"]
+        assert started.endswith("; 1 in shadow, which nothing is written to")
         line = daemon.first_sync(a)
         assert (line["state"], line["desired_replicas"]) == ("shadow", DEMAND)
         assert line["message"].startswith(f"in shadow: would scale 1 -> {DEMAND} replicas: ")

@@ -228,11 +228,13 @@ class RecordFile(Opened):
         """Return the id of rules, which many changes share, and the dictionary of their bodies."""
         execute = self.connection.execute
         digest = blake2b(text, digest_size=16).digest()
-        query = "SELECT id, first FROM rules WHERE digest = ? ORDER BY id DESC LIMIT 1"
-        for number, packed in execute(query, (digest,)):
-            first = inflated(packed, text)
+        row = execute(
+            "SELECT id, first FROM rules WHERE digest = ? ORDER BY id DESC LIMIT 1", (digest,)
+        ).fetchone()
+        if row is not None:
+            first = inflated(row[1], text)
             if len(body) < _LONGER * len(first):
-                return number, text + first
+                return row[0], text + first
         inserted = execute(
             "INSERT INTO rules (digest, body, first) VALUES (?, ?, ?)",
             (digest, deflated(text), deflated(body, text)),
