@@ -46,6 +46,8 @@ class Agreement(StrEnum):
     EQUAL = "equal"
     TIMING = "timing"
     """The other one has, or has passed, the same count within one period."""
+    SAMPLING = "sampling"
+    """Either holds what it was asked for at an instant at which the other one did not read."""
     READING = "reading"
     """A metric was read as another value."""
     CONFIGURATION = "configuration"
@@ -133,7 +135,7 @@ class Point:
     free: int | None = None
     """What the free run has come to; None where it has the count of the object."""
     asked: tuple[int, int] | None = None
-    """The counts that the metrics ask for here and there, before they are stabilized."""
+    """The counts that the metrics ask for here and there, before they are stabilized, if known."""
 
 
 _Step = TypeVar("_Step", Point, HpaStatus)
@@ -197,9 +199,7 @@ def compared(before: Comparison, result: SyncResult) -> tuple[Comparison, tuple[
         point = replace(point, free=free.count)
     state = replace(
         state,
-        points=(*state.points, replace(point, free=None if free is None else free.count))[
-            -_MOST_POINTS:
-        ],
+        points=(*state.points, point)[-_MOST_POINTS:],
         statuses=statuses,
         judged=now if state.judged is None else state.judged,
         free=free,
@@ -267,14 +267,16 @@ def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: Comparison)
     theirs, combined = _read_there(status, result.target, counterpart), decision.combination
     values = [None if value is None else value.one for value in theirs]
     asked = evidence = None
-    if combined is not None and (theirs != read or counterpart.others):
-        proposal = proposal_there(result, status, values, counterpart)
-        if proposal is not None and proposal != combined.after:
-            asked = (combined.after, proposal)
+    if combined is not None:
+        there: int | None = combined.after
+        if theirs != read or counterpart.others:
+            there = proposal_there(result, status, values, counterpart)
+        asked = None if there is None else (combined.after, there)
     unmoved = _unmoved(result, scale, state.points[-1] if state.points else None)
     own = result if unmoved is None else unmoved
     if own.decision.desired != status.desired_replicas:
-        evidence = evidence_of(own, status, values, counterpart)
+        around = _around(result.target)
+        evidence = evidence_of(own, status, values, counterpart, around)
     return replace(point, asked=asked, evidence=evidence)
 
 
@@ -372,7 +374,8 @@ def _judged(
     memories = state.memories
     for point in state.points:
         if point.asked is not None and begin < point.time <= end:
-            memories = _kept(memories, _memory(state, target, point, *point.asked), end)
+            memory = _memory(state, target, point, *point.asked)
+            memories = memories if memory is None else _kept(memories, memory, end)
     state = replace(state, memories=memories)
     stretches: list[Stretch] = []
     for piece in _pieces(state, begin, end):
@@ -393,8 +396,23 @@ def _judged(
     return state, tuple(stretches)
 
 
-def _memory(state: Comparison, target: Target, point: Point, ours: int, theirs: int) -> Memory:
-    """Return a sync to remember, with why both were asked for other counts in it."""
+def _memory(
+    state: Comparison, target: Target, point: Point, ours: int, theirs: int
+) -> Memory | None:
+    """Return a sync to remember, with why only one of both was asked for its count.
+
+    None where the other one was asked for as much within one period: it remembers that too.
+    """
+    if ours == theirs:
+        return None
+    around = _around(target)
+    near = _in_force(state.points, point.time - around, point.time + around)
+    asked = [one.asked for one in near if one.asked is not None]
+    more, less = (0, 1) if ours > theirs else (1, 0)
+    has_peak = any(counts[less] >= max(ours, theirs) for counts in asked)
+    has_low = any(counts[more] <= min(ours, theirs) for counts in asked)
+    if has_peak and has_low:
+        return None
     statuses = _in_force(state.statuses, point.time, point.time)
     readings = _other_readings(state, target, point.time, point.time, statuses[0])
     targets = [one for one in state.counterpart.differences if one.field.startswith("metrics")]
@@ -437,6 +455,9 @@ def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) ->
     if evidence is None:
         return stretch  # the status was in force for less than a period
     readings = _other_readings(state, target, piece.begin, piece.end, status)
+    if evidence.by_readings and not readings and begin - status.time > around:
+        # It lasts: what is lost in rounding is enough for another count.
+        readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
     return _explained(stretch, evidence, readings, memory)
 
@@ -455,7 +476,8 @@ def _explained(
     configuration = replace(stretch, agreement=Agreement.CONFIGURATION, fields=fields)
     held = stretch
     if memory is not None:
-        held = _by_readings(replace(stretch, remembered=memory.time), memory.readings)
+        held = replace(stretch, agreement=Agreement.SAMPLING, remembered=memory.time)
+        held = _by_readings(held, memory.readings)
         if memory.fields:
             held = replace(held, agreement=Agreement.CONFIGURATION, fields=memory.fields)
     choices = (
@@ -463,9 +485,12 @@ def _explained(
         (evidence.by_readings, by_readings),
         (evidence.deviation is not None and not forgotten, deviation),
         (memory is not None, held),
+        # The other one met the peak up to a period before, and looks again up to a period later.
+        (forgotten and evidence.expires, stretch),
         (forgotten, deviation),
         (readings != (), by_readings),
         (fields != (), configuration),
+        (evidence.expires, stretch),
     )
     unknown = replace(stretch, agreement=Agreement.UNKNOWN)
     return next((found for is_so, found in choices if is_so), unknown)
@@ -511,7 +536,13 @@ def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
 
 
 def _other_readings(
-    state: Comparison, target: Target, begin: float, end: float, status: HpaStatus
+    state: Comparison,
+    target: Target,
+    begin: float,
+    end: float,
+    status: HpaStatus,
+    *,
+    exactly: bool = False,
 ) -> tuple[OtherReading, ...]:
     """Return the metrics whose value there is none that ours had within one period.
 
@@ -534,7 +565,7 @@ def _other_readings(
                 last = known[-1].one
                 found.append(OtherReading(index, name, last, None, percent=percent))
             continue
-        slack = _slack(state.points, index, status)
+        slack = 0.0 if exactly else _slack(state.points, index, status)
         alls = [value.all for value in known]
         if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
             continue

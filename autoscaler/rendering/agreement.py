@@ -27,6 +27,7 @@ _MOST_TOLD, _MOST_LOOKED_AT = 100, 1000
 AGREEMENT_WORDS = {
     Agreement.EQUAL: "the same count",
     Agreement.TIMING: "the same within one period",
+    Agreement.SAMPLING: "a reading of another instant is held",
     Agreement.READING: "another reading",
     Agreement.CONFIGURATION: "a different configuration",
     Agreement.DEVIATION: "a difference on purpose",
