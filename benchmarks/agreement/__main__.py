@@ -1,0 +1,155 @@
+"""Whether the daemon in shadow agrees with real HPAs of every kind, while their loads change.
+
+    python -m benchmarks.agreement --minutes 30
+
+starts a real etcd, kube-apiserver, kube-controller-manager with its Deployments, ReplicaSets and
+HPAs, Prometheus and prometheus-adapter, and the daemon as a process with `--shadow`. Twenty
+Deployments have an HPA each, of all types of metrics, with and without behavior, and one as KEDA
+makes it; the daemon has the same specifications, and queries that read the same series. Their loads
+change all the time. Each minute a line tells how many counts agree at that moment. With `--planted`
+the two sides differ on purpose, in ways that `planted.json` lists. What both did is left in the
+folder of `--out`.
+"""
+
+import argparse
+import dataclasses
+import json
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks import measures
+from benchmarks.agreement.planted import (
+    GAP_FROM,
+    GAP_SECONDS,
+    PLANTED,
+    STALE_FROM,
+    STALE_UNTIL,
+    planted,
+)
+from benchmarks.agreement.stage import Pace, Stage, at_work
+from benchmarks.agreement.workloads import HOW_MANY, workloads
+from benchmarks.command import Report, exit_code
+from benchmarks.scale import machine
+
+Act = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to run, and where what was seen is left."""
+
+    minutes: float
+    targets: int
+    planted: bool
+    seed: int
+    out: Path | None
+
+
+def run(options: Options, out: Path, report: Report) -> None:
+    """Let the loads change for that long."""
+    chosen = workloads(options.seed)[: options.targets]
+    if options.planted:
+        chosen = planted(chosen)
+    seconds = 60 * options.minutes
+    with at_work(report, chosen, Pace(), out, planted=options.planted) as stage:
+        began = time.time()
+        minutes = range(int(options.minutes) + 1)
+        acts: list[tuple[float, Act]] = [
+            (60.0 * one, partial(_tell, stage, report)) for one in minutes
+        ]
+        if options.planted:
+            acts += _faults(stage, seconds, report)
+            _write_planted(out, began, seconds)
+        for at, act in sorted(acts, key=lambda one: one[0]):
+            measures.let_pass(began + at - time.time(), stage.check)
+            act()
+        measures.let_pass(began + seconds - time.time(), stage.check)
+
+
+def _faults(stage: Stage, seconds: float, report: Report) -> list[tuple[float, Act]]:
+    """Return what happens to the servers of a run with planted differences, and when."""
+
+    def become_stale(*, stale: bool) -> None:
+        stage.stale.stale = stale
+        report(f"the adapter reads {'old answers of one queue' if stale else 'new answers again'}")
+
+    def stop() -> None:
+        report("Prometheus is stopped")
+        stage.bed.prometheus.stop()
+
+    def start() -> None:
+        stage.bed.start_prometheus()
+        report("Prometheus runs again")
+
+    return [
+        (STALE_FROM * seconds, lambda: become_stale(stale=True)),
+        (STALE_UNTIL * seconds, lambda: become_stale(stale=False)),
+        (GAP_FROM * seconds, stop),
+        (GAP_FROM * seconds + GAP_SECONDS, start),
+    ]
+
+
+def _write_planted(out: Path, began: float, seconds: float) -> None:
+    found = {
+        "differences": [dataclasses.asdict(one) for one in PLANTED],
+        "stale": [began + share * seconds for share in (STALE_FROM, STALE_UNTIL)],
+        "gap": [began + GAP_FROM * seconds, began + GAP_FROM * seconds + GAP_SECONDS],
+    }
+    (out / "planted.json").write_text(json.dumps(found, indent=2))
+
+
+def _tell(stage: Stage, report: Report) -> None:
+    stands = stage.stands()
+    agreeing = sum(one.agrees for one in stands)
+    others = ", ".join(f"{one.name} {one.hpa}/{one.ours}" for one in stands if not one.agrees)
+    report(f"{agreeing} of {len(stands)} agree now{f'; HPA/ours: {others}' if others else ''}")
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return what the command line asks for, with a new seed unless it names one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.agreement",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--minutes", type=float, default=30.0, metavar="M", help="how long (30)")
+    add(
+        "--targets",
+        type=int,
+        default=HOW_MANY,
+        choices=range(1, HOW_MANY + 1),
+        metavar="N",
+        help=f"the first of the kinds ({HOW_MANY})",
+    )
+    add("--planted", action="store_true", help="with differences made on purpose")
+    add("--seed", type=int, metavar="SEED", help="of the loads; printed")
+    add("--out", type=Path, metavar="FOLDER", help="leave there what both sides did")
+    given = parser.parse_args(arguments)
+    seed = secrets.randbelow(1_000_000) if given.seed is None else given.seed
+    return Options(given.minutes, given.targets, given.planted, seed, given.out)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run, and return the exit code."""
+    options = parse(arguments)
+
+    def work(report: Report) -> int:
+        report(f"{machine()}; seed {options.seed}")
+        with tempfile.TemporaryDirectory(prefix="agreement-") as folder:
+            out = options.out or Path(folder)
+            out.mkdir(parents=True, exist_ok=True)
+            run(options, out, report)
+        return 0
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
