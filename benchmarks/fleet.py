@@ -86,12 +86,7 @@ def create_hpas(bulk: Bulk, numbers: Iterable[int]) -> None:
 
 def create_hpa(bulk: Bulk, spec: Json) -> None:
     """Create the HPA of that spec."""
-    create(bulk, hpa(spec))
-
-
-def create(bulk: Bulk, hpa: Json) -> None:
-    """Create an HPA as it is."""
-    bulk.send([Request("POST", HPAS, hpa)])
+    bulk.send([Request("POST", HPAS, hpa(spec))])
 
 
 def hpa(spec: Json) -> Json:

@@ -7,8 +7,9 @@ HPAs, Prometheus and prometheus-adapter, and the daemon as a process with `--sha
 Deployments have an HPA each, of all types of metrics, with and without behavior, and one as KEDA
 makes it; the daemon has the same specifications, and queries that read the same series. Their loads
 change all the time. Each minute a line tells how many counts agree at that moment. With `--planted`
-the two sides differ on purpose, in ways that `planted.json` lists. What both did is left in the
-folder of `--out`.
+the two sides differ on purpose, in ways that `run.json` lists. With `--keda` KEDA runs too,
+makes the HPAs of all workloads that have External metrics alone, and serves these. What both did is
+left in the folder of `--out`.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks import measures
+from benchmarks import hpa, measures
 from benchmarks.agreement.planted import (
     GAP_FROM,
     GAP_SECONDS,
@@ -33,11 +34,18 @@ from benchmarks.agreement.planted import (
     planted,
 )
 from benchmarks.agreement.stage import Pace, Stage, at_work
-from benchmarks.agreement.workloads import HOW_MANY, workloads
+from benchmarks.agreement.workloads import HOW_MANY, under_keda, workloads
 from benchmarks.command import Report, exit_code
+from benchmarks.hpa import ADAPTER_MODULE
+from benchmarks.keda.isolation import isolate
+from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
 from benchmarks.scale import machine
+from tests.worlds.controlplane import binaries
 
 Act = Callable[[], None]
+
+WARM_UP = 6.0
+"""Minutes: more than the longest window, of which the daemon knows nothing when it starts."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,10 @@ class Options:
     """What to run, and where what was seen is left."""
 
     minutes: float
+    warm_up: float
     targets: int
     planted: bool
+    keda: bool
     seed: int
     out: Path | None
 
@@ -56,16 +66,20 @@ def run(options: Options, out: Path, report: Report) -> None:
     chosen = workloads(options.seed)[: options.targets]
     if options.planted:
         chosen = planted(chosen)
+    if options.keda:
+        chosen = under_keda(chosen)
     seconds = 60 * options.minutes
-    with at_work(report, chosen, Pace(), out, planted=options.planted) as stage:
+    with at_work(report, chosen, Pace(), out, planted=options.planted, keda=options.keda) as stage:
+        report(f"{options.warm_up:g} min pass first, for the windows of the daemon to fill")
+        measures.let_pass(60 * options.warm_up, stage.check)
         began = time.time()
-        minutes = range(int(options.minutes) + 1)
+        _write_run(options, out, began)
         acts: list[tuple[float, Act]] = [
-            (60.0 * one, partial(_tell, stage, report)) for one in minutes
+            (60.0 * minute, partial(_tell, stage, report))
+            for minute in range(int(options.minutes) + 1)
         ]
         if options.planted:
             acts += _faults(stage, seconds, report)
-            _write_planted(out, began, seconds)
         for at, act in sorted(acts, key=lambda one: one[0]):
             measures.let_pass(began + at - time.time(), stage.check)
             act()
@@ -95,13 +109,18 @@ def _faults(stage: Stage, seconds: float, report: Report) -> list[tuple[float, A
     ]
 
 
-def _write_planted(out: Path, began: float, seconds: float) -> None:
-    found = {
-        "differences": [dataclasses.asdict(one) for one in PLANTED],
-        "stale": [began + share * seconds for share in (STALE_FROM, STALE_UNTIL)],
-        "gap": [began + GAP_FROM * seconds, began + GAP_FROM * seconds + GAP_SECONDS],
-    }
-    (out / "planted.json").write_text(json.dumps(found, indent=2))
+def _write_run(options: Options, out: Path, began: float) -> None:
+    """Write when what counts began (Unix time), and what differs on purpose."""
+    seconds = 60 * options.minutes
+    found: dict[str, object] = {"seed": options.seed, "began": began, "seconds": seconds}
+    if options.planted:
+        gap = began + GAP_FROM * seconds
+        found |= {
+            "planted": [dataclasses.asdict(one) for one in PLANTED],
+            "stale": [began + share * seconds for share in (STALE_FROM, STALE_UNTIL)],
+            "gap": [gap, gap + GAP_SECONDS],
+        }
+    (out / "run.json").write_text(json.dumps(found, indent=2))
 
 
 def _tell(stage: Stage, report: Report) -> None:
@@ -120,6 +139,7 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     add = parser.add_argument
     add("--minutes", type=float, default=30.0, metavar="M", help="how long (30)")
+    add("--warm-up", type=float, default=WARM_UP, metavar="M", help=f"before that ({WARM_UP:g})")
     add(
         "--targets",
         type=int,
@@ -128,12 +148,18 @@ def parse(arguments: Sequence[str]) -> Options:
         metavar="N",
         help=f"the first of the kinds ({HOW_MANY})",
     )
-    add("--planted", action="store_true", help="with differences made on purpose")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--planted", action="store_true", help="with differences made on purpose")
+    either.add_argument(
+        "--keda", action="store_true", help="with KEDA, which serves all External metrics"
+    )
     add("--seed", type=int, metavar="SEED", help="of the loads; printed")
     add("--out", type=Path, metavar="FOLDER", help="leave there what both sides did")
     given = parser.parse_args(arguments)
     seed = secrets.randbelow(1_000_000) if given.seed is None else given.seed
-    return Options(given.minutes, given.targets, given.planted, seed, given.out)
+    return Options(
+        given.minutes, given.warm_up, given.targets, given.planted, given.keda, seed, given.out
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -141,6 +167,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
 
     def work(report: Report) -> int:
+        if options.keda:
+            # What is built or downloaded needs the network.
+            binaries.locate(report=report)
+            ADAPTER_MODULE.built([hpa.ADAPTER], report)
+            KEDA.built([OPERATOR, ADAPTER], report)
+            isolate("benchmarks.agreement", arguments)
         report(f"{machine()}; seed {options.seed}")
         with tempfile.TemporaryDirectory(prefix="agreement-") as folder:
             out = options.out or Path(folder)

@@ -97,9 +97,6 @@ CUSTOM = (REQUESTS, LATENCY, WAITING)
 
 EXTERNAL = (MESSAGES, DELAY, ORDERS)
 
-KEDA_METRIC = "s0-prometheus"
-"""The name that KEDA gives the metric of the first trigger, of type prometheus."""
-
 KEDA_LABEL = "scaledobject.keda.sh/name"
 
 
@@ -171,6 +168,11 @@ def cpu_query(range_: str) -> str:
     return f"sum by (namespace, pod, container) ({read})"
 
 
+def keda_metric(trigger: int) -> str:
+    """Return the name that KEDA gives the metric of a trigger of type prometheus."""
+    return f"s{trigger}-prometheus"
+
+
 def named_queries(ranges: Ranges) -> dict[str, str]:
     """Return the daemon's queries of all families but cpu and memory, which are built in."""
     return {family.name: family.query("", ranges.others) for family in (*CUSTOM, *EXTERNAL)}
@@ -228,7 +230,7 @@ def _keda_rule(queue: str) -> Json:
     return {
         "seriesQuery": f'{{__name__="{MESSAGES.series}",{matchers}}}',
         "resources": {"namespaced": False},
-        "name": {"matches": f"^{MESSAGES.series}$", "as": KEDA_METRIC},
+        "name": {"matches": f"^{MESSAGES.series}$", "as": keda_metric(0)},
         "metricsQuery": MESSAGES.query(matchers),
     }
 

@@ -13,12 +13,15 @@ from benchmarks.agreement import signals
 from benchmarks.agreement.page import LoadPage
 from benchmarks.agreement.planted import UNSERVED, StaleAnswers
 from benchmarks.agreement.recording import HpaLog, save
-from benchmarks.agreement.signals import USUAL, Ranges
+from benchmarks.agreement.signals import USUAL, Family, Ranges
 from benchmarks.agreement.workloads import KEDA, Workload
 from benchmarks.bed import Bed
+from benchmarks.bulk import Request
 from benchmarks.command import Report
 from benchmarks.daemon import Daemon, Settings
 from benchmarks.hpa import EXTERNAL_API, Adapter, HpaController
+from benchmarks.keda.pairs import SCALED_OBJECTS
+from benchmarks.keda.programs import Keda
 from tests.worlds.controlplane import workloads as manifests
 from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.kubelet import FakeKubelet
@@ -83,12 +86,19 @@ class Stage:
 
 @contextmanager
 def at_work(
-    report: Report, workloads: Sequence[Workload], pace: Pace, out: Path, *, planted: bool = False
+    report: Report,
+    workloads: Sequence[Workload],
+    pace: Pace,
+    out: Path,
+    *,
+    planted: bool = False,
+    keda: bool = False,
 ) -> Iterator[Stage]:
     """Start everything; each HPA and each target has decided when the body begins.
 
     As where the daemon is tried, the HPAs are at work before it. What both do is recorded in the
-    folder `out`.
+    folder `out`. With `keda` KEDA runs, makes the HPAs that are its own, and serves all External
+    metrics.
     """
     page = LoadPage()
     with ExitStack() as opening:
@@ -102,14 +112,19 @@ def at_work(
         proxy = opening.enter_context(FaultProxy(bed.prometheus.url))
         stale = StaleAnswers("external-average")
         opening.enter_context(proxy.playing(stale.play, stale.concerns))
-        opening.enter_context(_adapter(bed, pace, proxy.url, planted=planted))
+        apis = _APIS[:-1] if keda else _APIS
+        without = UNSERVED if planted else ()
+        opening.enter_context(_adapter(bed, pace, proxy.url, apis, without))
+        if keda:
+            opening.enter_context(Keda(bed))
         opening.enter_context(HpaLog(api, out / "hpa.jsonl"))
         flags = [f"--horizontal-pod-autoscaler-sync-period={pace.period}s"]
         controller = opening.enter_context(HpaController(bed.plane, bed.folder, flags))
-        _create_hpas(bed, pace, workloads)
+        _create_hpas(bed, pace, workloads, keda=keda)
         # Until it has read its metrics once, an HPA asks for nothing: cpu of a pod that has just
         # started does not count for as long as the range of its query.
-        wait_until("every HPA has decided", lambda: _all_decided(api), timeout=240, interval=0.5)
+        names = {one.name for one in workloads if not one.reads(without)}
+        wait_until("every HPA has decided", lambda: names <= _decided(api), timeout=240)
         config = _config(bed, pace, workloads)
         opening.callback(save, bed, out)
         process = opening.enter_context(Daemon(bed, config, len(workloads), "debug", "--shadow"))
@@ -140,8 +155,10 @@ def _wait_for_series(bed: Bed, pace: Pace, workloads: Sequence[Workload]) -> Non
     measures.wait_for_count(bed, series, pods * len(signals.CONTAINERS))
 
 
-def _adapter(bed: Bed, pace: Pace, prometheus_url: str, *, planted: bool) -> Adapter:
-    rules = signals.adapter_rules(pace.ranges, [KEDA], UNSERVED if planted else ())
+def _adapter(
+    bed: Bed, pace: Pace, prometheus_url: str, apis: Sequence[str], without: Sequence[Family]
+) -> Adapter:
+    rules = signals.adapter_rules(pace.ranges, [KEDA], without)
 
     def ready(api: Api) -> bool:
         """Whether it serves all APIs; pods have metrics as soon as it has listed them."""
@@ -149,12 +166,12 @@ def _adapter(bed: Bed, pace: Pace, prometheus_url: str, *, planted: bool) -> Ada
             pods = api.get(hpa.metrics_path(_APIS[0], "pods"))["items"]
         except ApiError:
             return False
-        return bool(pods) and all(api.healthy(f"/apis/{one}/v1beta1") for one in _APIS)
+        return bool(pods) and all(api.healthy(f"/apis/{one}/v1beta1") for one in apis)
 
     return Adapter(
         bed,
         rules,
-        apis=_APIS,
+        apis=apis,
         ready=ready,
         prometheus_url=prometheus_url,
         flags=["--metrics-relist-interval=1m"],
@@ -167,14 +184,21 @@ def _config(bed: Bed, pace: Pace, workloads: Sequence[Workload]) -> Path:
     return daemon.write_targets(bed, Settings(pace.period), named, targets, of_resources)
 
 
-def _create_hpas(bed: Bed, pace: Pace, workloads: Sequence[Workload]) -> None:
+def _create_hpas(bed: Bed, pace: Pace, workloads: Sequence[Workload], *, keda: bool) -> None:
     """Create the HPAs one by one: each is synced at the phase at which it was created."""
     for workload in workloads:
-        fleet.create(bed.bulk, workload.hpa)
+        if keda and workload.by_keda:
+            scaled_object = workload.scaled_object(bed.prometheus.url)
+            bed.bulk.send([Request("POST", SCALED_OBJECTS, scaled_object)])
+        else:
+            bed.bulk.send([Request("POST", fleet.HPAS, workload.hpa)])
         time.sleep(pace.period / len(workloads))
 
 
-def _all_decided(api: Api) -> bool:
-    """Whether each HPA has asked for a count."""
-    found = api.get(fleet.HPAS)["items"]
-    return all(one.get("status", {}).get("desiredReplicas") for one in found)
+def _decided(api: Api) -> set[str]:
+    """Return the workloads for which an HPA has asked for a count."""
+    return {
+        one["spec"]["scaleTargetRef"]["name"]
+        for one in api.get(fleet.HPAS)["items"]
+        if one.get("status", {}).get("desiredReplicas")
+    }

@@ -1,22 +1,21 @@
 """The workloads: one of each kind of HPA, its load, and the same specification for the daemon."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks import fleet
-from benchmarks.agreement import loads, signals
+from benchmarks.agreement import loads, scaled_objects, signals
 from benchmarks.agreement.loads import Load
 from benchmarks.agreement.signals import (
     CPU,
     DELAY,
-    KEDA_LABEL,
-    KEDA_METRIC,
     LATENCY,
     MEMORY,
     MESSAGES,
     ORDERS,
     PROXY_SHARE,
     WAITING,
+    Family,
     Signal,
     average,
     utilization,
@@ -27,7 +26,7 @@ from tests.worlds.controlplane.api import Json
 MOST_REPLICAS = 16
 
 KEDA = "keda"
-"""The workload whose HPA is named and labelled as KEDA does it."""
+"""The workload whose HPA is as KEDA makes one, though KEDA does not run."""
 
 _MEBI = 1024 * 1024
 _CPU_REQUEST, _MEMORY_REQUEST = 0.120, 80 * _MEBI
@@ -38,7 +37,8 @@ _CPU_REQUEST, _MEMORY_REQUEST = 0.120, 80 * _MEBI
 class Workload:
     """A Deployment with an HPA and a target of the daemon.
 
-    `theirs` and `ours` are the fields of the specification in which one side differs.
+    `theirs` and `ours` are the fields of the specification in which one side differs. One that is
+    `by_keda` has an HPA as KEDA makes one.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Workload:
     bounds: tuple[int, int] = (1, MOST_REPLICAS)
     theirs: Json = field(default_factory=dict)
     ours: Json = field(default_factory=dict)
+    by_keda: bool = False
 
     @property
     def spec(self) -> Json:
@@ -61,6 +62,10 @@ class Workload:
         }
         return spec if self.behavior is None else spec | {"behavior": self.behavior}
 
+    def reads(self, families: Sequence[Family]) -> bool:
+        """Whether a metric of its is of one of these families."""
+        return any(signal.family in families for signal in self.signals)
+
     @property
     def key(self) -> str:
         """What the daemon calls it."""
@@ -70,20 +75,39 @@ class Workload:
     def hpa(self) -> Json:
         """Its HPA."""
         hpa = fleet.hpa(self.spec | self.theirs)
-        return _as_of_keda(hpa) if self.name == KEDA else hpa
+        return scaled_objects.as_of_keda(hpa) if self.by_keda else hpa
+
+    def scaled_object(self, prometheus: str) -> Json:
+        """Return the ScaledObject of which KEDA makes such an HPA; it asks that Prometheus."""
+        return scaled_objects.scaled_object(self.spec, self.signals, prometheus)
 
     @property
     def target(self) -> Json:
         """The target of the daemon, without its namespace."""
         spec = self.spec
-        if self.name == KEDA:
-            spec["metrics"] = [_keda_metric_of_ours(self.name)]
+        if self.by_keda:
+            spec["metrics"] = scaled_objects.converted(self.name, self.signals)
         return spec | self.ours
 
 
 def workloads(seed: int) -> list[Workload]:
     """Return one of each kind; the seed decides how their loads change."""
     return [kind(f"{seed} {number}") for number, kind in enumerate(_KINDS)]
+
+
+def under_keda(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return the workloads as they are where KEDA serves all External metrics.
+
+    Those that have no other metrics are under KEDA, and those that have others too are left out.
+    """
+    found = []
+    for workload in workloads:
+        types = {signal.metric["type"] for signal in workload.signals}
+        if types == {"External"}:
+            found.append(replace(workload, by_keda=True))
+        elif "External" not in types:
+            found.append(workload)
+    return found
 
 
 def _steps(seed: str) -> Load:
@@ -227,7 +251,7 @@ _KINDS: Sequence[Callable[[str], Workload]] = (
             _waiting("three-metrics", _steps(seed)),
         ],
     ),
-    lambda seed: Workload(KEDA, [_messages(KEDA, _bursts(seed))], _down(60)),
+    lambda seed: Workload(KEDA, [_messages(KEDA, _bursts(seed))], _down(60), by_keda=True),
     lambda seed: Workload(
         "at-its-bounds", [_messages("at-its-bounds", _diurnal(seed))], _down(0), (3, 8)
     ),
@@ -239,40 +263,3 @@ _KINDS: Sequence[Callable[[str], Workload]] = (
 )
 
 HOW_MANY = len(_KINDS)
-
-
-def _as_of_keda(hpa: Json) -> Json:
-    """Return the HPA with the name, the labels, the owner and the metric that KEDA gives one."""
-    name = hpa["metadata"]["name"]
-    hpa["metadata"] = {
-        "name": f"keda-hpa-{name}",
-        "labels": {
-            "app.kubernetes.io/managed-by": "keda-operator",
-            "app.kubernetes.io/name": f"keda-hpa-{name}",
-            "app.kubernetes.io/part-of": name,
-            KEDA_LABEL: name,
-        },
-        "ownerReferences": [
-            {
-                "apiVersion": "keda.sh/v1alpha1",
-                "kind": "ScaledObject",
-                "name": name,
-                "uid": "00000000-0000-0000-0000-000000000001",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
-    }
-    source = hpa["spec"]["metrics"][0]["external"]
-    source["metric"] = {
-        "name": KEDA_METRIC,
-        "selector": {"matchLabels": {KEDA_LABEL: name}},
-    }
-    return hpa
-
-
-def _keda_metric_of_ours(name: str) -> Json:
-    """Return the metric with the query of the trigger, as `validate` converts a ScaledObject."""
-    query = MESSAGES.query(f'queue="{name}"')
-    metric = {"name": KEDA_METRIC, "query": query}
-    return {"type": "External", "external": {"metric": metric, "target": average("30")}}

@@ -23,14 +23,14 @@ from benchmarks.agreement.planted import EVERYTHING, PLANTED, StaleAnswers, plan
 from benchmarks.agreement.signals import (
     CPU,
     KEDA_LABEL,
-    KEDA_METRIC,
     MESSAGES,
     USUAL,
     Ranges,
     Signal,
+    keda_metric,
 )
 from benchmarks.agreement.stage import Pace, Stage, at_work
-from benchmarks.agreement.workloads import KEDA, Workload, workloads
+from benchmarks.agreement.workloads import KEDA, Workload, under_keda, workloads
 from benchmarks.bed import Bed
 from benchmarks.daemon import Settings
 from benchmarks.fleet import NAMESPACE
@@ -60,7 +60,7 @@ def theirs(folder: Path, workload: Workload) -> HorizontalPodAutoscalerSpec:
     hpa = workload.hpa
     hpa["metadata"]["namespace"] = NAMESPACE
     (problem,) = refused(folder, yaml.safe_dump(hpa))
-    queries = yaml.safe_dump({"queries": {**signals.named_queries(USUAL), KEDA_METRIC: "up"}})
+    queries = yaml.safe_dump({"queries": {**signals.named_queries(USUAL), keda_metric(0): "up"}})
     (target,) = loaded(folder, PROMETHEUS + queries + problem.ready).targets
     return target.spec
 
@@ -72,10 +72,22 @@ def test_both_sides_are_told_the_same(tmp_path: Path) -> None:
     """Each HPA, converted, is our target; of KEDA's only the selector of the metric differs."""
     for workload, spec in zip(ALL, ours(tmp_path, ALL), strict=True):
         converted = theirs(tmp_path, workload)
-        if workload.name == KEDA:
+        if workload.by_keda:
             assert converted.metrics[0].target == spec.metrics[0].target
             converted = replace(converted, metrics=spec.metrics)
         assert converted == spec
+
+
+def test_a_scaled_object_says_the_same(tmp_path: Path) -> None:
+    """Where KEDA runs it makes the HPAs of all that have External metrics alone."""
+    chosen = [workload for workload in under_keda(ALL) if workload.by_keda]
+    assert len(chosen) == 7
+    for workload, spec in zip(chosen, ours(tmp_path, chosen), strict=True):
+        scaled_object = workload.scaled_object("http://127.0.0.1:9090")
+        (problem,) = refused(tmp_path, yaml.safe_dump(scaled_object))
+        (target,) = loaded(tmp_path, problem.ready).targets
+        assert replace(target.spec, metrics=()) == replace(spec, metrics=())
+        assert [one.target for one in target.spec.metrics] == [one.target for one in spec.metrics]
 
 
 def test_there_is_an_hpa_of_every_kind(tmp_path: Path) -> None:
@@ -107,7 +119,7 @@ def test_what_is_planted_is_all_that_differs(tmp_path: Path) -> None:
     differing = {
         workload.name
         for workload, spec in zip(changed, told, strict=True)
-        if workload.name != KEDA and theirs(tmp_path, workload) != spec
+        if not workload.by_keda and theirs(tmp_path, workload) != spec
     }
     assert differing == {one.workload for one in PLANTED if one.theirs}
     assert {one.workload for one in PLANTED} - {one.name for one in ALL} == {EVERYTHING}
@@ -196,7 +208,7 @@ def few() -> list[Workload]:
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 
     def one(name: str, signal: Signal) -> Workload:
-        return Workload(name, [signal], at_once, (1, 8))
+        return Workload(name, [signal], at_once, (1, 8), by_keda=name == KEDA)
 
     per_replica = 0.08 / (1 + signals.PROXY_SHARE)
     return [
