@@ -15,8 +15,11 @@ LONGER_RANGE = "5m"
 UNSERVED: Sequence[Family] = (DELAY,)
 """Families for which prometheus-adapter then has no rule."""
 
+STALE = "external-noise"
+"""The workload of which the adapter reads for a while what Prometheus answered before."""
+
 STALE_FROM, STALE_UNTIL = 0.3, 0.5
-"""From when to when the adapter reads what Prometheus answered before, in shares of the run."""
+"""From when to when, in shares of the run."""
 
 GAP_FROM, GAP_SECONDS = 0.7, 60.0
 """When Prometheus is stopped, and for how long."""
@@ -81,12 +84,12 @@ PLANTED: Sequence[Planted] = (
         },
     ),
     Planted(
-        "external-noise",
-        "the HPA has the scale-down window 300 s",
-        theirs={"behavior": {"scaleDown": {"stabilizationWindowSeconds": 300}}},
+        "external-average",
+        "the HPA has the scale-down window 30 s",
+        theirs={"behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}}},
     ),
     Planted("external-value", "prometheus-adapter has no rule for the metric"),
-    Planted("external-average", "prometheus-adapter reads old answers for a while"),
+    Planted(STALE, "prometheus-adapter reads old answers for a while"),
     Planted(EVERYTHING, f"Prometheus is stopped for {GAP_SECONDS:g} s"),
 )
 

@@ -11,7 +11,7 @@ import urllib3
 from benchmarks import daemon, fleet, hpa, measures
 from benchmarks.agreement import signals
 from benchmarks.agreement.page import LoadPage
-from benchmarks.agreement.planted import UNSERVED, StaleAnswers
+from benchmarks.agreement.planted import STALE, UNSERVED, StaleAnswers
 from benchmarks.agreement.recording import HpaLog, save
 from benchmarks.agreement.signals import USUAL, Family, Ranges
 from benchmarks.agreement.workloads import KEDA, Workload
@@ -110,7 +110,7 @@ def at_work(
         page.serve(api, workloads)
         _wait_for_series(bed, pace, workloads)
         proxy = opening.enter_context(FaultProxy(bed.prometheus.url))
-        stale = StaleAnswers("external-average")
+        stale = StaleAnswers(STALE)
         opening.enter_context(proxy.playing(stale.play, stale.concerns))
         apis = _APIS[:-1] if keda else _APIS
         without = UNSERVED if planted else ()
