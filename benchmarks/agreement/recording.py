@@ -3,6 +3,7 @@
 `hpa.jsonl` has a line for each event of a watch of the HPAs: `time` (Unix seconds when it came),
 `type` and the whole `object`. `syncs.jsonl` has the daemon's line of each sync of a target.
 `record.db` is its record, `autoscaler.yaml` its configuration, `autoscaler.log` all of its log.
+`run.json` says when what counts began.
 """
 
 import json
@@ -16,8 +17,11 @@ import requests
 
 from benchmarks import daemon, fleet
 from benchmarks.bed import Bed
-from tests.worlds.controlplane.api import Api, Json
+from tests.worlds.controlplane.api import Api, Json, Watch
+from tests.worlds.process import ServerFailedError
 from tests.worlds.waiting import Background
+
+_WATCH_SECONDS = 60
 
 
 class HpaLog(Background):
@@ -28,28 +32,35 @@ class HpaLog(Background):
         self._api = api
         self._file = file.open("w")
         listed = api.get(fleet.HPAS)
-        self._version = listed["metadata"]["resourceVersion"]
-        self._watch = api.watch(fleet.HPAS, resourceVersion=self._version)
         for item in listed["items"]:
             self._write({"type": "ADDED", "object": item})
+        self._watch = self._watched(listed["metadata"]["resourceVersion"])
 
     def __exit__(self, *_: object) -> None:
+        watching = self._thread.is_alive()
         self._ended.set()
         self._watch.cancel()
         super().__exit__()
         self._file.close()
+        if not watching:
+            raise ServerFailedError("the watch of the HPAs ended: what came later is not recorded")
 
     def _run(self) -> None:
-        # An API server ends each watch after an hour at the latest.
-        while not self._ended.is_set():
+        while True:
+            # The end of the block cuts it.
             with suppress(requests.RequestException):
                 for event in self._watch:
-                    self._version = event["object"]["metadata"]["resourceVersion"]
                     self._write(event)
-            if not self._ended.is_set():
-                self._watch = self._api.watch(fleet.HPAS, resourceVersion=self._version)
+            if self._ended.is_set():
+                return
+            self._watch = self._watched(self._version)
+
+    def _watched(self, version: str) -> Watch:
+        self._version = version
+        return self._api.watch(fleet.HPAS, resourceVersion=version, timeoutSeconds=_WATCH_SECONDS)
 
     def _write(self, event: Json) -> None:
+        self._version = event["object"]["metadata"]["resourceVersion"]
         line = {"time": time.time(), "type": event["type"], "object": event["object"]}
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
