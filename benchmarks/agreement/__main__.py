@@ -13,7 +13,6 @@ left in the folder of `--out`.
 """
 
 import argparse
-import dataclasses
 import json
 import secrets
 import sys
@@ -116,7 +115,7 @@ def _write_run(options: Options, out: Path, began: float) -> None:
     if options.planted:
         gap = began + GAP_FROM * seconds
         found |= {
-            "planted": [dataclasses.asdict(one) for one in PLANTED],
+            "planted": {one.workload: one.what for one in PLANTED},
             "stale": [began + share * seconds for share in (STALE_FROM, STALE_UNTIL)],
             "gap": [gap, gap + GAP_SECONDS],
         }

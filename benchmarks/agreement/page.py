@@ -14,7 +14,7 @@ from tests.worlds.prometheus.exporter import Exporter, series_of
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
-_LITTLE_CPU, _LITTLE_MEMORY = 0.010, 8.0 * 1024 * 1024
+_LITTLE_CPU, _LITTLE_MEMORY = 0.050, 64.0 * 1024 * 1024
 
 
 class LoadPage(Exporter):

@@ -1,6 +1,6 @@
 """Differences between the two sides that are made on purpose, and must be found and named."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.agreement import signals
@@ -26,67 +26,52 @@ GAP_FROM, GAP_SECONDS = 0.7, 60.0
 
 EVERYTHING = "*"
 
+Differing = Callable[[Json], Json]
+"""A spec -> the fields in which one side differs from it."""
+
+
+def _nothing(_: Json) -> Json:
+    return {}
+
 
 @dataclass(frozen=True)
 class Planted:
-    """A difference of one workload, or of all; the sides differ in these fields of the spec."""
+    """A difference of one workload, or of all of them; `what` says it in words."""
 
     workload: str
     what: str
-    theirs: Json = field(default_factory=dict)
-    ours: Json = field(default_factory=dict)
+    theirs: Differing = field(default=_nothing)
+    ours: Differing = field(default=_nothing)
 
 
-_TOLERANCE = {"tolerance": "0.4"}
+def _longer_range(spec: Json) -> Json:
+    (metric,) = spec["metrics"]
+    query = signals.cpu_query(LONGER_RANGE)
+    return {"metrics": [{**metric, "resource": {**metric["resource"], "query": query}}]}
+
+
+def _larger_target(spec: Json) -> Json:
+    (metric,) = spec["metrics"]
+    return {"metrics": [{**metric, "object": {**metric["object"], "target": _LARGER}}]}
+
+
+def _tolerant(_: Json) -> Json:
+    rules = {"tolerance": "0.4"}
+    return {"behavior": {"scaleUp": rules, "scaleDown": rules}}
+
+
+_LARGER = signals.average("18")
 
 PLANTED: Sequence[Planted] = (
-    Planted(
-        "cpu-average",
-        f"our query has the range {LONGER_RANGE}",
-        ours={
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": signals.average("80m"),
-                        "query": signals.cpu_query(LONGER_RANGE),
-                    },
-                }
-            ]
-        },
-    ),
-    Planted(
-        "cpu-utilization",
-        "the HPA has the tolerance 0.4",
-        theirs={"behavior": {"scaleUp": _TOLERANCE, "scaleDown": _TOLERANCE}},
-    ),
-    Planted("at-its-bounds", "the HPA has the maxReplicas 6", theirs={"maxReplicas": 6}),
-    Planted("memory-average", "the HPA has the minReplicas 4", theirs={"minReplicas": 4}),
-    Planted(
-        "object-average",
-        "the HPA has the averageValue 18",
-        theirs={
-            "metrics": [
-                {
-                    "type": "Object",
-                    "object": {
-                        "describedObject": {
-                            "apiVersion": "v1",
-                            "kind": "Service",
-                            "name": "object-average",
-                        },
-                        "metric": {"name": signals.WAITING.name},
-                        "target": signals.average("18"),
-                    },
-                }
-            ]
-        },
-    ),
+    Planted("cpu-average", f"our query has the range {LONGER_RANGE}", ours=_longer_range),
+    Planted("cpu-utilization", "the HPA has the tolerance 0.4", theirs=_tolerant),
+    Planted("at-its-bounds", "the HPA has the maxReplicas 6", theirs=lambda _: {"maxReplicas": 6}),
+    Planted("memory-average", "the HPA has the minReplicas 4", theirs=lambda _: {"minReplicas": 4}),
+    Planted("object-average", "the HPA has the averageValue 18", theirs=_larger_target),
     Planted(
         "external-average",
         "the HPA has the scale-down window 30 s",
-        theirs={"behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}}},
+        theirs=lambda _: {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}}},
     ),
     Planted("external-value", "prometheus-adapter has no rule for the metric"),
     Planted(STALE, "prometheus-adapter reads old answers for a while"),
@@ -103,7 +88,7 @@ def planted(workloads: Sequence[Workload]) -> list[Workload]:
 def _changed(workload: Workload, one: Planted | None) -> Workload:
     if one is None:
         return workload
-    return replace(workload, theirs=one.theirs, ours=one.ours)
+    return replace(workload, theirs=one.theirs(workload.spec), ours=one.ours(workload.spec))
 
 
 class StaleAnswers:

@@ -11,7 +11,10 @@ from enum import Enum, auto
 from benchmarks.agreement.loads import Load
 from tests.worlds.controlplane.api import Json
 
-CONTAINERS = {"app": {"cpu": "100m", "memory": "64Mi"}, "proxy": {"cpu": "20m", "memory": "16Mi"}}
+CONTAINERS = {
+    "app": {"cpu": "500m", "memory": "256Mi"},
+    "proxy": {"cpu": "100m", "memory": "64Mi"},
+}
 """Those of each pod, with their requests."""
 
 APP = "app"

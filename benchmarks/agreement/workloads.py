@@ -28,8 +28,11 @@ MOST_REPLICAS = 16
 KEDA = "keda"
 """The workload whose HPA is as KEDA makes one, though KEDA does not run."""
 
+_DAY = 1800.0
+"""Seconds in which a whole day passes."""
+
 _MEBI = 1024 * 1024
-_CPU_REQUEST, _MEMORY_REQUEST = 0.120, 80 * _MEBI
+_CPU_REQUEST, _MEMORY_REQUEST = 0.600, 320 * _MEBI
 """Of all containers of a pod, in cores and bytes."""
 
 
@@ -111,23 +114,23 @@ def under_keda(workloads: Sequence[Workload]) -> list[Workload]:
 
 
 def _steps(seed: str) -> Load:
-    return loads.steps(seed, (1.5, 11.5), (100, 240))
+    return loads.steps(seed, (1.5, 11.5), (180, 420))
 
 
 def _ramps(seed: str) -> Load:
-    return loads.ramps(seed, (1.5, 11.5), (120, 300))
+    return loads.ramps(seed, (1.5, 11.5), (240, 480))
 
 
 def _diurnal(seed: str) -> Load:
-    return loads.diurnal(seed, (1.3, 12.6), 900)
+    return loads.diurnal(seed, (1.3, 12.6), _DAY)
 
 
 def _bursts(seed: str) -> Load:
-    return loads.bursts(seed, (2.4, 11.6), (150, 300), 75)
+    return loads.bursts(seed, (2.4, 11.6), (240, 480), 90)
 
 
 def _noisy_steps(seed: str) -> Load:
-    return loads.noisy(f"{seed} noise", _steps(seed), 0.04)
+    return loads.noisy(f"{seed} noise", _steps(seed), 0.03)
 
 
 def _noisy_diurnal(seed: str) -> Load:
@@ -157,7 +160,7 @@ def _cpu_utilization(load: Load) -> Signal:
 
 
 def _cpu_average(load: Load) -> Signal:
-    return signals.resource(CPU, average("80m"), 0.080 / (1 + PROXY_SHARE), load)
+    return signals.resource(CPU, average("400m"), 0.400 / (1 + PROXY_SHARE), load)
 
 
 def _memory_utilization(load: Load) -> Signal:
@@ -166,15 +169,15 @@ def _memory_utilization(load: Load) -> Signal:
 
 
 def _memory_average(load: Load) -> Signal:
-    return signals.resource(MEMORY, average("48Mi"), 48 * _MEBI / (1 + PROXY_SHARE), load)
+    return signals.resource(MEMORY, average("200Mi"), 200 * _MEBI / (1 + PROXY_SHARE), load)
 
 
 def _container_cpu(load: Load) -> Signal:
-    return signals.container_resource(CPU, utilization(75), 0.075, load)
+    return signals.container_resource(CPU, utilization(75), 0.375, load)
 
 
 def _container_memory(load: Load) -> Signal:
-    return signals.container_resource(MEMORY, average("40Mi"), 40 * _MEBI, load)
+    return signals.container_resource(MEMORY, average("150Mi"), 150 * _MEBI, load)
 
 
 def _requests(load: Load) -> Signal:
