@@ -93,12 +93,13 @@ def at_work(
     *,
     planted: bool = False,
     keda: bool = False,
+    flags: Sequence[str] = (),
 ) -> Iterator[Stage]:
     """Start everything; each HPA and each target has decided when the body begins.
 
     As where the daemon is tried, the HPAs are at work before it. What both do is recorded in the
     folder `out`. With `keda` KEDA runs, makes the HPAs that are its own, and serves all External
-    metrics.
+    metrics. The `flags` are of kube-controller-manager.
     """
     page = LoadPage()
     with ExitStack() as opening:
@@ -118,8 +119,8 @@ def at_work(
         if keda:
             opening.enter_context(Keda(bed))
         opening.enter_context(HpaLog(api, out / "hpa.jsonl"))
-        flags = [f"--horizontal-pod-autoscaler-sync-period={pace.period}s"]
-        controller = opening.enter_context(HpaController(bed.plane, bed.folder, flags))
+        period = f"--horizontal-pod-autoscaler-sync-period={pace.period}s"
+        controller = opening.enter_context(HpaController(bed.plane, bed.folder, [period, *flags]))
         _create_hpas(bed, pace, workloads, keda=keda)
         # Until it has read its metrics once, an HPA asks for nothing: cpu of a pod that has just
         # started does not count for as long as the range of its query.
