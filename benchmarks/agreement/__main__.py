@@ -12,18 +12,16 @@ makes the HPAs of all workloads that have External metrics alone, and serves the
 left in the folder of `--out`.
 """
 
-import argparse
 import json
-import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from benchmarks import hpa, measures
+from benchmarks.agreement.options import Options, parse
 from benchmarks.agreement.planted import (
     GAP_FROM,
     GAP_SECONDS,
@@ -33,7 +31,7 @@ from benchmarks.agreement.planted import (
     planted,
 )
 from benchmarks.agreement.stage import Pace, Stage, at_work
-from benchmarks.agreement.workloads import HOW_MANY, under_keda, workloads
+from benchmarks.agreement.workloads import under_keda, workloads
 from benchmarks.command import Report, exit_code
 from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.keda.isolation import isolate
@@ -42,22 +40,6 @@ from benchmarks.scale import machine
 from tests.worlds.controlplane import binaries
 
 Act = Callable[[], None]
-
-WARM_UP = 6.0
-"""Minutes: more than the longest window, of which the daemon knows nothing when it starts."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to run, and where what was seen is left."""
-
-    minutes: float
-    warm_up: float
-    targets: int
-    planted: bool
-    keda: bool
-    seed: int
-    out: Path | None
 
 
 def run(options: Options, out: Path, report: Report) -> None:
@@ -68,7 +50,15 @@ def run(options: Options, out: Path, report: Report) -> None:
     if options.keda:
         chosen = under_keda(chosen)
     seconds = 60 * options.minutes
-    with at_work(report, chosen, Pace(), out, planted=options.planted, keda=options.keda) as stage:
+    with at_work(
+        report,
+        chosen,
+        Pace(),
+        out,
+        planted=options.planted,
+        keda=options.keda,
+        flags=options.flags,
+    ) as stage:
         report(f"{options.warm_up:g} min pass first, for the windows of the daemon to fill")
         measures.let_pass(60 * options.warm_up, stage.check)
         began = time.time()
@@ -111,7 +101,12 @@ def _faults(stage: Stage, seconds: float, report: Report) -> list[tuple[float, A
 def _write_run(options: Options, out: Path, began: float) -> None:
     """Write when what counts began (Unix time), and what differs on purpose."""
     seconds = 60 * options.minutes
-    found: dict[str, object] = {"seed": options.seed, "began": began, "seconds": seconds}
+    found: dict[str, object] = {
+        "seed": options.seed,
+        "flags": options.flags,
+        "began": began,
+        "seconds": seconds,
+    }
     if options.planted:
         gap = began + GAP_FROM * seconds
         found |= {
@@ -129,41 +124,9 @@ def _tell(stage: Stage, report: Report) -> None:
     report(f"{agreeing} of {len(stands)} agree now{f'; HPA/ours: {others}' if others else ''}")
 
 
-def parse(arguments: Sequence[str]) -> Options:
-    """Return what the command line asks for, with a new seed unless it names one."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.agreement",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--minutes", type=float, default=30.0, metavar="M", help="how long (30)")
-    add("--warm-up", type=float, default=WARM_UP, metavar="M", help=f"before that ({WARM_UP:g})")
-    add(
-        "--targets",
-        type=int,
-        default=HOW_MANY,
-        choices=range(1, HOW_MANY + 1),
-        metavar="N",
-        help=f"the first of the kinds ({HOW_MANY})",
-    )
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--planted", action="store_true", help="with differences made on purpose")
-    either.add_argument(
-        "--keda", action="store_true", help="with KEDA, which serves all External metrics"
-    )
-    add("--seed", type=int, metavar="SEED", help="of the loads; printed")
-    add("--out", type=Path, metavar="FOLDER", help="leave there what both sides did")
-    given = parser.parse_args(arguments)
-    seed = secrets.randbelow(1_000_000) if given.seed is None else given.seed
-    return Options(
-        given.minutes, given.warm_up, given.targets, given.planted, given.keda, seed, given.out
-    )
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run, and return the exit code."""
-    options = parse(arguments)
+    options = parse(arguments, __doc__)
 
     def work(report: Report) -> int:
         if options.keda:

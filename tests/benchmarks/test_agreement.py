@@ -16,9 +16,9 @@ from autoscaler.config import load
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec
 from benchmarks import daemon, measures
-from benchmarks.agreement import __main__ as command
 from benchmarks.agreement import loads, signals
 from benchmarks.agreement.loads import Load
+from benchmarks.agreement.options import parse
 from benchmarks.agreement.planted import EVERYTHING, PLANTED, StaleAnswers, planted
 from benchmarks.agreement.signals import (
     CPU,
@@ -186,10 +186,12 @@ def test_answers_are_repeated_only_while_they_are_stale() -> None:
 
 def test_the_command_line_has_a_new_seed_unless_it_names_one() -> None:
     """All targets and half an hour unless told otherwise."""
-    usual = command.parse([])
-    assert (usual.minutes, usual.targets, usual.planted, usual.out) == (30, len(ALL), False, None)
-    assert command.parse(["--seed", "4", "--planted"]).seed == 4
-    assert len({command.parse([]).seed for _ in range(4)}) > 1
+    usual = parse([], "")
+    assert (usual.minutes, usual.targets, usual.planted, usual.keda) == (30, len(ALL), False, False)
+    assert parse(["--seed", "4", "--planted"], "").seed == 4
+    assert len({parse([], "").seed for _ in range(4)}) > 1
+    flag = "--horizontal-pod-autoscaler-tolerance=0.3"
+    assert parse([f"--controller-flag={flag}"], "").flags == [flag]
 
 
 # -- a short run ---------------------------------------------------------------------------------
