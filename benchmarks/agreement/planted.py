@@ -66,7 +66,7 @@ PLANTED: Sequence[Planted] = (
     Planted("cpu-average", f"our query has the range {LONGER_RANGE}", ours=_longer_range),
     Planted("cpu-utilization", "the HPA has the tolerance 0.4", theirs=_tolerant),
     Planted("at-its-bounds", "the HPA has the maxReplicas 6", theirs=lambda _: {"maxReplicas": 6}),
-    Planted("memory-average", "the HPA has the minReplicas 4", theirs=lambda _: {"minReplicas": 4}),
+    Planted("memory-average", "the HPA has the minReplicas 9", theirs=lambda _: {"minReplicas": 9}),
     Planted("object-average", "the HPA has the averageValue 18", theirs=_larger_target),
     Planted(
         "external-average",
