@@ -7,6 +7,7 @@ thought of end in a refusal, never in another configuration.
 import codecs
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import yaml
@@ -37,7 +38,8 @@ class NotEditableError(Exception):
     """The text cannot be changed without changing more than the target; the text says why."""
 
 
-class TargetPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TargetPlace:
     """Where a target stands: a file of the configuration, and the position in its `targets`."""
 
     source: Source
@@ -103,11 +105,15 @@ def _is_the_same_but(before: Value, after: Value, index: int, mode: Mode) -> boo
 
 
 class _Pair(NamedTuple):
-    """A key of a mapping and its value; ``end`` is the index behind a value of one scalar."""
+    """A key of a mapping and its value, by their indices; ``end`` is right behind a scalar."""
 
-    key: Event
-    value: Event
+    key: str | None
+    begin: int
+    column: int
+    value: int
     end: int
+    is_short: bool
+    """Whether the value is one scalar that ends on its last line."""
 
 
 class _Entry(NamedTuple):
@@ -119,7 +125,7 @@ class _Entry(NamedTuple):
     @property
     def own(self) -> _Pair | None:
         """The pair of the mode."""
-        return next((pair for pair in self.pairs if _is_key(pair.key, _KEY)), None)
+        return next((pair for pair in self.pairs if pair.key == _KEY), None)
 
 
 def _is_key(event: Event, name: str) -> bool:
@@ -154,8 +160,19 @@ def _mapping(events: Iterator[Event], start: Event) -> _Entry:
         _skip(events, key)
         value = next(events)
         _skip(events, value)
-        pairs.append(_Pair(key, value, value.end_mark.index))
+        name = key.value if isinstance(key, ScalarEvent) else None
+        pairs.append(_Pair(name, *_begin(key), _begin(value)[0], _end(value), _is_short(value)))
     return _Entry(bool(getattr(start, "flow_style", False)), tuple(pairs))
+
+
+def _begin(event: Event) -> tuple[int, int]:
+    """Return the index and the column at which an event begins."""
+    mark = event.start_mark
+    return (0, 0) if mark is None else (mark.index, mark.column)
+
+
+def _end(event: Event) -> int:
+    return 0 if event.end_mark is None else event.end_mark.index
 
 
 def _skip(events: Iterator[Event], first: Event) -> None:
@@ -186,21 +203,20 @@ def _in_shadow(text: str, entry: _Entry) -> Iterator[str]:
 
 
 def _replaced(text: str, pair: _Pair, mode: Mode) -> str:
-    return text[: pair.value.start_mark.index] + mode.value + text[pair.end :]
+    return text[: pair.value] + mode.value + text[pair.end :]
 
 
 def _without(text: str, entry: _Entry, own: _Pair) -> str:
-    start, end = own.key.start_mark.index, own.end
+    start, end = own.begin, own.end
     if entry.flow:
         return _cut(text, *_with_comma(text, start, end))
     end = _behind(_BLANKS, text, end)
-    line_end = _at(_LINE_END, text, end)
+    line_end = _line_end(text, end)
     before = text[_line_start(text, start) : start]
     if end < line_end or not before.strip(" \t"):
         return _cut(text, start, end)
     # It stands behind the dash of the entry: the next key moves there, if nothing is in between.
-    following = [one.key.start_mark.index for one in entry.pairs if one.key is not own.key]
-    next_key = next((at for at in following if at > start), end)
+    next_key = next((one.begin for one in entry.pairs if one.begin > start), end)
     if not text[end:next_key].strip():
         return text[:start] + text[next_key:]
     return text[:start].rstrip(" \t") + text[end:]
@@ -218,7 +234,7 @@ def _with_comma(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _cut(text: str, start: int, end: int) -> str:
     """Return the text without a part, and without its line if nothing else is on it."""
-    begin, line_end = _line_start(text, start), _at(_LINE_END, text, end)
+    begin, line_end = _line_start(text, start), _line_end(text, end)
     if text[begin:start].strip(" \t") or text[end:line_end].strip(" \t"):
         return text[:start] + text[end:]
     return text[:begin] + text[_behind(_LINE_END, text, line_end) :]
@@ -228,18 +244,18 @@ def _inserted(text: str, entry: _Entry, mode: Mode) -> Iterator[str]:
     """Yield texts with the key behind the first one that has a short value, or before the first."""
     said = f"{_KEY}: {mode.value}"
     for pair in entry.pairs:
-        if not _is_short(pair.value):
+        if not pair.is_short:
             continue
         if entry.flow:
             yield f"{text[: pair.end]}, {said}{text[pair.end :]}"
         else:
-            at = _at(_LINE_END, text, pair.end)
-            indent = " " * pair.key.start_mark.column
+            at = _line_end(text, pair.end)
+            indent = " " * pair.column
             yield f"{text[:at]}{_newline(text)}{indent}{said}{text[at:]}"
         break
     for pair in entry.pairs[:1]:
-        at = pair.key.start_mark.index
-        between = ", " if entry.flow else _newline(text) + " " * pair.key.start_mark.column
+        at = pair.begin
+        between = ", " if entry.flow else _newline(text) + " " * pair.column
         yield f"{text[:at]}{said}{between}{text[at:]}"
 
 
@@ -253,9 +269,8 @@ def _line_start(text: str, at: int) -> int:
     return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
 
 
-def _at(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Return where the next match begins; one of them always comes."""
-    found = pattern.search(text, at)
+def _line_end(text: str, at: int) -> int:
+    found = _LINE_END.search(text, at)
     return len(text) if found is None else found.start()
 
 

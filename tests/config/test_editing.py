@@ -78,8 +78,8 @@ CASES = {
         "x-mode: &m shadow\ntargets:\n- a: 1\n",
     ),
     "by a merge": (
-        "x-usual: &usual {mode: shadow}\ntargets:\n- a: 1\n  <<: *usual\n- <<: *usual\n",
-        "x-usual: &usual {mode: shadow}\ntargets:\n- a: 1\n  mode: live\n  <<: *usual\n- <<: *usual\n",
+        "x-u: &u {mode: shadow}\ntargets:\n- a: 1\n  <<: *u\n- <<: *u\n",
+        "x-u: &u {mode: shadow}\ntargets:\n- a: 1\n  mode: live\n  <<: *u\n- <<: *u\n",
     ),
     "over a merge": (
         "x-usual: &usual {mode: shadow}\ntargets:\n- <<: *usual\n  mode: shadow\n",

@@ -12,7 +12,7 @@ from autoscaler.core.text import printable
 from autoscaler.transport import Observer
 
 _FORBIDDEN = 403
-_KEDA_KIND = "ScaledObject"
+KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"
 _LONGEST_NAME = 253
 _LONGEST_METRIC_NAME = 100
@@ -163,18 +163,22 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     metadata, target = obj["metadata"], obj["spec"]["scaleTargetRef"]
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
-    words = f'HorizontalPodAutoscaler "{printable(name, _LONGEST_NAME)}"'
-    keda = printable(_scaled_object(metadata), _LONGEST_NAME)
-    if keda:
-        words = f'{words} of {_KEDA_KIND} "{keda}"'
-    return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)
+    controlled = (namespace, group, target["kind"], target["name"])
+    return (namespace, name), (controlled, words_of(metadata))
 
 
-def _scaled_object(metadata: JsonObject) -> str:
+def words_of(metadata: JsonObject) -> str:
+    """Name a HorizontalPodAutoscaler, and the ScaledObject if KEDA made it."""
+    words = f'HorizontalPodAutoscaler "{printable(metadata["name"], _LONGEST_NAME)}"'
+    keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
+    return f'{words} of {KEDA_KIND} "{keda}"' if keda else words
+
+
+def scaled_object_of(metadata: JsonObject) -> str:
     """Return the name of the ScaledObject for which KEDA made it; empty for none."""
     owners = metadata.get("ownerReferences") or ()
     labelled = (metadata.get("labels") or {}).get(_KEDA_LABEL, "")
-    owned = (owner.get("name", "") for owner in owners if owner.get("kind") == _KEDA_KIND)
+    owned = (owner.get("name", "") for owner in owners if owner.get("kind") == KEDA_KIND)
     name: str = next(owned, labelled)
     return name
 
