@@ -5,11 +5,13 @@ two scales the workload, or keeps its count, and from which the same command goe
 """
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, find_api_server
 from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.adapters.cluster.autoscalers import KEDA_KIND
@@ -20,7 +22,16 @@ from autoscaler.adapters.cluster.replaced import (
     ReplacedAutoscalers,
 )
 from autoscaler.cli import adoption_text
-from autoscaler.cli.moving import AGAIN, Move, Other, Situation, is_in_charge, named, verdict_of
+from autoscaler.cli.moving import (
+    AGAIN,
+    Move,
+    Other,
+    Situation,
+    is_in_charge,
+    is_in_shadow,
+    named,
+    verdict_of,
+)
 from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.sources import DaemonSource, SourceOptions, daemon_of
 from autoscaler.cli.target_names import chosen
@@ -35,6 +46,7 @@ from autoscaler.transport.retries import FOR_A_COMMAND
 _BACKUP = "replaced"
 """The folder beside the configuration for what was replaced."""
 _CONFLICT = 409
+_RELOAD_SECONDS, _RELOAD_POLL_SECONDS = 4.0, 1.0
 _LONGEST_COUNT = 20
 
 
@@ -64,7 +76,7 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     try:
         server = find_api_server(kubernetes.kubeconfig, wishes.context or kubernetes.context)
         with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
-            shadowed = _shadowed(daemon, loaded)
+            shadowed = _shadowed(daemon, loaded, keys)
             moves = []
             for target in targets:
                 ref = target.spec.scale_target_ref
@@ -81,15 +93,21 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     return 0
 
 
-def _shadowed(daemon: DaemonSource, config: Config) -> str:
+def _shadowed(daemon: DaemonSource, config: Config, named: Collection[str]) -> str:
     """Return a target that is in shadow though its file says nothing of it, as by --shadow."""
-    try:
-        standings = daemon.standings().targets.targets
-    except CommandError:  # each target tells that
-        return ""
-    live = {one.key for one in config.targets if one.extensions.mode is Mode.LIVE}
-    found = (one.target for one in standings if one.state == State.SHADOW and one.target in live)
-    return next(found, "")
+    live = {one.key for one in config.targets if one.extensions.mode is Mode.LIVE} - set(named)
+    end = clock.monotonic() + _RELOAD_SECONDS
+    while True:
+        try:
+            standings = daemon.standings().targets.targets if live else ()
+        except CommandError:  # each target tells that
+            return ""
+        keys = (one.target for one in standings if one.state == State.SHADOW and one.target in live)
+        found = next(keys, "")
+        # A file that was changed just now is not in force yet.
+        if not found or clock.monotonic() >= end:
+            return found
+        time.sleep(_RELOAD_POLL_SECONDS)
 
 
 def _carry_out(moves: Sequence[Move], wishes: Wishes) -> int:
@@ -145,7 +163,7 @@ def _doubts(move: Move, standing: Situation) -> list[str]:
     doubts = []
     if standing.word == State.FAILING and standing.state is not None:
         doubts.append(f"its metrics are not fine: {standing.state.message}")
-    is_new = move.in_file is Mode.LIVE and standing.other.is_there
+    is_new = standing.at_daemon is Mode.LIVE and standing.other.is_there
     if is_new and not move.saved.exists():
         doubts.append(
             "it is not in shadow, so nothing is known of what it would do; write `mode: shadow` "
@@ -248,7 +266,7 @@ def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
     (count,) = move.until(attempt, lambda now: adoption_text.not_at_rest(move, now))
     move.until(
         lambda now: now.other.autoscaler is None or None,
-        lambda now: adoption_text.not_gone(move, now.other),
+        lambda now: adoption_text.not_gone(move.key, now.other),
     )
     if first.scaled_object is None:
         _tell(move, f"deleted {first}")
@@ -303,7 +321,7 @@ def _back(moves: Sequence[Move]) -> None:
     for move, standing in zip(moves, before, strict=True):
         if standing.at_daemon is not None:
             now = move.until(
-                lambda now: now if now.at_daemon is Mode.SHADOW else None,
+                lambda now: now if is_in_shadow(now) else None,
                 adoption_text.not_in_shadow,
             )
             _tell(move, adoption_text.given_back(now, standing.count))

@@ -89,9 +89,9 @@ def not_at_rest(move: Move, now: Situation) -> str:
     )
 
 
-def not_gone(move: Move, other: Other) -> str:
+def not_gone(key: str, other: Other) -> str:
     """Say why the other one is still there."""
-    stays = f"{move.key} is left alone as long as it is there"
+    stays = f"{key} is left alone as long as it is there"
     if other.scaled_object is not None:
         paused = f"{named(other.scaled_object)} is paused, and {other} is still there"
         return f"{paused}: does KEDA's operator run? {stays}"
@@ -103,7 +103,7 @@ def not_gone(move: Move, other: Other) -> str:
 def not_in_charge(move: Move, now: Situation) -> str:
     """Say why the daemon does not scale it."""
     if now.other.autoscaler is not None:
-        return not_gone(move, now.other)
+        return not_gone(move.key, now.other)
     if now.at_daemon is Mode.SHADOW:
         return f"{started_in_shadow(move, now)}. Until then nothing scales it: its count stays"
     return f"the daemon does not scale it yet: it is {now.word or 'not known'}"

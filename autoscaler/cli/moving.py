@@ -299,3 +299,8 @@ def is_in_charge(standing: Situation) -> bool:
     """Return whether the daemon decides what the target has."""
     others = {State.SHADOW, State.CONTROLLED, State.UNKNOWN, ""}
     return standing.at_daemon is Mode.LIVE and standing.word not in others
+
+
+def is_in_shadow(standing: Situation) -> bool:
+    """Return whether the daemon has decided it in shadow."""
+    return standing.at_daemon is Mode.SHADOW and standing.word != State.CONTROLLED

@@ -4,16 +4,14 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from benchmarks.hpa import HpaController
 from tests.worlds.cluster import others
-from tests.worlds.controlplane import workloads
-from tests.worlds.controlplane.api import Api, ApiError, Json
+from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.metrics_api import MetricsApi
 from tests.worlds.controlplane.server import ControlPlane
@@ -31,7 +29,6 @@ FLAGS = (
     "--kube-api-qps=1000",
     "--kube-api-burst=2000",
 )
-STEADY, HELD = 3, 5
 
 
 def metric(app: str) -> Document:
@@ -53,6 +50,11 @@ class Bed:
         """The path of the HPAs."""
         return others.path_of(self.world.namespace)
 
+    @property
+    def scaled_objects(self) -> str:
+        """The path of the ScaledObjects."""
+        return f"/apis/keda.sh/v1alpha1/namespaces/{self.world.namespace}/scaledobjects"
+
     def adopt(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run the command for the daemon's file."""
         url = f"http://{self.daemon.address}"
@@ -64,14 +66,15 @@ class Bed:
         labels = {"namespace": self.world.namespace, "app": app}
         self.world.exporter.set("adopted", labels, replicas)
 
-    def status(self, name: str) -> Json:
-        """Return what an HPA has decided."""
-        status: Json = self.world.api.get(f"{self.autoscalers}/{name}").get("status") or {}
-        return status
+    def conditions(self, name: str) -> str:
+        """Return the conditions of an HPA; empty before its first sync."""
+        status = self.world.api.get(f"{self.autoscalers}/{name}").get("status") or {}
+        return json.dumps(status["conditions"]) if "conditions" in status else ""
 
-    def there(self) -> list[str]:
-        """Return the names of the HPAs that are there."""
-        return [one["metadata"]["name"] for one in self.world.api.get(self.autoscalers)["items"]]
+    def specs(self) -> dict[str, Json]:
+        """Return the specs of the HPAs by their names."""
+        items = self.world.api.get(self.autoscalers)["items"]
+        return {one["metadata"]["name"]: one["spec"] for one in items}
 
     def state(self, name: str) -> str:
         """Return the state of a target."""
@@ -87,7 +90,7 @@ def bed(
     kubelet: FakeKubelet,  # noqa: ARG001 - the HPA counts pods
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Bed]:
-    """Start it; each test has workloads of its own."""
+    """Start it."""
     folder, namespace = tmp_path_factory.mktemp("adopt"), "adopting"
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     prometheus = PrometheusServer(folder / "prometheus", scrape_interval="200ms")
@@ -123,43 +126,192 @@ def document(world: World, **more: object) -> Document:
     }
 
 
-def test_it_goes_over_and_back_and_no_count_moves(bed: Bed) -> None:
-    """One whose load is as its count, and one that the HPA holds by its stabilization window."""
-    world, names = bed.world, ("steady", "held")
-    for name, replicas in (("steady", STEADY), ("held", HELD)):
+def autoscaler(name: str, of: str) -> Json:
+    """Return an HPA of the metric that a workload has, as its owner writes it."""
+    hpa = others.autoscaler(name, of=of)
+    hpa["spec"] |= {"maxReplicas": 10, "metrics": [metric(of)]}
+    return hpa
+
+
+class Keda(Background):
+    """Does of KEDA what concerns a pause: it keeps an HPA for each ScaledObject that has none."""
+
+    def __init__(self, bed: Bed) -> None:
+        super().__init__()
+        self._bed = bed
+
+    def _run(self) -> None:
+        api, bed = self._bed.world.api, self._bed
+        while not self._ended.wait(0.1):
+            for one in api.get(bed.scaled_objects)["items"]:
+                name = one["metadata"]["name"]
+                paused = "autoscaling.keda.sh/paused" in one["metadata"].get("annotations", {})
+                made = f"keda-hpa-{name}" in bed.specs()
+                if paused and made:
+                    api.delete(f"{bed.autoscalers}/keda-hpa-{name}")
+                elif not paused and not made:
+                    hpa = autoscaler(f"keda-hpa-{name}", one["spec"]["scaleTargetRef"]["name"])
+                    hpa["metadata"]["labels"] = {"scaledobject.keda.sh/name": name}
+                    others.create(api, bed.world.namespace, hpa)
+
+
+def define_scaled_objects(api: Api) -> None:
+    """Define KEDA's resource as far as it is needed."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    names = {"plural": "scaledobjects", "singular": "scaledobject", "kind": "ScaledObject"}
+    spec: Json = {"group": "keda.sh", "names": names, "scope": "Namespaced"}
+    spec["versions"] = [{**version, "schema": {"openAPIV3Schema": schema}}]
+    definition = {"metadata": {"name": "scaledobjects.keda.sh"}, "spec": spec}
+    api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    path = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects"
+    wait_until("KEDA's resource is served", lambda: api.healthy(path))
+
+
+HPA = 'HorizontalPodAutoscaler "hpa-of-held"'
+REPLICAS = {"steady": 3, "held": 5, "queue": 2}
+"""The load of `steady` is as its count, `held` is held by its HPA, `queue` is KEDA's."""
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What was seen of three targets that went over and back."""
+
+    namespace: str
+    counts: dict[str, list[int]]
+    file: Path
+    reviewed: str
+    over: list[str]
+    back: list[str]
+    autoscalers: list[dict[str, Json]]
+    """The specs before, in between and after."""
+    files: list[str]
+    states: list[list[str]]
+    scaled_object: Json
+    """At the end."""
+
+    def of(self, name: str, lines: list[str]) -> list[str]:
+        """Return what was told of a target."""
+        begin = f"{self.namespace}/Deployment/{name}: "
+        return [line.removeprefix(begin) for line in lines if line.startswith(begin)]
+
+
+@pytest.fixture(scope="module")
+def journey(bed: Bed) -> Iterator[Journey]:
+    """Let three targets go over and back, once for all tests."""
+    world, file = bed.world, bed.world.folder / "all.targets.yaml"
+    define_scaled_objects(world.api)
+    for name, replicas in REPLICAS.items():
         bed.want(name, replicas)
         world.deploy(name)
-        hpa = others.autoscaler(name, of=name)
-        hpa["spec"] |= {"maxReplicas": 10, "metrics": [metric(name)]}
-        others.create(world.api, world.namespace, hpa)
+        if name != "queue":
+            others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
+    metadata = {"name": "jobs", "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+    spec = {"scaleTargetRef": {"name": "queue"}, "triggers": []}
+    kind = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
+    world.api.create(bed.scaled_objects, {**kind, "metadata": metadata, "spec": spec})
     # As people write it.
-    entries = "".join(
+    entries = (
         f"# {name}\n- namespace: {world.namespace}\n"
         f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n"
         f"  mode: shadow  # until it is trusted\n  maxReplicas: 10\n"
         f"  metrics: {json.dumps([metric(name)])}\n"
-        for name in names
+        for name in REPLICAS
     )
-    file = world.folder / "both.targets.yaml"
-    file.write_text(f"targets:\n{entries}")
-    wait_until("the HPAs have scaled", lambda: world.replicas("held") == HELD)
-    bed.daemon.wait("shadow", lambda: all(bed.daemon.syncs(world.key(name)) for name in names))
-    bed.want("held", 2)
-    wait_until(
-        "the HPA holds it",
-        lambda: "ScaleDownStabilized" in json.dumps(bed.status("held").get("conditions")),
+    file.write_text("targets:\n" + "".join(entries))
+    with Keda(bed):
+        wait_until("all have scaled", lambda: world.all_replicas() == REPLICAS)
+        for name in REPLICAS:
+            bed.daemon.first_sync(world.key(name))
+        bed.want("held", 2)
+        held = "ScaleDownStabilized"
+        wait_until("the HPA holds it", lambda: held in bed.conditions("hpa-of-held"))
+        keys = [f"{world.namespace}/{name}" for name in REPLICAS]
+        autoscalers, files, states = [bed.specs()], [file.read_text()], []
+        with Counts(world.api, world.namespace) as counts:
+            reviewed = bed.adopt(*keys).stdout
+            assert (bed.specs(), file.read_text()) == (autoscalers[0], files[0])
+            told: list[list[str]] = []
+            for direction in ([], ["--back"]):
+                told.append(bed.adopt(*keys, "--execute", *direction).stdout.splitlines())
+                autoscalers.append(bed.specs())
+                files.append(file.read_text())
+                states.append([bed.state(name) for name in REPLICAS])
+            wait_until("the HPAs sync", lambda: all(map(bed.conditions, bed.specs())))
+        yield Journey(
+            world.namespace,
+            {name: [count for _, count in seen] for name, seen in counts.seen.items()},
+            file,
+            reviewed,
+            told[0],
+            told[1],
+            autoscalers,
+            files,
+            states,
+            world.api.get(f"{bed.scaled_objects}/jobs"),
+        )
+
+
+def test_no_count_moves(journey: Journey) -> None:
+    """Over and back, also of one that the HPA holds by its stabilization window, and of KEDA's."""
+    assert journey.counts == {name: [count] for name, count in REPLICAS.items()}
+    assert journey.states == [["ok", "held", "ok"], ["shadow", "shadow", "shadow"]]
+
+
+def test_the_other_autoscalers_are_taken_away_and_come_back(journey: Journey) -> None:
+    """As they were, to the last field of their specs; of KEDA's own nothing is left."""
+    before, between, after = journey.autoscalers
+    assert before.keys() == {"hpa-of-steady", "hpa-of-held", "keda-hpa-jobs"}
+    assert between == {}
+    assert after == before
+    assert "annotations" not in journey.scaled_object["metadata"]
+
+
+def test_the_file_keeps_what_is_not_the_mode(journey: Journey) -> None:
+    """Comments and all."""
+    before, between, after = journey.files
+    assert between == before.replace("mode: shadow  #", "#")
+    assert after.replace("  mode: shadow\n", "") == between
+
+
+def test_each_step_is_told(journey: Journey) -> None:
+    """In the order in which it was done."""
+    over = journey.of("held", journey.over)
+    assert over[:1] + over[2:5] == [
+        f"{HPA} wants 5 replicas, and found 5; adopted 400m of 1; here: {_stays(over[0])}",
+        f"took `mode: shadow` out of {journey.file}",
+        f"the daemon has it live, and leaves it alone while {HPA} is there",
+        f"deleted {HPA}",
+    ]
+    assert over[1].startswith(f"saved {HPA} in ")
+    assert over[5].startswith(
+        "done: it is scaled from here, and was taken over at 5 replicas; stays at 5 replicas: "
+        "the metrics ask for 2; held at 5 until "
     )
-    keys = [f"{world.namespace}/{name}" for name in names]
-    with Counts(world.api, world.namespace) as counts:
-        print(bed.adopt(*keys).stdout)
-        print(bed.adopt(*keys, "--execute").stdout)
-        assert bed.there() == []
-        print(bed.adopt(*keys, "--back").stdout)
-        print(bed.adopt(*keys, "--back", "--execute").stdout)
-        assert sorted(bed.there()) == sorted(names)
-        wait_until("the HPAs sync", lambda: all(bed.status(name) for name in names))
-    print(file.read_text())
-    assert {name: [count for _, count in seen] for name, seen in counts.seen.items()} == {
-        "steady": [STEADY],
-        "held": [HELD],
-    }
+    assert journey.of("held", journey.back) == [
+        f"made {HPA}",
+        f"the daemon leaves it alone while {HPA} is there",
+        f"wrote `mode: shadow` into {journey.file}",
+        f"done: it is in shadow, beside {HPA}; replicas: 5",
+    ]
+    assert 'paused ScaledObject "jobs", and KEDA has deleted' in "".join(
+        journey.of("queue", journey.over)
+    )
+
+
+def _stays(line: str) -> str:
+    """Return what the daemon says in a line; when it ends is another time each time."""
+    message = line.partition("; here: ")[2]
+    assert message.startswith("in shadow: stays at 5 replicas: the metrics ask for 2; held at 5")
+    return message
+
+
+def test_the_steps_are_reviewed_as_commands(journey: Journey) -> None:
+    """With the change of the file as a diff, and a warning where Helm would undo it."""
+    lines = [line.strip() for line in journey.reviewed.splitlines()]
+    assert "kubectl delete hpa hpa-of-held -n adopting" in lines
+    assert "-  mode: shadow  # until it is trusted" in lines
+    pause = "--overwrite autoscaling.keda.sh/paused=true"
+    assert f"kubectl annotate scaledobject jobs -n adopting {pause}" in lines
+    warned = 'note: Helm manages ScaledObject "jobs", and may undo the pause'
+    assert f"{warned}; make the change there, too" in lines
