@@ -162,7 +162,7 @@ def _doubts(move: Move, standing: Situation) -> list[str]:
     """Return what speaks against going over now, though it could be done."""
     doubts = []
     if standing.word == State.FAILING and standing.state is not None:
-        doubts.append(f"its metrics are not fine: {standing.state.message}")
+        doubts.append(f"it is failing: {standing.state.message}")
     is_new = standing.at_daemon is Mode.LIVE and standing.other.is_there
     if is_new and not move.saved.exists():
         doubts.append(
@@ -201,10 +201,7 @@ def _over(moves: Sequence[Move], wishes: Wishes) -> None:
     others = [_made_live(move) for move in moves]
     for move, other in zip(moves, others, strict=True):
         if other.is_there:
-            move.until(
-                lambda now: now.word == State.CONTROLLED or None,
-                lambda now, move=move: adoption_text.not_live_yet(move, now),  # type: ignore[misc] # bound now
-            )
+            _wait_until_left_alone(move)
             _tell(move, f"the daemon has it live, and leaves it alone while {other} is there")
     for move, other in zip(moves, others, strict=True):
         _take_over(move, other, wishes)
@@ -224,6 +221,18 @@ def _made_live(move: Move) -> Other:
         path = move.write(Mode.LIVE)
         _tell(move, f"took `mode: shadow` out of {path}")
     return other
+
+
+def _wait_until_left_alone(move: Move) -> None:
+    """Wait until the target is live; back into shadow with it where the other one is not seen."""
+
+    def left_alone(now: Situation) -> bool | None:
+        if is_in_charge(now) and now.other.autoscaler is not None:
+            path = move.write(Mode.SHADOW)
+            raise CommandError(f"{move.key}: {adoption_text.unseen(now, path)}")
+        return now.word == State.CONTROLLED or None
+
+    move.until(left_alone, lambda now: adoption_text.not_live_yet(move, now))
 
 
 def _take_over(move: Move, other: Other, wishes: Wishes) -> None:

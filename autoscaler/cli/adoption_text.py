@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.adapters.cluster.autoscalers import KEDA_KIND, status_words
@@ -75,6 +76,15 @@ def not_live_yet(move: Move, now: Situation) -> str:
     return (
         f"the daemon does not say that it leaves it alone, but that it is {now.word or 'unknown'}; "
         f"{now.other} is there and scales it"
+    )
+
+
+def unseen(now: Situation, path: Path) -> str:
+    """Say that the daemon would scale beside the other one."""
+    return (
+        f"the daemon does not see {now.other}, and began to scale beside it; `mode: shadow` is in "
+        f"{path} again. Give it the right to list and watch HorizontalPodAutoscalers, and look "
+        "whether your kubeconfig names its cluster"
     )
 
 

@@ -297,8 +297,11 @@ def difference(path: Path, before: bytes, after: bytes) -> Iterator[str]:
 
 def is_in_charge(standing: Situation) -> bool:
     """Return whether the daemon decides what the target has."""
-    others = {State.SHADOW, State.CONTROLLED, State.UNKNOWN, ""}
-    return standing.at_daemon is Mode.LIVE and standing.word not in others
+    if standing.at_daemon is Mode.SHADOW or standing.state is None:
+        return False
+    # The last sync may be one from before the configuration that is in force.
+    in_shadow = standing.state.message.startswith(f"{wording.STATE_WORDS[State.SHADOW]}: ")
+    return not in_shadow and standing.word not in {State.CONTROLLED, State.UNKNOWN}
 
 
 def is_in_shadow(standing: Situation) -> bool:

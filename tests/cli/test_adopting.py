@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.adapters.cluster.replaced import Replaced, ReplacedAutoscalers
 from autoscaler.adapters.daemon import Daemon
 from autoscaler.cli import adopting, adoption_text, moving
 from autoscaler.cli.adopting import Wishes, adopt
@@ -65,10 +66,14 @@ class Bed:
         status = {"desiredReplicas": count, "currentReplicas": 1, "currentMetrics": []}
         self.world.api.patch(f"{path}/{name}/status", {"status": status})
 
+    def target(self, name: str) -> Json:
+        """Return what the daemon says of a target."""
+        target: Json = json.loads(self.daemon.page(f"/api/v1/targets/{self.world.key(name)}"))
+        return target
+
     def mode(self, name: str) -> str:
         """Return the mode that the daemon has in force."""
-        text = self.daemon.page(f"/api/v1/targets/{self.world.key(name)}")
-        mode: str = json.loads(text)["configuration"]["mode"]
+        mode: str = self.target(name)["configuration"]["mode"]
         return mode
 
 
@@ -109,7 +114,7 @@ def test_it_refuses_where_something_is_in_the_way(
         f"no daemon listens at {nobody}; start it with `autoscaler run`, or name its --url"
     )
     failing = bed.refused("lost")
-    assert failing.startswith("its metrics are not fine: in shadow: ")
+    assert failing.startswith("it is failing: in shadow: ")
     assert failing.endswith("; --anyway goes over all the same")
     others.create(world.api, world.namespace, others.autoscaler("of-live", of="live"))
     assert bed.refused("live").startswith("it is not in shadow, so nothing is known of what it ")
@@ -199,6 +204,23 @@ def test_it_tells_who_makes_the_other_one_again() -> None:
         'HorizontalPodAutoscaler "web" is still there, or there again: Flux (Kustomization shop) '
         "made it again; take it away there. shop/web is left alone as long as it is there"
     )
+
+
+def test_a_daemon_that_does_not_see_the_other_one_goes_back_into_shadow(
+    run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the user's kubeconfig names another cluster: no two scale at once for long."""
+    bed, elsewhere = run(), others.autoscaler("web", of="a")
+    elsewhere["metadata"]["uid"] = "1"
+    monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: Replaced((elsewhere,)))
+    code, _, error = bed.adopt("a", EXECUTE)
+    assert code == 1
+    assert error == (
+        'the daemon does not see HorizontalPodAutoscaler "web", and began to scale beside it; '
+        f"`mode: shadow` is in {bed.daemon.file} again. Give it the right to list and watch "
+        "HorizontalPodAutoscalers, and look whether your kubeconfig names its cluster\n"
+    )
+    bed.daemon.wait("the shadow", lambda: bed.mode("a") == "shadow")
 
 
 def test_a_daemon_that_has_all_in_shadow_is_to_be_started_again(
