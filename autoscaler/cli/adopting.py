@@ -4,6 +4,7 @@ Without ``execute`` it prints the steps as commands.  Each step leaves a state i
 two scales the workload, or keeps its count, and from which the same command goes on.
 """
 
+import shlex
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -35,7 +36,7 @@ from autoscaler.cli.moving import (
 from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.sources import DaemonSource, SourceOptions, daemon_of
 from autoscaler.cli.target_names import chosen
-from autoscaler.config import Config, load
+from autoscaler.config import Config, KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
@@ -84,10 +85,7 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
                 moves.append(Move(target, config, cluster, daemon, backup, shadowed))
             if wishes.execute:
                 return _carry_out(moves, wishes)
-            for move in moves:
-                review = _review_back if wishes.back else _review_over
-                print_text("\n".join(review(move, wishes)))
-            print_text("--execute does these steps, and waits for each")
+            _review(moves, wishes, _kubectl(kubernetes, wishes))
     except ConnectError as error:
         raise CommandError(f"autoscaler cannot adopt: {error}") from None
     return 0
@@ -108,6 +106,29 @@ def _shadowed(daemon: DaemonSource, config: Config, named: Collection[str]) -> s
         if not found or clock.monotonic() >= end:
             return found
         time.sleep(_RELOAD_POLL_SECONDS)
+
+
+def _kubectl(settings: KubernetesSettings, wishes: Wishes) -> str:
+    """Return the flags by which kubectl asks the same cluster."""
+    context, kubeconfig = wishes.context or settings.context, settings.kubeconfig
+    flags = (("--kubeconfig", kubeconfig), ("--context", context))
+    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value)
+
+
+def _review(moves: Sequence[Move], wishes: Wishes, kubectl: str) -> None:
+    """Print the steps for each target, and what is in the way."""
+    check, shown = _problems_over, adoption_text.over
+    if wishes.back:
+        check, shown = _problems_back, adoption_text.back
+    in_the_way = False
+    for move in moves:
+        problems = check(move, wishes)
+        in_the_way = in_the_way or bool(problems)
+        print_text("\n".join(shown(move, move.look(), problems, kubectl)))
+    if in_the_way:
+        print_text("--execute does nothing as long as something is in the way")
+    else:
+        print_text("--execute does these steps, and waits for each")
 
 
 def _carry_out(moves: Sequence[Move], wishes: Wishes) -> int:
@@ -316,7 +337,7 @@ def _problems_back(move: Move, wishes: Wishes) -> list[str]:
         )
     if manifest is None and not wishes.anyway:
         _, lost = as_autoscaler(move.target)
-        problems += [f"{one}; --anyway makes it without" for one in lost]
+        problems += [f"{one}; --anyway makes it all the same" for one in lost]
     return problems
 
 
@@ -355,7 +376,7 @@ def _put_in_shadow(move: Move, *, told: bool) -> None:
     """Write `mode: shadow`, once the daemon leaves the target alone, if it can be ``told``."""
     if told:
         now = move.until(
-            lambda now: now if now.word in {State.CONTROLLED, State.SHADOW} else None,
+            lambda now: now if now.word == State.CONTROLLED or is_in_shadow(now) else None,
             adoption_text.not_left_alone,
         )
         _tell(move, f"the daemon leaves it alone while {now.other} is there")
@@ -377,18 +398,3 @@ def _created(move: Move) -> JsonObject:
             f"else; write another name into {move.saved}, and {AGAIN}"
         )
     return made
-
-
-# -- review ----------------------------------------------------------------------------------------
-
-
-def _review_over(move: Move, wishes: Wishes) -> list[str]:
-    standing = move.look()
-    problems = _problems_over(move, wishes)
-    return adoption_text.over(move, standing, problems, wishes.context)
-
-
-def _review_back(move: Move, wishes: Wishes) -> list[str]:
-    standing = move.look()
-    problems = _problems_back(move, wishes)
-    return adoption_text.back(move, standing, problems, wishes.context)

@@ -18,6 +18,7 @@ from autoscaler.rendering import wording
 
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 _INDENT = "     "
+_NOTHING = "  nothing is to be done"
 
 
 # -- how it stands ---------------------------------------------------------------------------------
@@ -138,33 +139,33 @@ def not_in_shadow(now: Situation) -> str:
 # -- the steps to review ---------------------------------------------------------------------------
 
 
-def over(
-    move: Move, standing: Situation, problems: Sequence[str], context: str | None
-) -> list[str]:
-    """Return the lines of a review of going over."""
-    other, where = standing.other, _where(move, context)
-    lines = [*_head(move, standing), *_said("in the way", problems)]
-    lines += _said("note", _notes(move, standing))
+def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
+    """Return the lines of a review of going over; ``kubectl`` are flags of that."""
+    other, where = standing.other, _where(move, kubectl)
+    lines = [*_head(move, standing, problems), *_said("note", _notes(move, standing))]
     change = _change(move, Mode.LIVE)
     if other.object is None or not other.is_there:
-        return lines + _numbered([*change, _check(move)])
+        return [*lines, *_numbered([*change, _check(move)])] if change else [*lines, _NOTHING]
     kind, name = other.object["kind"], shlex.quote(other.object["metadata"]["name"])
-    resource = f"{_RESOURCES[kind]} {name}{where}"
-    save = f"kubectl get {resource} -o json > {shlex.quote(str(move.saved))}"
+    resource, saved = f"{_RESOURCES[kind]} {name}{where}", shlex.quote(str(move.saved))
+    save = [
+        f"mkdir -p {shlex.quote(str(move.saved.parent))}",
+        f"kubectl get {resource} -o json > {saved}",
+    ]
     away = ("delete it: the count stays", [f"kubectl delete {resource}"])
     if other.scaled_object is not None:
         pause = f"kubectl annotate {resource} --overwrite {PAUSED}=true"
         away = ("pause it: KEDA deletes its autoscaler and keeps the count", [pause])
-    steps = [("save its manifest", [save]), *change, _controlled(move), away, _check(move)]
-    return lines + _numbered(steps)
+    first = ("save its manifest, for --back", save)
+    return lines + _numbered([first, *change, _controlled(move), away, _check(move)])
 
 
-def back(
-    move: Move, standing: Situation, problems: Sequence[str], context: str | None
-) -> list[str]:
-    """Return the lines of a review of going back."""
-    other, where = standing.other, _where(move, context)
-    lines = [*_head(move, standing), *_said("in the way", problems)]
+def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
+    """Return the lines of a review of going back; ``kubectl`` are flags of that."""
+    other, where = standing.other, _where(move, kubectl)
+    lines, change = _head(move, standing, problems), _change(move, Mode.SHADOW)
+    if other.is_there and not change:
+        return [*lines, _NOTHING]
     steps: list[tuple[str, list[str]]] = []
     if not other.is_there and other.scaled_object is not None:
         name = shlex.quote(other.scaled_object["metadata"]["name"])
@@ -172,17 +173,20 @@ def back(
         steps.append(("end its pause: KEDA makes its autoscaler again", [end]))
     elif not other.is_there:
         steps.append(_apply(move, where))
-    change = _change(move, Mode.SHADOW)
-    return lines + _numbered([*steps, _controlled(move), *change, _check(move)])
+    if change:
+        steps.append(_controlled(move))
+    return lines + _numbered([*steps, *change, _check(move)])
 
 
-def _head(move: Move, standing: Situation) -> list[str]:
+def _head(move: Move, standing: Situation, problems: Sequence[str]) -> list[str]:
     other, there = standing.other, found(standing)
     if other.object is None:
         there = "no other autoscaler scales it"
     elif not other.is_there:
         there = f"{named(other.object)} is paused"
-    return [move.key, f"  there: {there}", f"  here: {ours(standing)}"]
+    # Why it is not known is in the way, then.
+    here = [] if standing.unknown in problems else [f"  here: {ours(standing)}"]
+    return [move.key, f"  there: {there}", *here, *_said("in the way", problems)]
 
 
 def _said(what: str, sentences: Sequence[str]) -> list[str]:
@@ -224,28 +228,31 @@ def _change(move: Move, mode: Mode) -> list[tuple[str, list[str]]]:
 
 def _apply(move: Move, where: str) -> tuple[str, list[str]]:
     if move.saved_manifest() is not None:
-        saved = shlex.quote(str(move.saved))
-        return "apply what was saved", [f"kubectl apply{where} -f {saved}"]
+        text = "make it again; a uid and a resourceVersion in the file have to be taken out first"
+        return text, [f"kubectl apply{where} -f {shlex.quote(str(move.saved))}"]
     manifest = as_yaml(as_autoscaler(move.target)[0]).splitlines()
     return (
-        f"nothing was saved in {move.saved}; apply the autoscaler that the target is",
-        [f"kubectl apply{where} -f - <<EOF", *manifest, "EOF"],
+        f"make the autoscaler that the target is, as none was saved in {move.saved}",
+        [f"kubectl apply{where} -f FILE, with this in it:", *manifest],
     )
 
 
 def _controlled(move: Move) -> tuple[str, list[str]]:
     controlled = "wait until it is `controlled`: live, and left alone while the other one is there"
-    return controlled, [f"autoscaler status {shlex.quote(move.key)}"]
+    return controlled, [f"autoscaler status {_named_in(move)}"]
 
 
 def _check(move: Move) -> tuple[str, list[str]]:
-    key = shlex.quote(move.key)
-    return "look at it", [f"autoscaler status {key}", f"autoscaler history {key}"]
+    commands = (f"autoscaler {command} {_named_in(move)}" for command in ("status", "history"))
+    return "look at it", list(commands)
 
 
-def _where(move: Move, context: str | None) -> str:
-    named_context = f" --context {shlex.quote(context)}" if context else ""
-    return f" -n {shlex.quote(move.target.namespace)}{named_context}"
+def _named_in(move: Move) -> str:
+    return f"-c {shlex.quote(str(move.config))} {shlex.quote(move.key)}"
+
+
+def _where(move: Move, kubectl: str) -> str:
+    return f" -n {shlex.quote(move.target.namespace)}{kubectl}"
 
 
 def _numbered(steps: Sequence[tuple[str, list[str]]]) -> list[str]:

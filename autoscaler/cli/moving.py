@@ -139,7 +139,7 @@ class Move:
         """The manifest of the other autoscaler."""
         self.shadowed = shadowed
         """A target that the daemon has in shadow though its file says nothing of it."""
-        self._config = config
+        self.config = config
         self.patience = _PATIENCE_SECONDS + _PATIENCE_PERIODS * target.sync_period
 
     # -- looking -----------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Move:
         except CommandError as error:
             return None, None, str(error)
         if detail is None:
-            have = f"{self.daemon.name} has no such target: does it run with {self._config}?"
+            have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
             return None, None, f"{have} {disk}".rstrip()
         # A daemon of an earlier version has no mode.
         return Mode(detail.configuration.get("mode", Mode.LIVE)), detail.state, disk
@@ -215,10 +215,10 @@ class Move:
 
     def edited(self, mode: Mode) -> tuple[Path, bytes, bytes]:
         """Return the file in which the target stands, its content, and that with another mode."""
-        loaded = load(self._config, namespace_or_anywhere)
+        loaded = load(self.config, namespace_or_anywhere)
         place = places_of(loaded).get(self.target.key)
         if place is None:
-            raise CommandError(f"{self.key}: it is no target of {self._config} any more")
+            raise CommandError(f"{self.key}: it is no target of {self.config} any more")
         path = place.source.path
         try:
             content = read_bytes(path, MOST_OF_A_FILE)

@@ -243,11 +243,12 @@ def test_it_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
     bed = run(mode="live")
     assert bed.refused("a", BACK) == (
         "External metric demand: a metrics adapter has to serve it by that name; --anyway makes it "
-        "without"
+        "all the same"
     )
     code, reviewed, _ = bed.adopt("a", Wishes(back=True))
     assert code == 0
     assert "\n       - type: External\n" in reviewed
+    assert reviewed.endswith("--execute does nothing as long as something is in the way\n")
     assert bed.adopt("a", Wishes(execute=True, back=True, anyway=True))[0] == 0
     made: Json = bed.world.api.get(f"{others.path_of(bed.world.namespace)}/a")
     assert made["spec"]["maxReplicas"] == 10
