@@ -16,7 +16,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from benchmarks.keda.isolation import isolate
 from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
 from benchmarks.scale import machine
 from tests.worlds.controlplane import binaries
+from tests.worlds.controlplane.api import Json
 
 Act = Callable[[], None]
 
@@ -73,6 +75,26 @@ def run(options: Options, out: Path, report: Report) -> None:
             measures.let_pass(began + at - time.time(), stage.check)
             act()
         measures.let_pass(began + seconds - time.time(), stage.check)
+        told = stage.agreement(began)
+        (out / "agreement.json").write_text(json.dumps(told, indent=2))
+        for line in _summary(told):
+            report(line)
+
+
+def _summary(told: Json) -> Iterator[str]:
+    """Yield what the daemon tells of each target, and of all in sums."""
+    total: Counter[str] = Counter()
+    for one in sorted(told["targets"], key=lambda target: target["agreement"] or 0):
+        for each in one["times"]:
+            total[each["kind"]] += each["seconds"]
+        yield f"{one['target']}: {one['message']}"
+        for stretch in one.get("disagreements", ())[:3]:
+            counts = f"{stretch['ours']} here, {stretch['theirs']} there"
+            yield f"    {stretch['begin']} to {stretch['end']}, {counts}: {stretch['message']}"
+    compared = sum(total.values()) - total["notCompared"]
+    for kind, seconds in total.most_common():
+        yield f"{kind}: {seconds:.0f} s, {seconds / compared:.2%} of the time of all"
+    yield f"agreement: {(total['equal'] + total['timing']) / compared:.2%}"
 
 
 def _faults(stage: Stage, seconds: float, report: Report) -> list[tuple[float, Act]]:

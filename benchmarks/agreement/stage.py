@@ -4,8 +4,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+import requests
 import urllib3
 
 from benchmarks import daemon, fleet, hpa, measures
@@ -71,6 +73,16 @@ class Stage:
         """Raise ServerFailedError if either autoscaler has ended."""
         self.controller.check()
         self.daemon.check()
+
+    def agreement(self, since: float) -> Json:
+        """Return what the daemon tells of how both agree since a Unix time."""
+        at = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
+        answer = requests.get(
+            f"http://{self.daemon.address()}/api/v1/agreement", params={"since": at}, timeout=30
+        )
+        answer.raise_for_status()
+        told: Json = answer.json()
+        return told
 
     def stands(self) -> list[Stand]:
         """Return where each workload stands."""

@@ -41,7 +41,7 @@ _Read = TypeVar("_Read")
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
-def hpa_of(obj: JsonObject, received: float) -> Hpa:
+def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
     """Return an HPA, whose status was received at a Unix time."""
     metadata = obj["metadata"]
     spec = _or_none(_spec, obj.get("spec"))
