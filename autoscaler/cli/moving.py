@@ -70,10 +70,11 @@ def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
     (found,) = told
     sentence = printable(found.message, LONGEST_SENTENCE)
     if found.verdict in {READY, EARLY}:
-        return ShadowVerdict(True, sentence)
+        return ShadowVerdict(agrees=True, sentence=sentence)
     if found.verdict == NOT_COMPARED:
-        return ShadowVerdict(None, sentence)
-    return ShadowVerdict(False, f"{sentence}; `autoscaler agreement {target}` has each")
+        return ShadowVerdict(agrees=None, sentence=sentence)
+    sentence += f"; `autoscaler agreement {target}` has each"
+    return ShadowVerdict(agrees=False, sentence=sentence)
 
 
 @dataclass(frozen=True, slots=True)
