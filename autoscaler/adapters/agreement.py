@@ -5,7 +5,7 @@ A thread of its own writes it: no sync waits for the disk.
 
 import sqlite3
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class TargetAgreement:
     begin: float
     sums: Mapping[Agreement, Sum]
     stretches: tuple[Stretch, ...]
-    """The disagreements, the last ones first."""
+    """The disagreements, the longest ones first."""
 
 
 class AgreementError(Exception):
@@ -221,7 +221,8 @@ class DirectoryAgreement:
     ) -> Mapping[str, TargetAgreement]:
         """Return what is kept of targets since a Unix time, by their keys, of which it is.
 
-        With each are at most ``limit`` disagreements.  Sums begin with a whole hour.
+        With each are at most ``limit`` disagreements, the longest ones.  Sums begin with a whole
+        hour.
         """
         with self._opened() as connection:
             ids = _ids_of(connection)
@@ -231,6 +232,19 @@ class DirectoryAgreement:
                 if key in ids
             }
         return {key: one for key, one in found.items() if one is not None}
+
+    def times(self, since: float) -> Mapping[str, Mapping[Agreement, float]]:
+        """Return for how many seconds each target agreed how since a Unix time, by its key."""
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT key, agreement, sum(seconds) FROM hours JOIN targets ON id = target"
+                " WHERE hour >= ? GROUP BY target, agreement",
+                (int(since // _HOUR),),
+            )
+            found = defaultdict[str, dict[Agreement, float]](dict)
+            for key, kind, seconds in rows:
+                found[key][Agreement(kind)] = seconds
+        return found
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -261,7 +275,8 @@ def _agreement_of(
     if not rows:
         return None
     stretches = connection.execute(
-        "SELECT body FROM stretches WHERE target = ? AND end > ? ORDER BY end DESC LIMIT ?",
+        "SELECT body FROM stretches WHERE target = ? AND end > ?"
+        " ORDER BY end - begin DESC, begin DESC LIMIT ?",
         (target, since, limit),
     )
     return TargetAgreement(

@@ -13,7 +13,7 @@ from autoscaler.cli.target_names import chosen
 from autoscaler.core.agreement import Agreement
 from autoscaler.core.text import duration, printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, percent
+from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, moved, percent
 from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
 
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
@@ -46,11 +46,6 @@ def print_agreement(
             print(line)
     ready = all(one.verdict == READY for one in found.targets)
     return 0 if found.targets and ready else 1
-
-
-def moved(live: int, shadow: int) -> str:
-    """Say how far a move of many has come: `3 of 10 targets moved, 7 in shadow`."""
-    return f"{live} of {wording.counted(live + shadow, 'target')} moved, {shadow} in shadow"
 
 
 def _lines(found: AgreementList, width: int) -> Iterator[str]:

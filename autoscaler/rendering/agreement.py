@@ -1,6 +1,6 @@
 """How a target in shadow agrees with the HPA beside it, in words and as an answer."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from autoscaler.adapters.agreement import (
     DirectoryAgreement,
@@ -14,7 +14,7 @@ from autoscaler.core.hpa import Hpa
 from autoscaler.core.hpa_differences import FieldDifference
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.rendering import answers
+from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer
 
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
@@ -24,7 +24,7 @@ READY_SECONDS = 3600.0
 """So long a target must have been compared, and so much of it in agreement, before it goes over."""
 AGREEMENT_SECONDS = 7 * 86400.0
 """How much of the past is told unless it is asked otherwise."""
-_MOST_TOLD, _MOST_LOOKED_AT = 100, 1000
+_MOST_TOLD = 100
 
 AGREEMENT_WORDS = {
     Agreement.EQUAL: "the same count",
@@ -133,7 +133,19 @@ def kept_of(
     if reader is None:
         return {}
     try:
-        return reader.of(targets, since, _MOST_LOOKED_AT)
+        return reader.of(targets, since, _MOST_TOLD)
+    except NothingComparedError:
+        return {}
+
+
+def times_of(
+    reader: DirectoryAgreement | None, since: float
+) -> Mapping[str, Mapping[Agreement, float]]:
+    """Return for how many seconds targets agreed how since a Unix time; nothing likewise."""
+    if reader is None:
+        return {}
+    try:
+        return reader.times(since)
     except NothingComparedError:
         return {}
 
@@ -147,34 +159,50 @@ def agreement_answer(
 ) -> answers.TargetAgreement:
     """Return how a target agrees: what is ``kept`` of it, the HPA now, and the free run's count."""
     sums: Mapping[Agreement, Sum] = {} if kept is None else kept.sums
-    compared = sum(one.seconds for kind, one in sums.items() if kind is not Agreement.NOT_COMPARED)
-    share = _share(sums, _AGREEING, compared)
-    verdict, message = _verdict(target, kept, compared, share, hpa)
+    seconds = {kind: one.seconds for kind, one in sums.items()}
+    compared, share = agreement_share(seconds)
+    verdict = verdict_on(seconds)
     counted = [one for kind, one in sums.items() if kind is not Agreement.NOT_COMPARED]
     stretches = () if kept is None else kept.stretches
-    longest = sorted(stretches, key=lambda one: one.begin - one.end)[:_MOST_TOLD]
     return answers.TargetAgreement(
         target=target,
         since=None if kept is None else kept.begin,
         compared_seconds=round(compared, 3),
         agreement=share,
-        equal=_share(sums, (Agreement.EQUAL,), compared),
+        equal=None if share is None else round(seconds.get(Agreement.EQUAL, 0.0) / compared, 6),
         times=tuple(_times(sums, compared)),
-        disagreements=tuple(disagreement(one) for one in longest),
+        disagreements=tuple(disagreement(one) for one in stretches),
         mean_replicas=_mean(sum(one.replicas for one in counted), compared),
         mean_free_replicas=_mean(sum(one.free for one in counted), compared),
         free_replicas=free,
         hpa=None if hpa is None else hpa_answer(hpa),
         mode=mode,
         verdict=verdict,
-        message=message,
+        message=_message(target, kept, verdict, compared, share, hpa),
     )
 
 
-def _share(sums: Mapping[Agreement, Sum], kinds: Sequence[Agreement], of: float) -> float | None:
-    if of <= 0:
-        return None
-    return round(sum(sums[kind].seconds for kind in kinds if kind in sums) / of, 6)
+def moved(live: int, shadow: int) -> str:
+    """Say how far a move of many has come: `3 of 10 targets moved, 7 in shadow`."""
+    return f"{live} of {wording.counted(live + shadow, 'target')} moved, {shadow} in shadow"
+
+
+def agreement_share(seconds: Mapping[Agreement, float]) -> tuple[float, float | None]:
+    """Return how many seconds were compared, and the share of agreement; None where none were."""
+    compared = sum(time for kind, time in seconds.items() if kind is not Agreement.NOT_COMPARED)
+    if compared <= 0:
+        return 0.0, None
+    return compared, round(sum(seconds.get(kind, 0.0) for kind in _AGREEING) / compared, 6)
+
+
+def verdict_on(seconds: Mapping[Agreement, float]) -> str:
+    """Return whether a target may go over that has agreed how for so many seconds."""
+    compared, share = agreement_share(seconds)
+    if share is None:
+        return NOT_COMPARED
+    if share < READY_SHARE or Agreement.UNKNOWN in seconds:
+        return DIFFERS
+    return READY if compared >= READY_SECONDS else EARLY
 
 
 def _mean(total: float, seconds: float) -> float | None:
@@ -201,28 +229,28 @@ def percent(share: float) -> str:
     return f"{int(share * 1000) / 10:g} %"
 
 
-def _verdict(
+def _message(
     target: str,
     kept: TargetAgreement | None,
+    verdict: str,
     compared: float,
     share: float | None,
     hpa: Hpa | None,
-) -> tuple[str, str]:
-    """Return whether it may go over, and a sentence that says why or why not."""
+) -> str:
+    """Say why it may go over, or why not."""
     if kept is None or share is None:
         if kept is None and hpa is not None:
-            return NOT_COMPARED, "the comparison has just begun: two syncs are needed"
+            return "the comparison has just begun: two syncs are needed"
         why = "no HorizontalPodAutoscaler of its object was seen, or more than one"
-        return NOT_COMPARED, f"nothing has been compared: {why}"
-    unknown = kept.sums.get(Agreement.UNKNOWN)
+        return f"nothing has been compared: {why}"
     agrees = f"it agrees with the HPA in {percent(share)} of {duration(compared)}"
-    if share < READY_SHARE or unknown is not None:
-        return DIFFERS, f"{agrees}; else {_largest(kept, compared)}"
-    if compared < READY_SECONDS:
+    if verdict == DIFFERS:
+        return f"{agrees}; else {_largest(kept, compared)}"
+    if verdict == EARLY:
         left = duration(READY_SECONDS - compared)
-        return EARLY, f"{agrees} so far; {left} more are needed before it can go over"
+        return f"{agrees} so far; {left} more are needed before it can go over"
     rest = f"; else {_largest(kept, compared)}" if share < 1 else ""
-    return READY, f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
+    return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 
 
 def _largest(kept: TargetAgreement, compared: float) -> str:

@@ -1,7 +1,7 @@
 """What is served: to programs metrics, probes and histories; to the API and the pages `Views`."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -14,11 +14,12 @@ from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
 from autoscaler.record.rows import RecordError
-from autoscaler.rendering.answers import RecordState
+from autoscaler.rendering.agreement import agreement_answer, kept_of
+from autoscaler.rendering.answers import RecordState, TargetAgreement
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
-from autoscaler.telemetry.target_states import TargetStates
+from autoscaler.telemetry.target_states import TargetFacts, TargetStates
 from autoscaler.web.answering import Answering, BusyError, Page
 
 HISTORIES = "/api/v1/histories"
@@ -50,6 +51,23 @@ class Views:
     """How targets in shadow agree with their HPAs; None where nothing is compared."""
     free_count: Callable[[str], int | None] = lambda _: None
     """Returns what the free run of a target in shadow has come to."""
+
+    def agreements(
+        self, targets: Iterable[TargetFacts], since: float
+    ) -> tuple[TargetAgreement, ...]:
+        """Return how targets agree with their HPAs since a Unix time; raises AgreementError."""
+        known = {one.target.key: one for one in targets}
+        kept = kept_of(self.agreement, known, since)
+        return tuple(
+            agreement_answer(
+                key,
+                kept.get(key),
+                None if one.last is None else one.last.decision.hpa,
+                self.free_count(key),
+                one.target.extensions.mode.value,
+            )
+            for key, one in known.items()
+        )
 
     def record_state(self) -> RecordState:
         """Return whether anything is recorded, and from when to when, or why it cannot be read."""

@@ -16,6 +16,8 @@ PAGES = [
     ("story", "/?state=failing&q=mail"),
     ("story", f"{TARGET}?last=6h"),
     ("story", "/health"),
+    ("moving", "/agreement"),
+    ("moving", "/targets/shop/Deployment/carts"),
 ]
 
 

@@ -13,11 +13,7 @@ from autoscaler.core.extensions import Schedule
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
-from autoscaler.rendering.agreement import (
-    AGREEMENT_SECONDS,
-    agreement_answer,
-    kept_of,
-)
+from autoscaler.rendering.agreement import AGREEMENT_SECONDS
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
@@ -273,22 +269,11 @@ def agreement(query: AgreementParameters, views: Views, now: float) -> answers.A
     in_shadow = [one for one in views.states.known() if one.target.in_shadow]
     shown = [one for one in known if query.target or one.target.in_shadow]
     since = now - AGREEMENT_SECONDS if query.since is None else query.since
-    keys = [one.target.key for one in shown]
-    kept = kept_of(views.agreement, keys, since)
     return answers.AgreementList(
         time=now,
         live=len(views.states.known()) - len(in_shadow),
         shadow=len(in_shadow),
-        targets=tuple(
-            agreement_answer(
-                one.target.key,
-                kept.get(one.target.key),
-                None if one.last is None else one.last.decision.hpa,
-                views.free_count(one.target.key),
-                one.target.extensions.mode.value,
-            )
-            for one in shown
-        ),
+        targets=views.agreements(shown, since),
     )
 
 

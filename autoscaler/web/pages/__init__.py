@@ -1,4 +1,4 @@
-"""The pages: fleet, target and health, rendered on the server.
+"""The pages: fleet, target, health and agreement, rendered on the server.
 
 They work without scripts; with them they refresh themselves, and a target has a chart.
 """
@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from autoscaler import clock
 from autoscaler.web.answering import Answering, Page
+from autoscaler.web.pages.agreement import agreement_page
 from autoscaler.web.pages.fleet import fleet_page
 from autoscaler.web.pages.frame import StaticFiles, starting
 from autoscaler.web.pages.health import health_page
@@ -63,6 +64,7 @@ def routes(views: ShownViews) -> list[BaseRoute]:
         Route("/targets/{namespace}/{kind}/{name:rest}", page(target_page)),
         Route("/targets{key:rest}", page(unknown_page)),
         Route("/health", page(health_page)),
+        Route("/agreement", page(agreement_page)),
         Mount("/static", StaticFiles()),
         _Elsewhere("/{path:rest}", page(no_page)),
     ]

@@ -5,19 +5,25 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark
-from autoscaler.core.text import printable
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.frame import ignored, page
+from autoscaler.web.pages.listing import (
+    RIGHT_PAGE,
+    address,
+    is_found,
+    page_number,
+    part_of,
+    search_of,
+)
 from autoscaler.web.site import Views
 
 # -- sparklines ------------------------------------------------------------------------------------
@@ -111,11 +117,8 @@ def _drawn(steps: Sequence[_Step], begin: float, end: float) -> Sparkline | None
 
 # -- the page --------------------------------------------------------------------------------------
 
-PAGE_SIZE = 100
 AT_MAXIMUM = "at-maximum"
 """What a filter calls targets at their maximum that ask for more; their state is another word."""
-_LONGEST_SEARCH = 200
-_MOST_DIGITS = 8
 
 _RANKS = {one: rank for rank, one in enumerate(STATE_WORDS)}
 
@@ -131,9 +134,7 @@ class Choice(NamedTuple):
     def link(self, **changed: object) -> str:
         """Return the address of another choice; the first page unless told."""
         asked = self._replace(page=1)._asdict() | changed
-        usual = Choice()._asdict()
-        query = {key: one for key, one in asked.items() if one != usual[key]}
-        return f"/?{urlencode(query)}" if query else "/"
+        return address("/", asked, Choice()._asdict())
 
 
 def _at_maximum(row: TargetFacts) -> bool:
@@ -157,7 +158,7 @@ _ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
 _RIGHT = {
     "state": f"one of {', '.join((*STATE_WORDS, AT_MAXIMUM))}",
     "sort": f"one of {', '.join(_ORDERS)}, also with a - before it",
-    "page": "the number of a page",
+    "page": RIGHT_PAGE,
 }
 
 
@@ -165,7 +166,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
     choice, wrong = _choice(request.query_params)
     rows, words = views.states.known(), choice.q.casefold().split()
-    found = [row for row in rows if all(word in row.target.key.casefold() for word in words)]
+    found = [row for row in rows if is_found(row.target.key, words)]
     counts = Counter[str](row.state.value for row in found)
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
     chosen = [
@@ -175,10 +176,8 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     ]
     order = choice.sort.removeprefix("-")
     chosen.sort(key=_ORDERS[order], reverse=choice.sort != order)
-    pages = max(1, math.ceil(len(chosen) / PAGE_SIZE))
-    number = min(choice.page, pages)
-    shown = chosen[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-    begin, keys = _begin_of(views, now), [row.target.key for row in shown]
+    part = part_of(chosen, choice.page)
+    begin, keys = _begin_of(views, now), [row.target.key for row in part.rows]
     return page(
         "fleet.html",
         views,
@@ -193,10 +192,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         total=len(rows),
         found=len(found),
         chosen=len(chosen),
-        first=(number - 1) * PAGE_SIZE + 1,
-        page=number,
-        pages=pages,
-        rows=shown,
+        part=part,
         sparklines=_sparklines(views.record, keys, begin, now) if views.record and keys else {},
         sparkline_title=_title_of(begin, now),
         recorded=views.record is not None,
@@ -206,17 +202,18 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
 
 def _choice(query: QueryParams) -> tuple[Choice, list[str]]:
     """Read the address; what it cannot choose is ignored, and a sentence says so."""
-    state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
+    state, sort = query.get("state", ""), query.get("sort", "")
+    number = page_number(query.get("page", ""))
     right = {
         "state": state in STATE_WORDS or state == AT_MAXIMUM,
         "sort": sort.removeprefix("-") in _ORDERS,
-        "page": number.isascii() and number.isdecimal() and len(number) < _MOST_DIGITS,
+        "page": number is not None,
     }
     choice = Choice(
-        printable(query.get("q", "").strip(), _LONGEST_SEARCH),
+        search_of(query.get("q", "")),
         state if right["state"] else "",
         sort if right["sort"] else "problems",
-        max(1, int(number)) if right["page"] else 1,
+        number or 1,
     )
     wrong = [key for key, is_right in right.items() if query.get(key) and not is_right]
     return choice, [ignored(key, query[key], _RIGHT[key]) for key in wrong]

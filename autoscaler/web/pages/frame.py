@@ -12,8 +12,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import __version__
+from autoscaler.core.agreement import Agreement
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.rendering.agreement import AGREEMENT_WORDS, percent
 from autoscaler.rendering.wording import state_word
 from autoscaler.web.answering import RETRY_LATER, Page
 from autoscaler.web.site import RECORD_IS_OFF, Views, similar
@@ -33,7 +35,9 @@ def page(template: str, views: Views | None, now: float, status: int = 200, **mo
         else [component for component in views.health.components() if not component.ok]
     )
     stands_by = views is not None and views.leads() is False
-    shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by, **more}
+    in_shadow = views is not None and any(one.in_shadow for one in views.config().targets)
+    shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by}
+    shown |= {"in_shadow": in_shadow, **more}
     text = _environment().get_template(template).render(shown)
     headers = {"Cache-Control": "no-store"} | (RETRY_LATER if status == 503 else {})
     body = text.encode(errors="replace")
@@ -76,10 +80,20 @@ def _environment() -> Environment:
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
     made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
-    made.filters |= {"word": state_word}
+    made.filters |= {"word": state_word, "kind": _kind, "percent": _percent}
     made.globals |= {"static": static_url, "version": __version__, "href": target_path}
     made.globals |= {"no_record": NO_RECORD, "current": "", "suggestions": ()}
     return made
+
+
+def _kind(kind: str) -> str:
+    """Return the words for a kind of time beside an HPA."""
+    return AGREEMENT_WORDS[Agreement(kind)]
+
+
+def _percent(share: float | None) -> str:
+    """Write a share in percent; empty where it is not known."""
+    return "" if share is None else percent(share)
 
 
 def target_path(key: str) -> str:

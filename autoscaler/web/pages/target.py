@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
+from autoscaler.adapters.agreement import AgreementError
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -18,13 +19,16 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import reasons, wording
-from autoscaler.rendering.answers import Explanation
+from autoscaler.rendering.agreement import AGREEMENT_SECONDS
+from autoscaler.rendering.answers import Disagreement, Explanation, TargetAgreement
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import explanation_at
+from autoscaler.rendering.record import metric_of
 from autoscaler.schedules import next_window
 from autoscaler.settings.durations import format_seconds as duration
 from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
+from autoscaler.web.pages.agreement import VERDICT_WORDS, bar_of
 from autoscaler.web.pages.frame import NO_RECORD, ignored, not_found, page, target_path
 from autoscaler.web.site import Views
 
@@ -115,6 +119,7 @@ def _instant(query: Mapping[str, str], key: str, wrong: list[str]) -> float | No
 
 MOST_CHANGES = 50
 """So many are listed, the last ones of the view."""
+_MOST_DISAGREEMENTS = 20
 
 
 class Explained(NamedTuple):
@@ -159,11 +164,42 @@ def target_page(views: Views, request: Request, now: float) -> Page:
         changes=changes[:MOST_CHANGES],
         more=len(changes) > MOST_CHANGES,
         marks=_marks,
+        verdict_words=VERDICT_WORDS,
+        bar=bar_of,
         problem=problem,
         explained=_explained(views, key, view, now, last),
         in_force=None if known is None else in_force(known, views.config().flags, now),
         chart=f"/api/v1{target_path(key)}/chart",
+        agreement=_beside(views, known, now),
     )
+
+
+class Beside(NamedTuple):
+    """How a target in shadow agrees with the HPA beside it; ``problem`` is why that is not known.
+
+    ``readings`` are ours, in words as the HPA's.
+    """
+
+    agreement: TargetAgreement | None
+    readings: Sequence[str] = ()
+    longest: Sequence[Disagreement] = ()
+    """The longest disagreements, the last ones first."""
+    problem: str = ""
+
+
+def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | None:
+    """Return how a target agreed in the last week; None where it is not in shadow."""
+    if known is None or not known.target.in_shadow:
+        return None
+    try:
+        (found,) = views.agreements([known], now - AGREEMENT_SECONDS)
+    except AgreementError as error:
+        return Beside(None, problem=str(error))
+    metrics = () if known.last is None else known.last.decision.metrics
+    read = [metric_of(one.metric, one) for one in metrics]
+    readings = [f"{one.name} {one.text.replace('/', ' of ')}" for one in read]
+    longest = sorted(found.disagreements[:_MOST_DISAGREEMENTS], key=lambda one: -one.begin)
+    return Beside(found, readings, longest)
 
 
 def unknown_page(views: Views, request: Request, now: float) -> Page:

@@ -9,11 +9,19 @@ from pathlib import Path
 import yaml
 
 from autoscaler.config import Config, load
-from autoscaler.core.extensions import Schedule
+from autoscaler.core.extensions import Extensions, Schedule
+from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind
 from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.spec import ExternalMetric, MetricIdentifier, MetricTarget, TargetType
+from autoscaler.core.spec import (
+    ExternalMetric,
+    HorizontalPodAutoscalerSpec,
+    MetricIdentifier,
+    MetricTarget,
+    TargetType,
+)
 from autoscaler.core.target import Target
+from tests.core.hpa_beside import status_of
 from tests.worlds.daemon import Document, external, target
 from tests.worlds.pages.playing import NO_ANSWER, Moment, Play, Player, value
 
@@ -98,6 +106,31 @@ def story(folder: Path) -> Fleet:
         _of("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
         _of("legacy", 3, _controlled, "requests", "90"),
     )
+
+
+def moving(folder: Path) -> Fleet:
+    """Return targets on their way from their HPAs to us: some moved, others in shadow."""
+    shifted = _beside(theirs=lambda spec: replace(spec, max_replicas=8))
+    other = _beside(their_play=lambda elapsed, count: _waves(elapsed * 1.4, count))
+    late = _beside(begin=STORY_SECONDS - 2400)
+    keda = _beside(scaled_object="feeds")
+    fleet = _fleet(
+        folder,
+        _queue(),
+        _of("payments", 5, _steady(390), "requests", "80"),
+        _of("web", 12, _web, "requests", "100", maxReplicas=40),
+        *(
+            _of(name, 5, _waves, "requests", "40", mode="shadow", maxReplicas=20)
+            for name in ("accounts", "carts", "emails", "feeds", "images", "ledger", "quotes")
+        ),
+    )
+    plays = {"accounts": _beside(), "carts": shifted, "emails": other, "feeds": keda}
+    plays |= {"images": _beside(), "quotes": late}
+    for player in fleet.players:
+        made = plays.get(player.target.spec.scale_target_ref.name)
+        if made is not None:
+            player.play = made(player)
+    return fleet
 
 
 def many(folder: Path, count: int = 10_000) -> Fleet:
@@ -233,6 +266,51 @@ def _sync_after(instant: float) -> float:
 def _web(elapsed: float, _: int) -> Moment:
     wave: Callable[[float], float] = math.sin
     return Moment((value(1500 + 900 * wave(elapsed / 1700) + 60 * wave(elapsed / 90)),))
+
+
+def _waves(elapsed: float, _: int) -> Moment:
+    """Go up and down in twenty minutes."""
+    return Moment((value(300 + 200 * math.sin(elapsed / 190)),))
+
+
+def _beside(
+    theirs: Callable[[HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec] = lambda one: one,
+    their_play: Play | None = None,
+    begin: float = 0.0,
+    scaled_object: str = "",
+) -> Callable[[Player], Play]:
+    """Return what adds to a target's play an HPA that syncs eight seconds before each sync.
+
+    It is there from so many seconds on, and is a target that is written: with a spec made from that
+    of the target, and perhaps another play.
+    """
+
+    def made(player: Player) -> Play:
+        spec = theirs(player.target.spec)
+        live = replace(player.target, spec=spec, extensions=Extensions())
+        play, hpa = player.play, Hpa("keda-hpa-" * bool(scaled_object) + spec.scale_target_ref.name)
+        there = Player(live, their_play or play, player.replicas)
+        hpa = replace(hpa, spec=spec, scaled_object=scaled_object)
+        statuses: list[HpaStatus] = []
+
+        def moment(elapsed: float, replicas: int) -> Moment:
+            if elapsed < begin:
+                return play(elapsed, replicas)
+            time = NOW - SYNCED_BEFORE - STORY_SECONDS + elapsed - 8
+            status = status_of(there.sync(time, elapsed - 8).decision, time)
+            if not statuses or replace(statuses[-1], time=time) != status:
+                statuses.append(status)
+            count = None if there.replicas == replicas else there.replicas
+            return replace(
+                play(elapsed, replicas),
+                replicas=count,
+                manager="kube-controller-manager",
+                hpa=replace(hpa, statuses=tuple(statuses[-2:])),
+            )
+
+        return moment
+
+    return made
 
 
 def _failing(elapsed: float, _: int) -> Moment:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Gap, GapKind, Observation, Pod, Reading, Scale, Values
 from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import Written
+from autoscaler.core.writes import NotWritten, NotWrittenReason, Written
 from autoscaler.schedules import open_windows
 
 NO_ANSWER = Gap(GapKind.ERROR, "Prometheus does not answer: the connection is refused")
@@ -26,6 +27,7 @@ class Moment:
     manager: str = "kubectl-scale"
     annotations: tuple[tuple[str, str], ...] = ()
     controller: str | None = None
+    hpa: Hpa | None = None
 
 
 Play = Callable[[float, int], Moment]
@@ -52,7 +54,10 @@ class Player:
         observation = self._observation(moment, now)
         inputs = Inputs(observation, self._history, now, now)
         step = step_of(Rules(self.target, Flags()), inputs)
-        if step.decision.rescale and isinstance(observation.scale, Scale):
+        if step.decision.shadow:
+            if step.decision.rescale:
+                step = step.settled(NotWritten(NotWrittenReason.SHADOW))
+        elif step.decision.rescale and isinstance(observation.scale, Scale):
             self.replicas, self._by = step.decision.desired, FIELD_MANAGER
             self._generation += 1
             step = step.settled(Written(replace(observation.scale, spec_replicas=self.replicas)))
@@ -76,6 +81,7 @@ class Player:
             pods,
             moment.readings,
             controller=moment.controller,
+            hpa=moment.hpa,
             ranges=(0.0,) * len(moment.readings),
             windows=open_windows(self.target.extensions.schedules, now),
         )

@@ -7,9 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from autoscaler import clock
+from autoscaler.adapters.agreement import AgreementWriter, DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.adapters.record.file import open_file
 from autoscaler.core.spec import Flags
+from autoscaler.daemon.comparing import Comparer
 from autoscaler.daemon.recording import Recorder
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
@@ -54,10 +57,17 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     health.expect({"every 15 s": 15.0} if fleet.players else {})
     metrics = Metrics(health)
     metrics.set_targets([player.target for player in fleet.players])
+    fleet.state.mkdir(parents=True, exist_ok=True)
+    # Nothing is so old that it is forgotten.
+    writer = AgreementWriter(fleet.state, lambda *_: None, max_age=clock.wall())
+    comparer = Comparer(writer)
     with recorded(fleet.state, fleet) as recorder:
         for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
             metrics.report(result)
             recorder.report(result)
+            comparer.report(result)
+    writer.start()
+    writer.close()
     views = Views(
         states=metrics.states,
         health=health,
@@ -65,6 +75,8 @@ def serving(fleet: Fleet) -> Iterator[Served]:
         record=DirectoryRecord(fleet.state),
         breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
         leads=lambda: None,
+        agreement=DirectoryAgreement(fleet.state),
+        free_count=comparer.free_count,
     )
     site, faults = Site(metrics, health), list[BaseException]()
     site.views = views

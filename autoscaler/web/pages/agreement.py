@@ -1,0 +1,157 @@
+"""The page of the targets in shadow: how each agrees with the HPA beside it, the worst first."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from autoscaler.adapters.agreement import AgreementError
+from autoscaler.core.agreement import Agreement
+from autoscaler.rendering.agreement import (
+    DIFFERS,
+    EARLY,
+    NOT_COMPARED,
+    READY,
+    agreement_share,
+    moved,
+    times_of,
+    verdict_on,
+)
+from autoscaler.rendering.answers import AgreementTime, TargetAgreement
+from autoscaler.telemetry.target_states import TargetFacts
+from autoscaler.web.answering import Page
+from autoscaler.web.pages.frame import ignored, page
+from autoscaler.web.pages.listing import (
+    RIGHT_PAGE,
+    address,
+    is_found,
+    page_number,
+    part_of,
+    search_of,
+)
+from autoscaler.web.site import Views
+
+VERDICT_WORDS = {
+    DIFFERS: "differs",
+    NOT_COMPARED: "not compared",
+    EARLY: "agrees so far",
+    READY: "ready to go over",
+}
+"""What the pages call a verdict, the worst first."""
+_RANKS = {verdict: rank for rank, verdict in enumerate(VERDICT_WORDS)}
+LAST = {"24h": (86400.0, "24 h"), "7d": (7 * 86400.0, "7 d"), "14d": (14 * 86400.0, "14 d")}
+"""The times up to now: seconds and words, by what the address calls them."""
+USUAL = "7d"
+
+
+class AgreementChoice(NamedTuple):
+    """What the address asks for: which targets, and how much of the past."""
+
+    q: str = ""
+    verdict: str = ""
+    last: str = USUAL
+    page: int = 1
+
+    def link(self, **changed: object) -> str:
+        """Return the address of another choice; the first page unless told."""
+        asked = self._replace(page=1)._asdict() | changed
+        return address("/agreement", asked, AgreementChoice()._asdict())
+
+
+class Time(NamedTuple):
+    """A part of the bar of all times: what it is, and from where to how far, of 100."""
+
+    kind: str
+    share: float
+    begin: float
+    width: float
+
+
+def bar_of(times: Sequence[AgreementTime]) -> Sequence[Time]:
+    """Return the parts of a bar that is as long as all times together."""
+    return tuple(_parts(times))
+
+
+def _parts(times: Sequence[AgreementTime]) -> Iterator[Time]:
+    total, begin = sum(one.seconds for one in times), 0.0
+    for one in times:
+        width = 100 * one.seconds / total if total > 0 else 0.0
+        yield Time(one.kind, one.share, round(begin, 2), round(width, 2))
+        begin += width
+
+
+def agreement_page(views: Views, request: Request, now: float) -> Page:
+    """Make the page."""
+    choice, wrong = _choice(request.query_params)
+    known, since = views.states.known(), now - LAST[choice.last][0]
+    rows = [row for row in known if row.target.in_shadow]
+    words = choice.q.casefold().split()
+    found = [row for row in rows if is_found(row.target.key, words)]
+    shown: Sequence[tuple[TargetFacts, TargetAgreement]] = ()
+    problem = ""
+    times: Mapping[str, Mapping[Agreement, float]] = {}
+    try:
+        times = times_of(views.agreement, since)
+    except AgreementError as error:
+        problem = str(error)
+    verdicts = {row.target.key: verdict_on(times.get(row.target.key, {})) for row in found}
+    chosen = [row for row in found if choice.verdict in {"", verdicts[row.target.key]}]
+    chosen.sort(key=lambda row: _need(row.target.key, verdicts, times))
+    part = part_of(chosen, choice.page)
+    try:
+        shown = tuple(zip(part.rows, views.agreements(part.rows, since), strict=True))
+    except AgreementError as error:
+        problem = str(error)
+    return page(
+        "agreement.html",
+        views,
+        now,
+        current="agreement",
+        choice=choice,
+        wrong=wrong,
+        problem=problem,
+        words=VERDICT_WORDS,
+        counts=Counter(verdicts.values()),
+        moved=moved(len(known) - len(rows), len(rows)),
+        total=len(rows),
+        found=len(found),
+        chosen=len(chosen),
+        part=part,
+        shown=shown,
+        lasts=LAST,
+        kinds=[kind for kind in Agreement if any(_has(one, kind) for _, one in shown)],
+        bar=bar_of,
+    )
+
+
+def _need(
+    key: str, verdicts: Mapping[str, str], times: Mapping[str, Mapping[Agreement, float]]
+) -> tuple[int, float, str]:
+    """Return the place of a target among others: by its verdict, then by its agreement."""
+    _, share = agreement_share(times.get(key, {}))
+    return _RANKS[verdicts[key]], share or 0.0, key
+
+
+def _has(one: TargetAgreement, kind: Agreement) -> bool:
+    return any(time.kind == kind for time in one.times)
+
+
+def _choice(query: QueryParams) -> tuple[AgreementChoice, list[str]]:
+    """Read the address; what it cannot choose is ignored, and a sentence says so."""
+    verdict, last = query.get("verdict", ""), query.get("last", "")
+    number = page_number(query.get("page", ""))
+    right = {
+        "verdict": (verdict in VERDICT_WORDS, f"one of {', '.join(VERDICT_WORDS)}"),
+        "last": (last in LAST, f"one of {', '.join(LAST)}"),
+        "page": (number is not None, RIGHT_PAGE),
+    }
+    choice = AgreementChoice(
+        search_of(query.get("q", "")),
+        verdict if right["verdict"][0] else "",
+        last if right["last"][0] else USUAL,
+        number or 1,
+    )
+    wrong = [key for key, (is_right, _) in right.items() if query.get(key) and not is_right]
+    return choice, [ignored(key, query[key], right[key][1]) for key in wrong]
