@@ -1,6 +1,6 @@
 """The HPA side: kube-controller-manager's HPA controller behind prometheus-adapter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -11,7 +11,7 @@ import yaml
 from benchmarks import fleet
 from benchmarks.bed import Bed
 from tests.worlds.controlplane import binaries
-from tests.worlds.controlplane.api import Api, ApiError
+from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.server import ControlPlane, Files
 from tests.worlds.gomodule import GoModule
 from tests.worlds.process import ServerFailedError, ServerProcess, free_port
@@ -30,8 +30,11 @@ TUNED = (
     "--kube-api-burst=4000",
 )
 
-_GROUP = "external.metrics.k8s.io"
-_RULES = {
+EXTERNAL_API = "external.metrics.k8s.io"
+"""What serves External metrics; the others are metrics.k8s.io and custom.metrics.k8s.io."""
+
+_VERSION = "v1beta1"
+_RULES: Json = {
     "externalRules": [
         {
             "seriesQuery": f'{{__name__="{fleet.METRIC}"}}',
@@ -43,26 +46,42 @@ _RULES = {
 
 
 class Adapter:
-    """prometheus-adapter, which serves external.metrics.k8s.io through the API server."""
+    """prometheus-adapter, which serves the `apis` through the API server.
 
-    def __init__(self, bed: Bed) -> None:
+    It is ready when `ready` says so.  Unless told another address it asks the Prometheus of the
+    bed.
+    """
+
+    def __init__(
+        self,
+        bed: Bed,
+        rules: Json = _RULES,
+        *,
+        apis: Sequence[str] = (EXTERNAL_API,),
+        ready: Callable[[Api], bool] | None = None,
+        prometheus_url: str | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
         self._bed = bed
+        self._apis = apis
+        self._ready = ready or _serves
         self._port = free_port()
         program = ADAPTER_MODULE.built([ADAPTER], bed.report)[ADAPTER]
         config = bed.folder / "adapter.yaml"
-        config.write_text(yaml.safe_dump(_RULES))
+        config.write_text(yaml.safe_dump(rules))
         kubeconfig = bed.plane.kubeconfig
         self._process = ServerProcess(
             [
                 str(program),
                 f"--config={config}",
-                f"--prometheus-url={bed.prometheus.url}",
+                f"--prometheus-url={prometheus_url or bed.prometheus.url}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self._port}",
                 f"--cert-dir={bed.folder / 'adapter-certificates'}",
                 f"--lister-kubeconfig={kubeconfig}",
                 f"--authentication-kubeconfig={kubeconfig}",
                 f"--authorization-kubeconfig={kubeconfig}",
+                *flags,
             ],
             bed.folder / "adapter.log",
         )
@@ -77,8 +96,8 @@ class Adapter:
             self._process.start()
             opening.callback(self._process.stop)
             with self._bed.plane.api() as api:
-                register(api, ADAPTER, self._port)
-                self._process.wait_ready(lambda: _serves(api), timeout=90)
+                register(api, ADAPTER, self._port, self._apis)
+                self._process.wait_ready(lambda: self._ready(api), timeout=90)
             opening.pop_all()
         return self
 
@@ -150,11 +169,8 @@ class HpaController:
         self._pool.close()
 
 
-def register(api: Api, name: str, port: int) -> None:
-    """Make the API server ask the named adapter at that port of this machine.
-
-    It serves external metrics.
-    """
+def register(api: Api, name: str, port: int, metrics_apis: Sequence[str] = (EXTERNAL_API,)) -> None:
+    """Make the API server ask the named adapter at that port of this machine for metrics."""
     service = {
         "metadata": {"name": name},
         "spec": {
@@ -164,30 +180,35 @@ def register(api: Api, name: str, port: int) -> None:
         },
     }
     api.create(f"/api/v1/namespaces/{fleet.NAMESPACE}/services", service)
-    api.create(
-        "/apis/apiregistration.k8s.io/v1/apiservices",
-        {
-            "metadata": {"name": f"v1beta1.{_GROUP}"},
-            "spec": {
-                "group": _GROUP,
-                "version": "v1beta1",
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-                "insecureSkipTLSVerify": True,
-                "service": {
-                    "namespace": fleet.NAMESPACE,
-                    "name": name,
-                    "port": port,
+    for group in metrics_apis:
+        api.create(
+            "/apis/apiregistration.k8s.io/v1/apiservices",
+            {
+                "metadata": {"name": f"{_VERSION}.{group}"},
+                "spec": {
+                    "group": group,
+                    "version": _VERSION,
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "insecureSkipTLSVerify": True,
+                    "service": {
+                        "namespace": fleet.NAMESPACE,
+                        "name": name,
+                        "port": port,
+                    },
                 },
             },
-        },
-    )
+        )
+
+
+def metrics_path(group: str, metric: str) -> str:
+    """Return where one of the APIs serves a metric of the namespace."""
+    return f"/apis/{group}/{_VERSION}/namespaces/{fleet.NAMESPACE}/{metric}"
 
 
 def _serves(api: Api) -> bool:
-    path = f"/apis/{_GROUP}/v1beta1/namespaces/{fleet.NAMESPACE}/{fleet.METRIC}"
     try:
-        found = api.get(path)
+        found = api.get(metrics_path(EXTERNAL_API, fleet.METRIC))
     except ApiError:
         return False
     return bool(found["items"])

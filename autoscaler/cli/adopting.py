@@ -15,8 +15,8 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, find_api_server
 from autoscaler.adapters.cluster.api import JsonObject
-from autoscaler.adapters.cluster.autoscalers import KEDA_KIND
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND
 from autoscaler.adapters.cluster.replaced import (
     HPA_KIND,
     PAUSED_REPLICAS,
@@ -196,7 +196,7 @@ def _doubts(move: Move, standing: Situation) -> list[str]:
         doubts.append(
             "it is at 0 replicas, and without `idle` or `minReplicas: 0` it stays there for good"
         )
-    verdict = verdict_of(move.target.key)
+    verdict = verdict_of(move.daemon, move.target.key)
     if verdict.agrees is False:
         doubts.append(verdict.sentence)
     return doubts

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autoscaler.adapters.cluster.api import JsonObject
-from autoscaler.adapters.cluster.autoscalers import KEDA_KIND, status_words
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND, hpa_of
 from autoscaler.adapters.cluster.replaced import HPA_KIND, PAUSED, returns_by
 from autoscaler.cli.moving import Move, Other, Situation, difference, named, verdict_of
 from autoscaler.config.written import as_autoscaler
@@ -15,6 +15,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.documents import as_yaml
 from autoscaler.rendering import wording
+from autoscaler.rendering.hpa import hpa_text
 
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 _INDENT = "     "
@@ -27,8 +28,7 @@ _NOTHING = "  nothing is to be done"
 def found(standing: Situation) -> str:
     """Say what the other autoscaler wants."""
     other = standing.other
-    wants = "" if other.autoscaler is None else f" {status_words(other.autoscaler)}"
-    return f"{other}{wants or ' scales it'}"
+    return f"{other} scales it" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
 
 
 def ours(standing: Situation) -> str:
@@ -93,9 +93,10 @@ def not_at_rest(move: Move, now: Situation) -> str:
     """Say why the other one was not taken away."""
     if now.word != State.CONTROLLED:
         return not_live_yet(move, now)
-    wants = "" if now.other.autoscaler is None else f" {status_words(now.other.autoscaler)}"
+    other = now.other
+    told = f"{other}" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
     return (
-        f"{now.other}{wants}, and the count is {now.count}: it is in the middle of a change, and "
+        f"{told}, and the count is {now.count}: it is in the middle of a change, and "
         "stays until both are the same; --anyway does not wait for that"
     )
 
@@ -196,7 +197,7 @@ def _said(what: str, sentences: Sequence[str]) -> list[str]:
 def _notes(move: Move, standing: Situation) -> list[str]:
     """Return what to know before going over."""
     notes, other = [], standing.other
-    verdict = verdict_of(move.target.key)
+    verdict = verdict_of(move.daemon, move.target.key)
     if other.is_there and verdict.agrees is not False:
         notes.append(verdict.sentence)
     if other.object is not None and other.is_there:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import MALFORMED, JsonObject
-from autoscaler.adapters.cluster.autoscalers import KEDA_KIND, scaled_object_of, words_of
+from autoscaler.adapters.cluster.autoscalers import words_of
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.adapters.cluster.replaced import (
     HPA_KIND,
     ReplacedAutoscalers,
@@ -39,6 +40,7 @@ from autoscaler.core.text import printable
 from autoscaler.documents import documents
 from autoscaler.file_contents import read_bytes, replace_file
 from autoscaler.rendering import wording
+from autoscaler.rendering.agreement import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY
 from autoscaler.rendering.answers import TargetState
 from autoscaler.telemetry.health import Component
 
@@ -59,10 +61,20 @@ class ShadowVerdict(NamedTuple):
     sentence: str
 
 
-def verdict_of(target: str) -> ShadowVerdict:
-    """Return how far a target's shadow has agreed with what scales it."""
-    compared = f"compare both: `autoscaler plan -c FILE {target}` has them in two lines"
-    return ShadowVerdict(None, f"how far it agrees with what scales now is not known; {compared}")
+def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
+    """Return how far a target's shadow has agreed with what scales it, as the daemon tells."""
+    try:
+        told = daemon.agreement([target], clock.wall() - AGREEMENT_SECONDS).targets
+    except CommandError as error:
+        return ShadowVerdict(None, f"how far it agrees with what scales now is not known: {error}")
+    (found,) = told
+    sentence = printable(found.message, LONGEST_SENTENCE)
+    if found.verdict in {READY, EARLY}:
+        return ShadowVerdict(agrees=True, sentence=sentence)
+    if found.verdict == NOT_COMPARED:
+        return ShadowVerdict(agrees=None, sentence=sentence)
+    sentence += f"; `autoscaler agreement {target}` has each"
+    return ShadowVerdict(agrees=False, sentence=sentence)
 
 
 @dataclass(frozen=True, slots=True)

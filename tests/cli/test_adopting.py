@@ -126,7 +126,7 @@ def test_it_refuses_where_something_is_in_the_way(
     world.api.delete(f"{others.path_of(world.namespace)}/other")
     monkeypatch.setattr(
         *(adopting, "verdict_of"),
-        lambda key: moving.ShadowVerdict(agrees=False, sentence=f"{key} differs often"),
+        lambda _, key: moving.ShadowVerdict(agrees=False, sentence=f"{key} differs often"),
     )
     assert bed.refused("a") == (
         f"{world.namespace}/Deployment/a differs often; --anyway goes over all the same"

@@ -17,8 +17,8 @@ from autoscaler.adapters.cluster.api import (
     path_of,
     read_list,
 )
-from autoscaler.adapters.cluster.autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.adapters.cluster.rights import Right, lacking
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
