@@ -196,9 +196,10 @@ def _doubts(move: Move, standing: Situation) -> list[str]:
         doubts.append(
             "it is at 0 replicas, and without `idle` or `minReplicas: 0` it stays there for good"
         )
-    verdict = verdict_of(move.daemon, move.target.key)
-    if verdict.agrees is False:
-        doubts.append(verdict.sentence)
+    if standing.at_daemon is Mode.SHADOW:
+        verdict = verdict_of(move.daemon, move.target.key)
+        if verdict.agrees is False:
+            doubts.append(verdict.sentence)
     return doubts
 
 
