@@ -102,7 +102,7 @@ def test_the_same_spec_agrees_at_any_phase(
     beside = HpaBeside(of, load, phase=phase).play(3600)
     assert causes(beside) == set()
     assert beside.share(A.EQUAL) > 0.7
-    assert math.isclose(sum(beside.seconds().values()), 3600, abs_tol=60)
+    assert math.isclose(sum(beside.seconds().values()), 3600, abs_tol=100)
 
 
 @pytest.mark.parametrize("of", [PLAIN, QUICK])
