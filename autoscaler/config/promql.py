@@ -10,20 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from autoscaler.promql_tokens import TOKEN
 from autoscaler.settings import durations
 
 _MOST_CHARACTERS = 64 << 10
 """Of an expression whose selectors are read."""
 
-# A string that is never closed goes on to the end, so that no part of a text is read twice.
-_TOKEN = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)|`[^`]*+(?:`|\Z))"""
-    r"|(?P<blank>\#[^\n]*+|\s++)"
-    r"|(?P<word>[A-Za-z_:][A-Za-z0-9_:]*+)"
-    r"|(?P<number>[0-9][A-Za-z0-9_.]*+)"
-    r"|(?P<sign>=~|!~|[=!<>]=|.)",
-    re.DOTALL,
-)
 _DURATION = re.compile(r"(?:[0-9]{1,18}(?:ms|[smhdwy]))++|[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _PART = re.compile(r"([0-9]{1,18})(ms|[smhdwy])")
 _COMPARISONS = frozenset({"==", "!=", ">=", "<=", ">", "<"})
@@ -63,7 +55,7 @@ class _Tokens:
     def __init__(self, promql: str) -> None:
         self._tokens = [
             _PromqlToken(match.lastgroup or "", match[0])
-            for match in _TOKEN.finditer(promql)
+            for match in TOKEN.finditer(promql)
             if match.lastgroup != "blank"
         ]
         self._at = 0
