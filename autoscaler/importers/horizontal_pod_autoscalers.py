@@ -117,7 +117,9 @@ def _metrics(reading: _Reading) -> Iterator[object]:
     listed = list(_annotated(reading, "metrics", list).each())
     if spec.peek("metrics") is not None:
         if v1:
-            reading.differs(spec, "metrics", why=_OF_V2.format("autoscaling/v1"), place=("metrics",))
+            reading.differs(
+                spec, "metrics", why=_OF_V2.format("autoscaling/v1"), place=("metrics",)
+            )
         listed += spec.within("metrics").each()
     for number, metric in enumerate(listed):
         yield _metric(reading, metric, number)
@@ -136,7 +138,7 @@ def _behavior(reading: _Reading) -> object:
         spec, why = reading.fields.within("spec"), _OF_V2.format(reading.version)
         reading.differs(spec, "behavior", why=why, place=("behavior",))
     annotated = _annotated(reading, "behavior", dict)
-    return annotated.value if annotated.value else behavior
+    return annotated.value or behavior
 
 
 def _annotated(reading: _Reading, name: str, kind: type) -> Fields:
@@ -182,7 +184,9 @@ def _metric(reading: _Reading, metric: Fields, number: int) -> dict[str, object]
 
 def _of_v2(source: Fields) -> dict[str, object]:
     """Copy a source of autoscaling/v2, as which it is checked later."""
-    return {key: copy.deepcopy(source.get(key)) for key in source.value if source.get(key) is not None}
+    return {
+        key: copy.deepcopy(source.get(key)) for key in source.value if source.get(key) is not None
+    }
 
 
 def _source(source: Fields, key: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ _MOST_KINDS = 5
 HPA, SCALED_OBJECT, SCALED_JOB = "HorizontalPodAutoscaler", "ScaledObject", "ScaledJob"
 AUTHENTICATIONS = ("TriggerAuthentication", "ClusterTriggerAuthentication")
 _OF_KEDA = (SCALED_OBJECT, SCALED_JOB, *AUTHENTICATIONS)
-_KEDA_1 = "keda.k8s.io"
+KEDA_1 = "keda.k8s.io"
 
 
 class Role(Enum):
@@ -69,7 +69,7 @@ class Manifest:
         """What it is to an import."""
         if self.kind == HPA and self.group in {"", "autoscaling", "extensions"}:
             return Role.AUTOSCALER
-        if self.kind in _OF_KEDA and self.group in {"", "keda.sh", _KEDA_1}:
+        if self.kind in _OF_KEDA and self.group in {"", "keda.sh", KEDA_1}:
             return Role.AUTHENTICATION if self.kind in AUTHENTICATIONS else Role.AUTOSCALER
         return Role.SECRET if self.kind == "Secret" and not self.group else Role.OTHER
 
