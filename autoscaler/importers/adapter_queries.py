@@ -97,7 +97,7 @@ def resolve(
     if len(name) > LONGEST_TEXT:
         return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
     try:
-        asked = _Asked(kind, name, namespace, described, tuple(_conditions(selector)))
+        asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)))
         candidates = _candidates(rules, asked, find_series)
         if not candidates:
             return _nothing(rules, asked)
@@ -122,7 +122,7 @@ class _NoQueryError(Exception):
     """There is no query; the message is the sentence."""
 
 
-class _Condition(NamedTuple):
+class _SelectorCondition(NamedTuple):
     """A condition of a selector: ``operator`` is =, In, NotIn, Exists or DoesNotExist."""
 
     key: str
@@ -138,14 +138,14 @@ class _Condition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedMetric:
     """A metric of an HPA, as it asks the adapter for it."""
 
     kind: MetricType
     name: str
     namespace: str
     described: Described | None
-    conditions: tuple[_Condition, ...]
+    conditions: tuple[_SelectorCondition, ...]
 
     @property
     def of_namespace(self) -> bool:
@@ -165,7 +165,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _RuleCandidate:
     """A rule that can give the metric, and a name that its series can have, empty for none."""
 
     rule: AdapterRule
@@ -177,8 +177,8 @@ class _Candidate:
 
 
 def _candidates(
-    rules: AdapterRules, asked: _Asked, find_series: FindSeries | None
-) -> list[_Candidate]:
+    rules: AdapterRules, asked: _AskedMetric, find_series: FindSeries | None
+) -> list[_RuleCandidate]:
     """Return the rules to take, the one that wins first; several where it is open which does."""
     considered = rules.external if asked.kind == "External" else rules.custom
     every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name)]
@@ -206,21 +206,21 @@ def _candidates(
     )
 
 
-def _of_rule(rule: AdapterRule, metric: str) -> Iterator[_Candidate]:
+def _of_rule(rule: AdapterRule, metric: str) -> Iterator[_RuleCandidate]:
     made = rule.series_of(metric)
-    yield from (_Candidate(rule, one.text, _is_sure(one)) for one in made)
+    yield from (_RuleCandidate(rule, one.text, _is_sure(one)) for one in made)
     if not made and rule.can_be(metric) and not rule.series:
         if rule.metrics_query is None or not _asks(rule.metrics_query, "Series"):
-            yield _Candidate(rule, "")
+            yield _RuleCandidate(rule, "")
         elif rule.literal_name is not None:
-            yield _Candidate(rule, "?", sure=False)
+            yield _RuleCandidate(rule, "?", sure=False)
 
 
 def _is_sure(made: Made) -> bool:
     return made.sure or not made.text.endswith("_")
 
 
-def _is_plausible(one: _Candidate) -> bool:
+def _is_plausible(one: _RuleCandidate) -> bool:
     family = one.series.removeprefix("container_")
     return not (
         one.rule.of_chart and family != one.series and not family.startswith(_CONTAINER_FAMILIES)
@@ -229,10 +229,10 @@ def _is_plausible(one: _Candidate) -> bool:
 
 def _found(
     rules: Sequence[AdapterRule],
-    possible: Sequence[_Candidate],
-    asked: _Asked,
+    possible: Sequence[_RuleCandidate],
+    asked: _AskedMetric,
     find_series: FindSeries,
-) -> _Candidate | None:
+) -> _RuleCandidate | None:
     """Return the last rule that finds series with the right labels, as the adapter does."""
     for rule in reversed(rules):
         of_rule = [one.series for one in possible if one.rule is rule]
@@ -247,7 +247,7 @@ def _found(
         }
         found = sorted(one for one in names if rule.name_of(one) == asked.name)
         if found:
-            return _Candidate(rule, found[-1])
+            return _RuleCandidate(rule, found[-1])
     return None
 
 
@@ -263,7 +263,7 @@ def _discovery(rule: AdapterRule, names: Sequence[str]) -> str | None:
     return f"{{{','.join(matchers)}}}"
 
 
-def _nothing(rules: AdapterRules, asked: _Asked) -> Unresolved:
+def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     """Say that no rule gives a metric, and which metrics come near."""
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
@@ -310,7 +310,7 @@ class _WrittenQuery(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _written(candidates: Sequence[_Candidate], asked: _Asked) -> Resolved:
+def _written(candidates: Sequence[_RuleCandidate], asked: _AskedMetric) -> Resolved:
     parts = [_RuleWriter(one.rule, one.series, asked).write() for one in candidates]
     first = parts[0]
     # What is written apart for one HPA cannot stand beside what is written for all.
@@ -360,11 +360,11 @@ class _RuleWriter:
 
     rule: AdapterRule
     series: str
-    asked: _Asked
+    asked: _AskedMetric
     notes: list[str] = field(default_factory=list)
     pinned: dict[str, str] = field(default_factory=dict)
     resource: str | None = None
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[_SelectorCondition, ...] = ()
 
     def write(self) -> _WrittenQuery:
         asked, template = self.asked, self.rule.metrics_query
@@ -422,7 +422,7 @@ class _RuleWriter:
             pinned[asked.resource(rule.resources) or ""] = asked.described.name
         return pinned
 
-    def _is_pinned(self, condition: _Condition) -> bool:
+    def _is_pinned(self, condition: _SelectorCondition) -> bool:
         """Return whether a condition of the selector says no more than what is pinned."""
         key, operator, values = condition
         pinned = self.pinned.get(key)
@@ -607,12 +607,12 @@ def _asks(template: Template, field_name: str) -> bool:
         return True
 
 
-def _conditions(selector: object) -> Iterator[_Condition]:
+def _conditions(selector: object) -> Iterator[_SelectorCondition]:
     """Yield the conditions of a LabelSelector in the order in which Kubernetes has them."""
-    found: list[_Condition] = []
+    found: list[_SelectorCondition] = []
     labels = child(selector, "matchLabels")
     for key, value in labels.items() if isinstance(labels, Mapping) else ():
-        found.append(_Condition(str(key), "=", (str(value),)))
+        found.append(_SelectorCondition(str(key), "=", (str(value),)))
     for _, expression in entries(selector, "matchExpressions"):
         key, operator = str(child(expression, "key")), str(child(expression, "operator"))
         values = tuple(sorted({str(value) for _, value in entries(expression, "values")}))
@@ -620,7 +620,7 @@ def _conditions(selector: object) -> Iterator[_Condition]:
             raise _NoQueryError(f"its selector has the operator {printable(operator)}")
         if bool(values) is not operator.endswith("In"):
             raise _NoQueryError(f"its selector has {operator} with the wrong number of values")
-        found.append(_Condition(key, operator, values))
+        found.append(_SelectorCondition(key, operator, values))
     if len(found) > _MOST_CONDITIONS:
         raise _NoQueryError(f"its selector has more than {_MOST_CONDITIONS} conditions")
     yield from sorted(found, key=lambda one: one.key)

@@ -58,7 +58,7 @@ class _Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class _Alternatives:
     options: tuple["_Node", ...]
 
 
@@ -83,7 +83,7 @@ class _Place:
     kind: str
 
 
-_Node: TypeAlias = _Chars | _Sequence | _Choice | _Repeat | _Capture | _Place
+_Node: TypeAlias = _Chars | _Sequence | _Alternatives | _Repeat | _Capture | _Place
 
 
 class Match(NamedTuple):
@@ -216,7 +216,7 @@ def _texts(node: _Node, given: Mapping[int, str]) -> Iterator[Made]:  # noqa: C9
             yield Made("", sure=True)
         case _Capture(number, of):
             yield from [Made(given[number], sure=True)] if number in given else _texts(of, given)
-        case _Choice(options):
+        case _Alternatives(options):
             for option in options:
                 yield from islice(_texts(option, given), _MOST_TEXTS)
         case _Repeat(of, least, _, _):
@@ -278,7 +278,7 @@ class _RegexParser:
         while self._take("|"):
             options.append(self._sequence())
         self._folds, self._dot_is_all = folds, dot
-        return options[0] if len(options) == 1 else _Choice(tuple(options))
+        return options[0] if len(options) == 1 else _Alternatives(tuple(options))
 
     def _sequence(self) -> _Node:
         parts: list[_Node] = []
@@ -492,7 +492,7 @@ class _Program:
             case _Sequence(parts):
                 for part in parts:
                     self._compile(part)
-            case _Choice(options):
+            case _Alternatives(options):
                 self._choose(options)
             case _Repeat(of, least, most, greedy):
                 for _ in range(least):
