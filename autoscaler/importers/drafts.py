@@ -11,7 +11,8 @@ from autoscaler.documents import Location
 Query = str | Mapping[str, object]
 """An entry of `queries`: PromQL, or a mapping with `query` and what else is needed."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
+_NAME = re.compile(r"[!-$&-.0-~]{1,200}")
+"""What the name of a metric may be: printable, without / and %."""
 _OUTSIDE = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 40
 
@@ -78,7 +79,7 @@ class Shared:
         """
         name = self._by_query.get(key := repr(query))
         if name is None:
-            name = _free(wanted if _PLAIN.fullmatch(wanted) else "query", self.queries)
+            name = _free(wanted if _NAME.fullmatch(wanted) else "query", self.queries)
             self._by_query[key] = name
             self.queries[name] = query
         if comments:

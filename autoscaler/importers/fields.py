@@ -42,7 +42,7 @@ class _Entries:
 
 
 class Fields:
-    """A mapping within a document; whoever reads a key says with it what became of it.
+    """A mapping or list within a document; whoever reads a key says with it what became of it.
 
     ``get`` takes a key as carried over; ``different``, ``ignored`` and ``refused`` say otherwise,
     before or after.  What is said of a key holds for all below it of which nothing else is said;
@@ -52,13 +52,15 @@ class Fields:
     def __init__(
         self, value: object, location: Location = (), entries: _Entries | None = None
     ) -> None:
+        self._held = value
         self.value: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
+        """The mapping; empty where there is none."""
         self.location = location
         self._entries = _Entries() if entries is None else entries
 
     def peek(self, *keys: str | int) -> object:
         """Return a value, and say nothing of it; None where there is none."""
-        return child(self.value, *keys)
+        return child(self._held, *keys)
 
     def get(self, *keys: str | int) -> object:
         """Return a value, which is carried over unless something else is said of it."""
@@ -73,12 +75,24 @@ class Fields:
         """Return the mapping at a place, an empty one where there is none."""
         return Fields(self.peek(*keys), (*self.location, *keys), self._entries)
 
+    def written_in(self, *keys: str | int, value: object) -> "Fields":
+        """Return a view of the YAML in a text at a place; its keys go on from those of the text.
+
+        The text itself is carried over; of what is in it the view has to speak.
+        """
+        self.get(*keys)
+        return Fields(value, (*self.location, *keys), self._entries)
+
     def each(self, *keys: str) -> Iterator["Fields"]:
         """Yield the mappings in a list; what is no mapping is left, and so refused."""
         listed = self.peek(*keys)
         for index, value in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(value, dict):
                 yield Fields(value, (*self.location, *keys, index), self._entries)
+
+    def parsed(self, *keys: str, value: object) -> "Fields":
+        """Return a view of what the text at a key holds; what is left of it is refused by itself."""
+        return Fields(value, (*self.location, *keys), self._entries)
 
     def carried(self, *keys: str | int) -> None:
         """Say that a key means the same here, whatever was said before; no keys: all of it."""
@@ -111,7 +125,7 @@ class Fields:
             for location in self._entries.by_location
             for length in range(len(location) + 1)
         }
-        for location in list(self._left(self.value, self.location, known)):
+        for location in list(self._left(self._held, self.location, known)):
             self.refused(*location[len(self.location) :], why=why)
 
     def outcome(self, *keys: str | int) -> Entry | None:
@@ -124,7 +138,7 @@ class Fields:
     def entries(self) -> list[Entry]:
         """Return all that was said of the document, in the order of its keys."""
         said = self._entries.by_location
-        order = [one for one in _locations(self.value, self.location) if one in said]
+        order = [one for one in _locations(self._held, self.location) if one in said]
         others = said.keys() - set(order)
         return [said[one] for one in (*sorted(others, key=str), *order)]
 

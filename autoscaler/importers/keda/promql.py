@@ -6,35 +6,30 @@ can be computed with each other.  https://prometheus.io/docs/prometheus/latest/q
 
 import re
 
-from autoscaler.promql_tokens import TOKEN
+from autoscaler.promql_tokens import AGGREGATIONS, tokens_of
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-_AGGREGATIONS = frozenset(
-    {"sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "quantile"}
-)
-_WITHOUT_LABELS = _AGGREGATIONS | {"vector"}
+_KEEPING_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio", "count_values"})
+_WITHOUT_LABELS = AGGREGATIONS - _KEEPING_LABELS | {"vector"}
 _SCALARS = frozenset({"scalar", "time", "pi"})
 _NUMBER = re.compile(r"[-+]?[0-9.]++(?:[eE][-+]?[0-9]++)?")
 
 
 def one_line(promql: str) -> str:
     """Return PromQL without comments and line breaks.  Raises ValueError where it is not closed."""
-    parts, lacking = [], []
-    for match in TOKEN.finditer(promql):
-        kind, text = match.lastgroup, match[0]
-        if kind == "string" and not _is_closed(text):
-            raise ValueError(f"its PromQL has a {text[0]} that nothing closes")
-        if kind == "sign" and text in _PAIRS:
-            lacking.append(_PAIRS[text])
-        elif kind == "sign" and text in _PAIRS.values() and (not lacking or lacking.pop() != text):
-            raise ValueError(f"its PromQL has a {text} that nothing opens")
-        if kind != "blank":
-            parts.append(text)
-        elif parts and parts[-1] != " ":
-            parts.append(" ")
+    parts, lacking, end = [], [], 0
+    for token in tokens_of(promql):
+        if token.kind == "string" and not _is_closed(token.text):
+            raise ValueError(f"its PromQL has a {token.text[0]} that nothing closes")
+        if token.text in _PAIRS:
+            lacking.append(_PAIRS[token.text])
+        elif token.text in _PAIRS.values() and (not lacking or lacking.pop() != token.text):
+            raise ValueError(f"its PromQL has a {token.text} that nothing opens")
+        parts.append(f" {token.text}" if parts and token.start > end else token.text)
+        end = token.start + len(token.text)
     if lacking:
         raise ValueError(f"its PromQL lacks a {lacking[-1]}")
-    return "".join(parts).strip()
+    return "".join(parts)
 
 
 def _is_closed(string: str) -> bool:
@@ -64,17 +59,12 @@ def _without_labels(promql: str) -> str:
 
 def _called(promql: str) -> str:
     """Return the function or aggregation that a whole expression is a call of, else nothing."""
-    depth, called, tokens = 0, "", list(TOKEN.finditer(promql))
-    for index, match in enumerate(tokens):
-        text = match[0] if match.lastgroup != "string" else ""
-        if index == 0:
-            called = text.lower() if match.lastgroup == "word" else ""
-        elif depth == 0 and match.lastgroup != "blank" and text != "(":
+    depth, tokens = 0, list(tokens_of(promql))
+    for index, token in enumerate(tokens[1:], 1):
+        if depth == 0 and (token.text != "(" or index > 1):
             return ""  # `by (...)`, an operator or a second term
-        depth += {"(": 1, ")": -1}.get(text, 0)
-        if depth == 0 and text == ")" and index < len(tokens) - 1:
-            return ""
-    return called if len(tokens) > 1 else ""
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+    return tokens[0].text.lower() if len(tokens) > 1 and tokens[0].kind == "word" else ""
 
 
 def is_one_element(promql: str) -> bool:
