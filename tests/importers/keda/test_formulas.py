@@ -13,8 +13,7 @@ from tests.worlds.prometheus.server import PrometheusServer
 
 A, B, STRICT = "sum(a)", 'b{job="x"}', "sum(c)"
 TRIGGERS = {"a": Trigger(A), "b": Trigger(B), "c": Trigger(STRICT, missing_is_zero=False)}
-OF_A, OF_B = f"({A} > -Inf < Inf or vector(0))", f"(sum({B}) > -Inf < Inf or vector(0))"
-OF_C = f"({STRICT} > -Inf < Inf)"
+OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_what_is_written(formula: str, promql: str) -> None:
         ("count([], {# > 1})", "calls count within another, or of an empty list"),
         ("a + " * 250 + "a", "has 1,001 characters, more than 1,000"),
         ("(" * 99 + "a" + ")" * 99, "has too many expressions in one another"),
-        (" + ".join(["b"] * 230), "becomes PromQL of more than 10,000 characters"),
+        (" + ".join(["max(b, b, b, b)"] * 50), "becomes PromQL of more than 10,000 characters"),
     ],
 )
 def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
@@ -66,13 +65,37 @@ def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
         promql_of(formula, TRIGGERS)
 
 
-def test_a_query_that_is_not_closed_does_not_run_into_the_formula() -> None:
-    """A comment ends with its line, and what has no end is refused."""
-    triggers = {"a": Trigger("sum(a) # all\n"), "b": Trigger("sum(b"), "c": Trigger('c{x="}')}
-    assert promql_of("a * 2", triggers) == f"{OF_A} * 2"
-    for name, lacking in (("b", r"lacks a \)"), ("c", 'has a " that nothing closes')):
-        with pytest.raises(ValueError, match=lacking):
-            promql_of(f"{name} * 2", triggers)
+@pytest.mark.parametrize(
+    ("promql", "lenient", "strict"),
+    [
+        ("sum(a) # all\n", "(sum(a) or vector(0))", "sum(a)"),
+        ("a", "(sum(a) or vector(0))", "sum(a)"),
+        ("sum by (x) (a)", "(sum(sum by (x) (a)) or vector(0))", "sum(sum by (x) (a))"),
+        (
+            "sum(a) / sum(b)",
+            "((sum(a) / sum(b)) > -Inf < Inf or vector(0))",
+            "((sum(a) / sum(b)) > -Inf < Inf)",
+        ),
+        (
+            "histogram_quantile(0.9, sum by (le) (a))",
+            "(histogram_quantile(0.9, sum by (le) (a)) > -Inf < Inf or vector(0))",
+            "(histogram_quantile(0.9, sum by (le) (a)) > -Inf < Inf)",
+        ),
+        ("scalar(a) + 1", "(vector(scalar(a) + 1) or vector(0))", "vector(scalar(a) + 1)"),
+        ("topk(1, a)", "(sum(topk(1, a)) or vector(0))", "sum(topk(1, a))"),
+        ("vector(3)", "(vector(3) or vector(0))", "vector(3)"),
+    ],
+)
+def test_a_query_as_an_operand(promql: str, lenient: str, strict: str) -> None:
+    """It is one value without labels, and no comment of it runs into the formula."""
+    assert promql_of("a", {"a": Trigger(promql)}) == lenient
+    assert promql_of("a", {"a": Trigger(promql, missing_is_zero=False)}) == strict
+
+
+def test_a_query_that_is_not_understood_is_refused() -> None:
+    """What has no end would go on in the formula."""
+    with pytest.raises(ValueError, match="the query of `a` is not understood: it ends too early"):
+        promql_of("a * 2", {"a": Trigger("sum(a")})
 
 
 def away_from_zero(value: float) -> float:
@@ -132,6 +155,8 @@ VALUES: list[tuple[float | None, float | None, float | None]] = [
     (1, 3, math.nan),
     (None, None, None),
 ]
+PARTS = {"nan": (0.0, 0.0), "inf": (1.0, 0.0)}
+"""The parts and wholes whose ratios these are."""
 
 
 def test_prometheus_computes_what_keda_does(
@@ -141,13 +166,19 @@ def test_prometheus_computes_what_keda_does(
     for row, values in enumerate(VALUES):
         for name, value in zip("abc", values, strict=True):
             if value is not None:
+                part, whole = PARTS.get(str(value), (value, 1.0))
                 for half in ("1", "2"):
                     labels = {"row": str(row), "half": half}
-                    prometheus_exporter.set(f"formula_{name}", labels, value / 2)
+                    prometheus_exporter.set(f"formula_{name}", labels, part / 2)
+                    prometheus_exporter.set("formula_whole", {"of": name, **labels}, whole / 2)
     prometheus_server.wait_for("formula_b", count=2 * sum(b is not None for _, b, _ in VALUES))
     for row, values in enumerate(VALUES):
         triggers = {
-            name: Trigger(f'sum by (row) (formula_{name}{{row="{row}"}})', name != "c")
+            name: Trigger(
+                f'sum by (row) (formula_{name}{{row="{row}"}})\n'
+                f'/ sum by (row) (formula_whole{{of="{name}"}})',
+                missing_is_zero=name != "c",
+            )
             for name in "abc"
         }
         missing = [value is None or not math.isfinite(value) for value in values]

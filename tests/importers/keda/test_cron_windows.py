@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.extensions import Schedule
-from autoscaler.importers.keda.cron_triggers import windows_of
+from autoscaler.importers.keda.cron_windows import windows_of
 from autoscaler.schedules import Cron, open_windows
 
 SUNDAY = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
