@@ -97,14 +97,14 @@ class Authentication:
                     yield ("spec", store), Parameter(parameter, None, origin)
 
 
-def _never(_: SecretFile) -> None:
-    return None
+def never(_: SecretFile) -> None:
+    """Read no value."""
 
 
 class Authentications:
     """Those of all sources, by kind, namespace and name."""
 
-    def __init__(self, read: ReadSecret = _never) -> None:
+    def __init__(self, read: ReadSecret = never) -> None:
         self._read = read
         self._all: dict[tuple[str, str, str], Authentication] = {}
         self._named: set[tuple[str, str, str]] = set()
