@@ -8,7 +8,7 @@ from typing import Any
 from autoscaler.documents import describe, path_of
 from autoscaler.importers.adapter_queries import (
     FindSeries,
-    Kind,
+    MetricType,
     Resolved,
     Unresolved,
     resolve,
@@ -47,6 +47,7 @@ _TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
 )
+_SECRET = "its values are kept in files, and are only read with --write-secrets"
 _NO_URL = (
     f"no source names a Prometheus, so that {UNKNOWN_URL} stands there: write the URL of yours, or "
     "import with --prometheus URL"
@@ -100,7 +101,11 @@ class Imported:
 
     @property
     def entries(self) -> list[Entry]:
-        """What became of its keys."""
+        """What became of its keys; of a manifest that is left out one entry says it of all."""
+        if self.state is State.REFUSED:
+            return [Entry((), Outcome.REFUSED, self.why)]
+        if self.state is State.OTHER:
+            return [Entry((), Outcome.IGNORED, "it is no autoscaler")]
         return self.manifest.fields.entries()
 
     @property
@@ -130,9 +135,9 @@ class Imported:
 
 
 def _undecided(entry: Entry) -> dict[str, object]:
-    shown = f"{entry.shown}: " if entry.shown else ""
+    got = f" (got {entry.shown})" if entry.shown else ""
     kind = {"type": entry.kind} if entry.kind else {}
-    return {"field": path_of(entry.location) or "all", **kind, "why": f"{shown}{entry.why}"}
+    return {"field": path_of(entry.location) or "all", **kind, "why": f"{entry.why}{got}"}
 
 
 @dataclass
@@ -209,7 +214,8 @@ class _Importer:
             case Role.AUTHENTICATION if manifest.group != KEDA_1:
                 return Imported(manifest, State.USED, why="how triggers sign in")
             case Role.SECRET:
-                return Imported(manifest, State.USED, why="values that are kept in files")
+                manifest.fields.ignored(why=_SECRET)
+                return Imported(manifest, State.USED, why=_SECRET)
             case Role.OTHER:
                 return Imported(manifest, State.OTHER, why=_what_it_is(manifest))
         imported = Imported(manifest, State.IMPORTED)
@@ -231,7 +237,7 @@ class _Importer:
         if manifest.kind != HPA:
             return scaled_object(manifest.fields, self.authentications, self.shared, namespace)
 
-        def resolve_here(kind: Kind, name: str, **more: Any) -> Resolved | Unresolved:
+        def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
             asked = {**more, "namespace": namespace, "find_series": self.options.find_series}
             return resolve(self.rules, kind, name, **asked)
 

@@ -9,7 +9,7 @@ from typing import Protocol, cast, get_args
 
 from autoscaler.core.spec import SOURCES
 from autoscaler.documents import child, describe
-from autoscaler.importers.adapter_queries import Described, Kind, Resolved, Unresolved
+from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, Unresolved
 from autoscaler.importers.drafts import Comment, Shared, TargetDraft
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.values import json_of, not_filled_in, placeholders
@@ -42,7 +42,7 @@ class Resolve(Protocol):
     """Finds the query of a metric of type Pods, Object or External."""
 
     def __call__(
-        self, kind: Kind, name: str, *, described: Described | None, selector: object
+        self, kind: MetricType, name: str, *, described: Described | None, selector: object
     ) -> Resolved | Unresolved:
         """Return the query; ``described`` is the object that an Object metric is about."""
 
@@ -216,14 +216,14 @@ def _named(
 ) -> None:
     """Find the query of a metric, and write its name and selector as they are for that."""
     metric, name, of = written["metric"], source.peek(*keys), written.get("describedObject")
-    if not isinstance(metric, dict) or not isinstance(name, str) or kind not in get_args(Kind):
+    if not isinstance(metric, dict) or not isinstance(name, str) or kind not in get_args(MetricType):
         return
     group, described_kind, described_name = (
         str(child(of, key) or "") for key in ("apiVersion", "kind", "name")
     )
     described = Described(group.rpartition("/")[0], described_kind, described_name) if of else None
     selector = metric.get("selector")
-    found = reading.resolve(cast("Kind", kind), name, described=described, selector=selector)
+    found = reading.resolve(cast("MetricType", kind), name, described=described, selector=selector)
     if isinstance(found, Unresolved):
         metric["name"] = reading.shared.query(name, _guess(kind, name, described_kind))
         source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=kind)
