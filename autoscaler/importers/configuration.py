@@ -113,9 +113,7 @@ def split(
     files = {}
     for namespace, those in by_namespace.items():
         own = {name: one for name, one in queries.items() if users[name] == {namespace}}
-        file = File(
-            {**({"queries": own} if own else {}), "targets": [one.target for one in those]}
-        )
+        file = File({**({"queries": own} if own else {}), "targets": [one.target for one in those]})
         for name in own:
             file.comments["queries", name] += main.comments.pop(("queries", name), [])
         for index, one in enumerate(those):
