@@ -478,22 +478,28 @@ class _RuleWriter:
                 f"{self.rule.where} does not use the selector of the metric: it had no effect, and "
                 "is left out"
             )
+        if self.asked.kind != "External" and not self.asked.of_namespace:
+            self.notes.append(
+                f"{self.rule.where} does not ask for the namespace: of two of one name in different "
+                "namespaces the adapter takes any, and here it is the right one"
+            )
         if self.asked.kind == "Pods":
-            namespace = next(iter(self.pinned))
-            if not promql_trees.has(tree, namespace):
-                kept = promql_trees.keeping(text, [namespace])
-                if kept is None or not promql_trees.has(self._parsed(kept), namespace):
-                    raise _NoQueryError(
-                        f"the query of {self.rule.where} gives no series with the label "
-                        f"{namespace}: aggregate it by that, too"
-                    )
-                text = kept
-                self.notes.append(
-                    f"{self.rule.where} does not ask for the namespace: the adapter takes pods of "
-                    "the same name in others for these"
-                )
+            text = self._by_namespace(text, tree)
         labels = tuple(filter(None, (*self.pinned, self.resource)))
         return self._done(text, selector, () if self.asked.kind == "External" else labels, nan)
+
+    def _by_namespace(self, text: str, tree: promql_trees.Node) -> str:
+        """Return the query with the label for namespaces, which pods are told apart by, too."""
+        namespace = next(iter(self.pinned))
+        if promql_trees.has(tree, namespace):
+            return text
+        kept = promql_trees.keeping(text, [namespace])
+        if kept is None or not promql_trees.has(self._parsed(kept), namespace):
+            raise _NoQueryError(
+                f"the query of {self.rule.where} gives no series with the label {namespace}: "
+                "aggregate it by that, too"
+            )
+        return kept
 
     def _shared(self, text: str) -> _WrittenQuery | None:
         """Write the query for all who ask; None where the expression does not let that be."""

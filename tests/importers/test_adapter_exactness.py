@@ -7,7 +7,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,12 @@ class Case:
     described: Described | None = None
     shared: bool = True
     """Whether the query serves the HPAs of all namespaces."""
-    values: int = field(default=1)
-    """How many values there are, at least: three pods have each its own."""
 
 
 BY_POD = "resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}"
 TEMPLATE = 'resources: {template: "<<.Resource>>"}'
 FRONT = Described("", "Service", "front")
+WEB = Described("apps", "Deployment", "web")
 EDGE = Described("networking.k8s.io", "Ingress", "edge")
 LABELS = "matchLabels"
 
@@ -279,17 +278,17 @@ CASES = [
         described=FRONT,
     ),
     Case(
-        "grouped_ingress",
+        "grouped_deployment",
         """
-        seriesQuery: edge_hits
+        seriesQuery: group_hits
         resources:
           template: "kube_<<.Group>>_<<.Resource>>"
           overrides: {namespace: {resource: namespace}}
-        name: {as: grouped_ingress}
+        name: {as: grouped_deployment}
         metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
         """,
         "Object",
-        described=EDGE,
+        described=WEB,
     ),
     Case(
         "backlog",
@@ -302,7 +301,7 @@ CASES = [
         metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
         """,
         "Object",
-        described=Described("apps", "Deployment", "web"),
+        described=WEB,
     ),
     Case(
         "namespace_requests",
@@ -435,10 +434,11 @@ def past_and_future(namespace: str, now: float) -> Iterator[str]:
         for index, queue in enumerate(("orders", "mails"), 1 + 10 * number):
             labels = {"namespace": of, "queue": queue, "broker": "one"}
             gauges[series_of("queue_depth", labels)] = 100 * index
-            labels = {"exported_namespace": of, "exported_service": "front", "queue": queue}
+            service = ("front", "back")[number]  # of two of one name the adapter takes any
+            labels = {"exported_namespace": of, "exported_service": service, "queue": queue}
             gauges[series_of("jobs_waiting", labels)] = 3 * index
-        hits = {"namespace": of, "kube_networking_k8s_io_ingress": "edge"}
-        gauges[series_of("edge_hits", hits)] = 21 + number
+        hits = {"namespace": of, "kube_apps_deployment": "web"}
+        gauges[series_of("group_hits", hits)] = 21 + number
         gauges[series_of("backlog", {"namespace": of, "deployment": "web"})] = 17 + number
     for index, pod in enumerate(PODS, 1):
         gauges[series_of("only_here", {"namespace": namespace, "pod": pod})] = index
@@ -457,17 +457,17 @@ class World:
 
     namespace: str
     prometheus: str
-    adapter: str
+    adapter: PrometheusAdapter
     token: str
     rules: AdapterRules
 
     def served(self, path: str, **parameters: str) -> list[Any]:
         """Return the items that the adapter answers with."""
         query = urllib.parse.urlencode({key: value for key, value in parameters.items() if value})
-        with urllib3.PoolManager(cert_reqs="CERT_NONE") as pool:
+        with urllib3.PoolManager(ca_certs=str(self.adapter.ca_file)) as pool:
             answer = pool.request(
                 "GET",
-                f"{self.adapter}/apis/{path}?{query}",
+                f"{self.adapter.url}/apis/{path}?{query}",
                 headers={"Authorization": f"Bearer {self.token}"},
                 retries=False,
                 timeout=10,
@@ -506,7 +506,7 @@ def world(
     assert not rules.problems
     with if_available(), PrometheusServer(folder / "prometheus").start() as prometheus:
         adapter = PrometheusAdapter(folder, control_plane, prometheus.url, written, ALONE)
-        made = World(namespace, prometheus.url, adapter.url, control_plane.admin_token, rules)
+        made = World(namespace, prometheus.url, adapter, control_plane.admin_token, rules)
         with adapter.start(lambda: _serves(made)):
             yield made
     admin_api.delete(f"/api/v1/namespaces/{namespace}")
@@ -601,7 +601,7 @@ def ours(world: World, case: Case, resolved: Resolved, folder: Path) -> dict[str
     answer = answered(ask(world.prometheus, query.promql))
     reading = read(metric, query, answer, world.namespace, pods, time.time())
     if isinstance(reading, PodSamples):
-        return {name: sample.value for name, sample in reading.samples.items()}
+        return {name: sample.milli for name, sample in reading.samples.items()}
     assert isinstance(reading, Values), reading
     return {"": sum(reading.values)}
 

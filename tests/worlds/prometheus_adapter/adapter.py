@@ -6,6 +6,7 @@ from typing import Self
 
 import yaml
 
+from tests.worlds.certificates import of_loopback
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.gomodule import GoModule
 from tests.worlds.process import ServerProcess, free_port
@@ -39,6 +40,9 @@ class PrometheusAdapter:
     ) -> None:
         program = ADAPTER_MODULE.built([ADAPTER], report)[ADAPTER]
         self.port = free_port()
+        pair = of_loopback(folder, ADAPTER)
+        self.ca_file = pair.certificate
+        """The certificate with which clients verify it."""
         config = folder / "adapter.yaml"
         config.write_text(yaml.safe_dump(dict(rules)))
         self.process = ServerProcess(
@@ -48,7 +52,8 @@ class PrometheusAdapter:
                 f"--prometheus-url={prometheus_url}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",
-                f"--cert-dir={folder / 'adapter-certificates'}",
+                f"--tls-cert-file={pair.certificate}",
+                f"--tls-private-key-file={pair.key}",
                 f"--lister-kubeconfig={plane.kubeconfig}",
                 f"--authentication-kubeconfig={plane.kubeconfig}",
                 f"--authorization-kubeconfig={plane.kubeconfig}",
@@ -59,7 +64,7 @@ class PrometheusAdapter:
 
     @property
     def url(self) -> str:
-        """Its own address, with a certificate that nobody vouches for."""
+        """Its own address."""
         return f"https://127.0.0.1:{self.port}"
 
     @property
