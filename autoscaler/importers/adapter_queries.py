@@ -38,7 +38,7 @@ _MOST_CONDITIONS = 100
 _MOST_PARTS = 6
 """Of the queries that are tried one after the other where it is open which series there are."""
 _MOST_NEAREST = 3
-_MOST_COMPARED = 500
+_MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _PINNED = "__label_matchers__"
 _MARK = f'{_PINNED}="1"'
@@ -268,7 +268,8 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
     known = dict.fromkeys(name for rule in considered for name in _known_names(rule))
-    near = difflib.get_close_matches(asked.name, list(known)[:_MOST_COMPARED], n=_MOST_NEAREST)
+    names = [name for name in known if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
+    near = difflib.get_close_matches(asked.name[:_LONGEST_COMPARED], names, n=_MOST_NEAREST)
     nearest = tuple(printable(name, _LONGEST_SHOWN) for name in near)
     where = "externalRules" if asked.kind == "External" else "rules"
     sentence = f"none of the {len(considered)} {where} of prometheus-adapter gives this metric"
@@ -480,7 +481,7 @@ class _RuleWriter:
             )
         if self.asked.kind != "External" and not self.asked.of_namespace:
             self.notes.append(
-                f"{self.rule.where} does not ask for the namespace: of two of one name in different "
+                f"{self.rule.where} does not ask for the namespace: of two of one name in several "
                 "namespaces the adapter takes any, and here it is the right one"
             )
         if self.asked.kind == "Pods":

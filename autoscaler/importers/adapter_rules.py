@@ -30,7 +30,7 @@ CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
 _INSTALLS = "it installs the adapter, and nothing asks it any longer"
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
-_MOST_RULES = 2_000
+_MOST_RULES = 1_000
 _MOST_OVERRIDES = 200
 _MOST_SERIES = 8
 """The most names of series that a rule is tried with for one metric."""
