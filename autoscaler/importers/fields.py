@@ -81,14 +81,6 @@ class Fields:
         """Return the mapping at a place, an empty one where there is none."""
         return Fields(self.peek(*keys), (*self.location, *keys), self._entries)
 
-    def written_in(self, *keys: str | int, value: object) -> "Fields":
-        """Return a view of the YAML in a text at a place; its keys go on from those of the text.
-
-        The text itself is carried over; of what is in it the view has to speak.
-        """
-        self.get(*keys)
-        return Fields(value, (*self.location, *keys), self._entries)
-
     def each(self, *keys: str) -> Iterator["Fields"]:
         """Yield the mappings in a list; what is no mapping is left, and so refused."""
         listed = self.peek(*keys)
