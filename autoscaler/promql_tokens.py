@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # A string that is never closed goes on to the end, so that no part of a text is read twice.
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)|`[^`]*+(?:`|\Z))"""
     r"|(?P<blank>\#[^\n]*+|\s++)"
     r"|(?P<word>[A-Za-z_:][A-Za-z0-9_:]*+)"
@@ -37,6 +37,6 @@ class PromqlToken(NamedTuple):
 
 def tokens_of(promql: str) -> Iterator[PromqlToken]:
     """Yield the tokens of an expression but blanks and comments."""
-    for match in TOKEN.finditer(promql):
+    for match in _TOKEN.finditer(promql):
         if match.lastgroup != "blank":
             yield PromqlToken(match.lastgroup or "", match[0], match.start())

@@ -228,8 +228,11 @@ class _Parser:
             known = ", ".join(self._triggers) or "none"
             raise ValueError(f"has {_shown(name)}, but prometheus triggers are named {known}")
         if name not in self.used:
-            _part(trigger.promql)
-            text = operand(trigger.promql, missing_is_zero=trigger.missing_is_zero)
+            _part(trigger.promql)  # a query that is too long is not read
+            try:
+                text = operand(trigger.promql, missing_is_zero=trigger.missing_is_zero)
+            except ValueError as error:
+                raise ValueError(f"the query of `{name}` is not understood: {error}") from None
             self.used[name] = _part(text)
         return self.used[name]
 

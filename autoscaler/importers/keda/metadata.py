@@ -1,6 +1,7 @@
 """The metadata of a trigger of KEDA: texts, also where numbers and booleans are meant."""
 
 import math
+import re
 
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.values import not_filled_in, placeholder
@@ -13,6 +14,9 @@ _NOT_A_TEXT = (
     "text of this value"
 )
 _LONGEST_NUMBER = 40
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
+_NUMBERED = re.compile(r"s[0-9]++-")
+"""How the names of metrics begin that KEDA makes."""
 
 
 def text_of(metadata: Fields, key: str) -> str | None:
@@ -33,6 +37,13 @@ def text_of(metadata: Fields, key: str) -> str | None:
     if not isinstance(metadata.peek(key), str):
         metadata.different(key, why=_NOT_A_TEXT)
     return value.strip() or None
+
+
+def name_of(fields: Fields, default: str, key: str = "name") -> str:
+    """Return a name that somebody gave, as it may be written here; else the default."""
+    name = fields.peek(key)
+    given = isinstance(name, str) and _PLAIN.fullmatch(name) and not _NUMBERED.match(name)
+    return str(name) if given else default
 
 
 def number_of(metadata: Fields, key: str, kind: str) -> int | float | None:

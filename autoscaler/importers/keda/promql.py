@@ -4,79 +4,56 @@ A query of KEDA returns at most one element; what is made of it here has no labe
 can be computed with each other.  https://prometheus.io/docs/prometheus/latest/querying/operators/
 """
 
-import re
-
-from autoscaler.promql_tokens import TOKEN
-
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
-_AGGREGATIONS = frozenset(
-    {"sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "quantile"}
+from autoscaler.importers.promql_trees import (
+    Aggregation,
+    Binary,
+    Call,
+    Node,
+    is_number,
+    may_be_nan,
+    parse,
+    tidied,
 )
-_WITHOUT_LABELS = _AGGREGATIONS | {"vector"}
-_SCALARS = frozenset({"scalar", "time", "pi"})
-_NUMBER = re.compile(r"[-+]?[0-9.]++(?:[eE][-+]?[0-9]++)?")
+from autoscaler.promql_tokens import AGGREGATIONS
 
-
-def one_line(promql: str) -> str:
-    """Return PromQL without comments and line breaks.  Raises ValueError where it is not closed."""
-    parts, lacking = [], []
-    for match in TOKEN.finditer(promql):
-        kind, text = match.lastgroup, match[0]
-        if kind == "string" and not _is_closed(text):
-            raise ValueError(f"its PromQL has a {text[0]} that nothing closes")
-        if kind == "sign" and text in _PAIRS:
-            lacking.append(_PAIRS[text])
-        elif kind == "sign" and text in _PAIRS.values() and (not lacking or lacking.pop() != text):
-            raise ValueError(f"its PromQL has a {text} that nothing opens")
-        if kind != "blank":
-            parts.append(text)
-        elif parts and parts[-1] != " ":
-            parts.append(" ")
-    if lacking:
-        raise ValueError(f"its PromQL lacks a {lacking[-1]}")
-    return "".join(parts).strip()
-
-
-def _is_closed(string: str) -> bool:
-    inner = string[1:-1]
-    escapes = 0 if string[0] == "`" else len(inner) - len(inner.rstrip("\\"))
-    return len(string) > 1 and string[-1] == string[0] and escapes % 2 == 0
+_KEEPING_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio", "count_values"})
+_SINGLE = AGGREGATIONS - _KEEPING_LABELS
+_BUCKETS = frozenset({"le"})
+"""The labels that the quantile of a histogram takes away."""
 
 
 def operand(promql: str, *, missing_is_zero: bool) -> str:
     """Return an expression of one element without labels for what KEDA reads of a query.
 
-    NaN and infinity are missing; what is missing is 0 where that is asked for, and no element
-    otherwise.  Raises ValueError for a query that is not closed.
+    NaN and infinity, if a ratio or a quantile can give them, are missing; what is missing is 0
+    where that is asked for, and no element otherwise.  Raises ValueError for PromQL that is not
+    understood.
     """
-    finite = f"{_without_labels(one_line(promql))} > -Inf < Inf"
-    return f"({finite} or vector(0))" if missing_is_zero else f"({finite})"
+    tree, text = parse(promql), tidied(promql)
+    if is_number(tree):
+        text = f"vector({text})"
+    elif not is_one_value(tree):
+        text = f"sum({text})"
+    elif isinstance(tree, Binary):
+        text = f"({text})"
+    finite = f"{text} > -Inf < Inf" if may_be_nan(tree) else text
+    if missing_is_zero:
+        return f"({finite} or vector(0))"
+    return text if finite == text else f"({finite})"
 
 
-def _without_labels(promql: str) -> str:
-    called = _called(promql)
-    if called in _WITHOUT_LABELS:
-        return promql
-    if called in _SCALARS or _NUMBER.fullmatch(promql):
-        return f"vector({promql})"
-    return f"sum({promql})"
-
-
-def _called(promql: str) -> str:
-    """Return the function or aggregation that a whole expression is a call of, else nothing."""
-    depth, called, tokens = 0, "", list(TOKEN.finditer(promql))
-    for index, match in enumerate(tokens):
-        text = match[0] if match.lastgroup != "string" else ""
-        if index == 0:
-            called = text.lower() if match.lastgroup == "word" else ""
-        elif depth == 0 and match.lastgroup != "blank" and text != "(":
-            return ""  # `by (...)`, an operator or a second term
-        depth += {"(": 1, ")": -1}.get(text, 0)
-        if depth == 0 and text == ")" and index < len(tokens) - 1:
-            return ""
-    return called if len(tokens) > 1 else ""
-
-
-def is_one_element(promql: str) -> bool:
-    """Return whether an expression surely returns at most one element."""
-    return _called(promql) in _WITHOUT_LABELS | _SCALARS or _NUMBER.fullmatch(promql) is not None
+def is_one_value(tree: Node) -> bool:
+    """Return whether an expression surely has at most one element, without labels."""
+    match tree:
+        case Aggregation(name, clause, labels):
+            return name in _SINGLE and (not clause or (clause == "by" and not labels))
+        case Call("vector"):
+            return True
+        case Call("histogram_quantile", (_, Aggregation(name, "by", labels))):
+            return name in _SINGLE and labels == _BUCKETS
+        case Call(name, arguments):
+            return any(map(is_one_value, arguments)) and not name.startswith("label_")
+        case Binary(_, _, _, _, _, left, right):
+            sides = (left, right)
+            return all(is_one_value(side) or is_number(side) for side in sides)
+    return is_number(tree)

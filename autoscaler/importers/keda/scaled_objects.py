@@ -12,7 +12,8 @@ from autoscaler.importers.keda.authentications import Authentications
 from autoscaler.importers.keda.formulas import promql_of
 from autoscaler.importers.keda.metadata import parsed
 from autoscaler.importers.keda.pauses import paused_of
-from autoscaler.importers.keda.triggers import Triggers, external, read_triggers, skeleton_of
+from autoscaler.importers.keda.prometheus_triggers import external
+from autoscaler.importers.keda.triggers import Triggers, read_triggers
 from autoscaler.importers.values import not_filled_in, placeholder
 
 _MOST_REPLICAS = 100
@@ -87,7 +88,7 @@ class _ScaledObject:
             self._target,
             [*self._comments, *triggers.comments],
             only_in_part=f"triggers that cannot be carried over: {lost}" if lost else "",
-            skeleton=skeleton_of(triggers),
+            skeleton=triggers.skeleton_text(),
             secrets=triggers.secrets,
         )
 
@@ -326,7 +327,7 @@ class _ScaledObject:
         triggers.metrics.insert(0, metric)
 
     def _query(self, formula: str, triggers: Triggers) -> Query | None:
-        servers = set(triggers.servers.values())
+        servers = triggers.servers
         why = (
             "combines triggers of several servers, which no query does" if len(servers) > 1 else ""
         )

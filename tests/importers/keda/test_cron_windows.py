@@ -1,5 +1,6 @@
 """The windows of a cron trigger are open when KEDA has it open."""
 
+import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.extensions import Schedule
-from autoscaler.importers.keda.cron_triggers import windows_of
+from autoscaler.importers.keda.cron_windows import windows_of
 from autoscaler.schedules import Cron, open_windows
 
 SUNDAY = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
@@ -57,9 +58,8 @@ def test_the_windows(start: str, end: str, windows: list[tuple[str, str]]) -> No
 )
 def test_what_is_refused(start: str, end: str, sentence: str) -> None:
     """What KEDA refuses, and what no few windows stand for, is a sentence."""
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         windows_of(start, end)
-    assert sentence in str(refused.value)
 
 
 def fields(values: st.SearchStrategy[int]) -> st.SearchStrategy[str]:
