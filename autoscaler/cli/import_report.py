@@ -9,9 +9,9 @@ from typing import Any
 from autoscaler.cli.import_sources import Lines, Unread
 from autoscaler.core.text import printable
 from autoscaler.documents import one_line, path_of
-from autoscaler.importers.conversion import Imported, State
-from autoscaler.importers.drafts import SecretFile
-from autoscaler.importers.fields import Entry, Outcome
+from autoscaler.importers.conversion import Imported, ImportState
+from autoscaler.importers.drafts import SecretValue
+from autoscaler.importers.fields import Entry, KeyOutcome
 from autoscaler.rendering import wording
 
 _LONGEST = 2000
@@ -20,17 +20,17 @@ _MOST_KEYS = 12
 _MOST_KINDS = 5
 
 _HEADINGS = {
-    Outcome.CARRIED: "exactly",
-    Outcome.DIFFERENT: "different",
-    Outcome.IGNORED: "ignored",
-    Outcome.REFUSED: "refused",
+    KeyOutcome.CARRIED: "exactly",
+    KeyOutcome.DIFFERENT: "different",
+    KeyOutcome.IGNORED: "ignored",
+    KeyOutcome.REFUSED: "refused",
 }
 _VERSION = 1
 """Of the JSON."""
 
 
 @dataclass(frozen=True)
-class Report:
+class ImportReport:
     """What became of all sources of one import."""
 
     imported: Sequence[Imported]
@@ -39,34 +39,36 @@ class Report:
     """What holds for the configuration as a whole."""
     failures: Sequence[str] = ()
     """What could not be asked."""
-    secrets: Sequence[tuple[SecretFile, bool]] = ()
+    secrets: Sequence[tuple[SecretValue, bool]] = ()
     """The files that the configuration names, and whether they were written."""
     lines: Lines = field(default_factory=Lines)
 
     @property
-    def states(self) -> Counter[State]:
+    def states(self) -> Counter[ImportState]:
         """How many sources came out how; what could not be read is refused."""
         counted = Counter(one.state for one in self.imported)
-        counted[State.REFUSED] += len(self.unread)
+        counted[ImportState.REFUSED] += len(self.unread)
         return counted
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left for somebody to decide or do before the configuration is valid."""
-        left = self.states[State.REFUSED] + self.states[State.IN_PART] + len(self.failures)
+        """Whether nothing is left to decide or to do before the configuration is valid."""
+        left = (
+            self.states[ImportState.REFUSED] + self.states[ImportState.IN_PART] + len(self.failures)
+        )
         return not left and all(written for _, written in self.secrets)
 
     @property
     def summary(self) -> str:
         """One line on all of it."""
         states = self.states
-        parts = [f"{wording.counted(states[State.IMPORTED], 'autoscaler')} imported"]
-        if states[State.IN_PART]:
-            parts.append(f"{states[State.IN_PART]} in part, with `undecided` entries")
-        if states[State.REFUSED]:
-            parts.append(f"{states[State.REFUSED]} refused")
+        parts = [f"{wording.counted(states[ImportState.IMPORTED], 'autoscaler')} imported"]
+        if states[ImportState.IN_PART]:
+            parts.append(f"{states[ImportState.IN_PART]} in part, with `undecided` entries")
+        if states[ImportState.REFUSED]:
+            parts.append(f"{states[ImportState.REFUSED]} refused")
         text = ", ".join(parts)
-        others = Counter(one.why for one in self.imported if one.state is State.OTHER)
+        others = Counter(one.why for one in self.imported if one.state is ImportState.OTHER)
         if others:
             kinds = [f"{printable(kind, 60)} {n}" for kind, n in others.most_common(_MOST_KINDS)]
             more = ", ..." if len(others) > _MOST_KINDS else ""
@@ -82,7 +84,7 @@ class Report:
 
     def _text_lines(self) -> Iterator[str]:
         for one in self.imported:
-            if one.state is not State.OTHER:
+            if one.state is not ImportState.OTHER:
                 yield from self._source(one)
         for unread in self.unread:
             yield f"{_place(unread.file, unread.line)}: {_of_document(unread)}refused: {unread.why}"
@@ -97,27 +99,25 @@ class Report:
         manifest = one.manifest
         place = _place(manifest.file, self.lines.line(manifest))
         called = _called(one)
-        if one.state is State.REFUSED:
-            yield f"{place}: {called}: refused: {one.why}"
-            yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
-            return
         became = f" -> {_target(one)}" if one.target else f": {one.why}"
-        part = ", in part" if one.state is State.IN_PART else ""
-        yield f"{place}: {called}{became}{part}"
-        groups: dict[tuple[Outcome, str], list[Entry]] = {}
+        part = ", in part" if one.state is ImportState.IN_PART else ""
+        refused = ": refused" if one.state is ImportState.REFUSED else ""
+        yield f"{place}: {called}{refused}{became}{part}"
+        groups: dict[tuple[KeyOutcome, str], list[Entry]] = {}
         for entry in one.entries:
-            groups.setdefault((entry.outcome, entry.why), []).append(entry)
-        for outcome in Outcome:
+            if entry.location or one.state is not ImportState.REFUSED:
+                groups.setdefault((entry.outcome, entry.why), []).append(entry)
+        for outcome in KeyOutcome:
             for (of, why), entries in groups.items():
                 if of is outcome:
                     yield from self._group(one, outcome, why, entries)
         yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
 
     def _group(
-        self, one: Imported, outcome: Outcome, why: str, entries: Sequence[Entry]
+        self, one: Imported, outcome: KeyOutcome, why: str, entries: Sequence[Entry]
     ) -> Iterator[str]:
         heading = _HEADINGS[outcome]
-        if outcome in {Outcome.CARRIED, Outcome.IGNORED}:
+        if outcome in {KeyOutcome.CARRIED, KeyOutcome.IGNORED}:
             paths = [path_of(entry.location) or "all of it" for entry in entries[:_MOST_KEYS]]
             more = len(entries) - len(paths)
             listed = ", ".join(paths) + (f" and {more} more" if more > 0 else "")
@@ -126,9 +126,9 @@ class Report:
         for entry in entries:
             line = self.lines.line(one.manifest, entry.location)
             at = "" if line is None else f"line {line}: "
-            got = f" (got {entry.shown})" if entry.shown else ""
             kind = f" ({entry.kind})" if entry.kind else ""
-            yield f"  {heading}: {at}{path_of(entry.location) or 'all of it'}{kind}: {why}{got}"
+            path = path_of(entry.location) or "all of it"
+            yield f"  {heading}: {at}{path}{kind}: {entry.sentence}"
 
     # -- JSON --------------------------------------------------------------------------------------
 
@@ -137,14 +137,14 @@ class Report:
         return json.dumps(
             {
                 "version": _VERSION,
-                "summary": {state.value: self.states[state] for state in State},
+                "summary": {state.value: self.states[state] for state in ImportState},
                 "sources": [self._document(one) for one in self.imported]
                 + [
                     {
                         "file": one.file,
                         "document": one.document,
                         "line": one.line,
-                        "outcome": State.REFUSED.value,
+                        "outcome": ImportState.REFUSED.value,
                         "why": one.why,
                     }
                     for one in self.unread
@@ -191,21 +191,23 @@ class Report:
         rows = ["| source | target | outcome |", "|---|---|---|"]
         left = []
         for one in self.imported:
-            if one.state in {State.OTHER, State.USED}:
+            if one.state in {ImportState.OTHER, ImportState.USED}:
                 continue
             place = _place(one.manifest.file, self.lines.line(one.manifest))
             target = _target(one) if one.target else ""
             rows.append(_row(f"{place} {_called(one)}", target, one.state.value))
             for entry in one.entries:
-                if entry.outcome in {Outcome.REFUSED, Outcome.DIFFERENT}:
+                if entry.outcome in {KeyOutcome.REFUSED, KeyOutcome.DIFFERENT}:
                     line = self.lines.line(one.manifest, entry.location)
                     where = _place(one.manifest.file, line)
                     heading = _HEADINGS[entry.outcome]
                     path = path_of(entry.location) or "all of it"
-                    left.append(f"- **{heading}** `{_cell(f'{where}: {path}')}`: {_cell(entry.why)}")
+                    left.append(
+                        f"- **{heading}** `{_cell(f'{where}: {path}')}`: {_cell(entry.why)}"
+                    )
         for unread in self.unread:
             place = _place(unread.file, unread.line)
-            rows.append(_row(place, "", State.REFUSED.value))
+            rows.append(_row(place, "", ImportState.REFUSED.value))
             left.append(f"- **refused** `{_cell(place)}`: {_cell(unread.why)}")
         notes = [f"- **note** {_cell(note)}" for note in (*self.notes, *self.failures)]
         parts = ["\n".join(rows), "\n".join([*left, *notes]), self.summary]

@@ -41,7 +41,7 @@ class Unread:
 
 
 @dataclass
-class Sources:
+class ImportSources:
     """The manifests of all that was named, in order, and what could not be read."""
 
     manifests: list[Manifest] = field(default_factory=list)

@@ -17,20 +17,22 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, find_api_server
 from autoscaler.adapters.cluster.manifests import ClusterManifests
 from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.cli.import_report import Report
-from autoscaler.cli.import_sources import Sources
+from autoscaler.cli.import_report import ImportReport
+from autoscaler.cli.import_sources import ImportSources
 from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.config import ConfigError, Problem, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.sources import unusable_files
+from autoscaler.config.spec_model import HorizontalPodAutoscalerBehavior
+from autoscaler.config.written import without_defaults
 from autoscaler.core.series import QueryFailure
-from autoscaler.documents import Location, Value, as_yaml, child, path_of, read
+from autoscaler.documents import Location, as_yaml, child, path_of
 from autoscaler.importers.adapter_queries import FindSeries
 from autoscaler.importers.configuration import File, configuration_of, split
-from autoscaler.importers.conversion import Conversion, Imported, Options, State, convert
-from autoscaler.importers.drafts import SecretFile
+from autoscaler.importers.conversion import Conversion, Imported, ImportState, Options, convert
+from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
-from autoscaler.importers.manifests import Manifest, Role
+from autoscaler.importers.manifests import Manifest, ManifestRole
 from autoscaler.settings.prometheus import PrometheusSettings
 from autoscaler.transport.retries import FOR_A_COMMAND
 
@@ -75,7 +77,7 @@ class _Import:
         self._failures: list[str] = []
 
     def run(self, names: Sequence[Path]) -> int:
-        sources, rules = Sources(), Sources()
+        sources, rules = ImportSources(), ImportSources()
         sources.add(names)
         rules.add(self._options.adapter_rules)
         with ExitStack() as stack:
@@ -94,6 +96,7 @@ class _Import:
                 ),
                 rules.manifests,
             )
+            _leave_out_defaults(conversion)
             _refuse_what_is_not_valid(conversion, self._folder)
             secrets = list(self._files_of_secrets(conversion))
         if self._cluster is not None:
@@ -101,7 +104,7 @@ class _Import:
         written = conversion.written
         if written:
             self._write(conversion, written)
-        report = Report(
+        report = ImportReport(
             conversion.imported,
             [*rules.unread, *sources.unread],
             conversion.notes if written else (),
@@ -119,7 +122,7 @@ class _Import:
 
     # -- sources -----------------------------------------------------------------------------------
 
-    def _read_cluster(self, sources: Sources, rules: Sources, stack: ExitStack) -> None:
+    def _read_cluster(self, sources: ImportSources, rules: ImportSources, stack: ExitStack) -> None:
         try:
             server = find_api_server(None, self._options.context)
             api = stack.enter_context(server.connect(absent_seconds=FOR_A_COMMAND))
@@ -166,11 +169,11 @@ class _Import:
         if self._options.write_secrets is None:
             return
         for one in manifests:
-            if one.role is Role.SECRET:
+            if one.role is ManifestRole.VALUES:
                 key = ("Secret", one.namespace or self._options.namespace or "default", one.name)
                 self._secrets[key] = dict(_values(one.fields))
 
-    def _value_of(self, secret: SecretFile) -> bytes | None:
+    def _value_of(self, secret: SecretValue) -> bytes | None:
         """Return a value; None unless it was asked for, and is there."""
         if self._options.write_secrets is None:
             return None
@@ -181,11 +184,11 @@ class _Import:
             return None
         return self._cluster.value(secret.kind, secret.namespace, secret.name, secret.key)
 
-    def _text_of(self, secret: SecretFile) -> str | None:
+    def _text_of(self, secret: SecretValue) -> str | None:
         value = self._value_of(secret)
         return None if value is None else value.decode(errors="replace")
 
-    def _files_of_secrets(self, conversion: Conversion) -> Iterator[tuple[SecretFile, bool]]:
+    def _files_of_secrets(self, conversion: Conversion) -> Iterator[tuple[SecretValue, bool]]:
         """Write the files of secrets that were asked for; yield each, and whether it is there."""
         found = [secret for one in conversion.written for secret in one.draft.secrets]
         renamed: dict[str, str] = {}
@@ -217,7 +220,7 @@ class _Import:
         for path, file in files.items():
             _write(path, file)
 
-    def _tell(self, report: Report, written: Sequence[Imported]) -> None:
+    def _tell(self, report: ImportReport, written: Sequence[Imported]) -> None:
         match self._options.report:
             case "json":
                 text = report.json()
@@ -278,6 +281,17 @@ def _write(path: Path, file: File) -> None:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 
+def _leave_out_defaults(conversion: Conversion) -> None:
+    """Leave out what a person would not write, as an API server fills it in."""
+    for one in conversion.written:
+        target = one.target
+        if target.get("minReplicas") == 1:
+            del target["minReplicas"]
+        if "behavior" in target:
+            model = HorizontalPodAutoscalerBehavior
+            target["behavior"] = without_defaults(target["behavior"], model)
+
+
 # -- what a configuration refuses ------------------------------------------------------------------
 
 
@@ -292,7 +306,7 @@ def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
         for problem in _problems(conversion, written, folder) if written else ():
             match _location(problem.path):
                 case ("targets", int() as index, *_) if index < len(written):
-                    if written[index].state is State.IMPORTED:
+                    if written[index].state is ImportState.IMPORTED:
                         written[index].refuse(_sentence(problem))
                         refused = True
                 case _:
@@ -306,13 +320,14 @@ def _take(one: Imported, problem: Problem) -> None:
     if location[:1] != ("targets",):
         one.refuse(f"{problem.path}: {_sentence(problem)}")
         return
-    place = ("spec", *location[2:])
+    above = "metadata" if location[2:] == ("namespace",) else "spec"
+    place: Location = (above, *location[2:])
     while place and child(one.manifest.fields.value, *place) is None:
         place = place[:-1]
-    if one.state is State.IMPORTED:
+    if one.state is ImportState.IMPORTED:
         key = path_of(location[2:])
         one.refuse(f"{key}: {_sentence(problem)}" if key else _sentence(problem))
-    elif one.state is State.IN_PART and not _is_undecided(one, place):
+    elif one.state is ImportState.IN_PART and not _is_undecided(one, place):
         one.leave(place, _sentence(problem))
 
 
@@ -346,6 +361,5 @@ def _problems(conversion: Conversion, written: Sequence[Imported], folder: Path)
 
 def _location(path: str) -> Location:
     return tuple(
-        int(number) if number else quoted or plain
-        for quoted, number, plain in _STEP.findall(path)
+        int(number) if number else quoted or plain for quoted, number, plain in _STEP.findall(path)
     )

@@ -38,7 +38,7 @@ _MOST_CONDITIONS = 100
 _MOST_PARTS = 6
 """Of the queries that are tried one after the other where it is open which series there are."""
 _MOST_NEAREST = 3
-_MOST_COMPARED = 500
+_MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _PINNED = "__label_matchers__"
 _MARK = f'{_PINNED}="1"'
@@ -268,7 +268,8 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
     known = dict.fromkeys(name for rule in considered for name in _known_names(rule))
-    near = difflib.get_close_matches(asked.name, list(known)[:_MOST_COMPARED], n=_MOST_NEAREST)
+    names = [name for name in known if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
+    near = difflib.get_close_matches(asked.name[:_LONGEST_COMPARED], names, n=_MOST_NEAREST)
     nearest = tuple(printable(name, _LONGEST_SHOWN) for name in near)
     where = "externalRules" if asked.kind == "External" else "rules"
     sentence = f"none of the {len(considered)} {where} of prometheus-adapter gives this metric"
@@ -478,22 +479,28 @@ class _RuleWriter:
                 f"{self.rule.where} does not use the selector of the metric: it had no effect, and "
                 "is left out"
             )
+        if self.asked.kind != "External" and not self.asked.of_namespace:
+            self.notes.append(
+                f"{self.rule.where} does not ask for the namespace: of two of one name in several "
+                "namespaces the adapter takes any, and here it is the right one"
+            )
         if self.asked.kind == "Pods":
-            namespace = next(iter(self.pinned))
-            if not promql_trees.has(tree, namespace):
-                kept = promql_trees.keeping(text, [namespace])
-                if kept is None or not promql_trees.has(self._parsed(kept), namespace):
-                    raise _NoQueryError(
-                        f"the query of {self.rule.where} gives no series with the label "
-                        f"{namespace}: aggregate it by that, too"
-                    )
-                text = kept
-                self.notes.append(
-                    f"{self.rule.where} does not ask for the namespace: the adapter takes pods of "
-                    "the same name in others for these"
-                )
+            text = self._by_namespace(text, tree)
         labels = tuple(filter(None, (*self.pinned, self.resource)))
         return self._done(text, selector, () if self.asked.kind == "External" else labels, nan)
+
+    def _by_namespace(self, text: str, tree: promql_trees.Node) -> str:
+        """Return the query with the label for namespaces, which pods are told apart by, too."""
+        namespace = next(iter(self.pinned))
+        if promql_trees.has(tree, namespace):
+            return text
+        kept = promql_trees.keeping(text, [namespace])
+        if kept is None or not promql_trees.has(self._parsed(kept), namespace):
+            raise _NoQueryError(
+                f"the query of {self.rule.where} gives no series with the label {namespace}: "
+                "aggregate it by that, too"
+            )
+        return kept
 
     def _shared(self, text: str) -> _WrittenQuery | None:
         """Write the query for all who ask; None where the expression does not let that be."""

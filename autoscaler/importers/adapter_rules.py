@@ -30,7 +30,7 @@ CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
 _INSTALLS = "it installs the adapter, and nothing asks it any longer"
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
-_MOST_RULES = 2_000
+_MOST_RULES = 1_000
 _MOST_OVERRIDES = 200
 _MOST_SERIES = 8
 """The most names of series that a rule is tried with for one metric."""
@@ -190,7 +190,11 @@ def rules_in(fields: Fields) -> AdapterRules | None:
     It is a configuration of the adapter, a ConfigMap of such, values of its chart, of a chart
     around that, or a HelmRelease, HelmChart, Application or ApplicationSet with such values.
     """
-    found = [_rules(view) for view in _views(fields)]
+    found = []
+    for view in _views(fields):
+        found.append(_rules(view))
+        if fields.peek(*view.location[len(fields.location) :]) is not view.value:
+            view.refuse_the_rest()  # what stands in a text is not seen from outside of it
     return merged(found) if found else None
 
 
@@ -220,10 +224,11 @@ def _views(fields: Fields) -> Iterator[Fields]:
         yield from _of_values(fields)
     elif kind == "ConfigMap":
         data = fields.within("data")
-        for key in data.value:
-            view = _text(data, key)
-            if view is not None and (_is_configuration(view.value) or _is_values(view.value)):
-                yield view
+        texts = [_text(data, key) for key in data.value]
+        views = [one for one in texts if one and _has_rules(one.value)]
+        if views:
+            _ignore_the_rest(data, "it is no configuration of the adapter", views)
+        yield from views
     elif kind in {"HelmRelease", "HelmChart"}:
         yield from _of_helm(fields.within("spec"))
     elif kind in {"Application", "ApplicationSet"}:
@@ -253,7 +258,7 @@ def _of_helm(place: Fields) -> Iterator[Fields]:
 
 
 def _of_values(view: Fields) -> Iterator[Fields]:
-    if _is_configuration(view.value) or _is_values(view.value):
+    if _has_rules(view.value):
         yield view
         return
     inner = [view.within(key) for key in view.value if _is_values(view.peek(key))]
@@ -281,7 +286,11 @@ def _text(fields: Fields, *keys: str) -> Fields | None:
         value = documents.read(text, lambda *_: None)
     except yaml.YAMLError:
         return None
-    return fields.written_in(*keys, value=value) if isinstance(value, dict) else None
+    return fields.parsed(*keys, value=value) if isinstance(value, dict) else None
+
+
+def _has_rules(value: object) -> bool:
+    return _is_configuration(value) or _is_values(value)
 
 
 def _is_configuration(value: object) -> bool:

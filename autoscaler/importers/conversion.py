@@ -16,12 +16,12 @@ from autoscaler.importers.adapter_queries import (
 )
 from autoscaler.importers.adapter_rules import AdapterRules, merged, rules_in
 from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
-from autoscaler.importers.fields import Entry, Fields, Outcome
+from autoscaler.importers.fields import Entry, KeyOutcome
 from autoscaler.importers.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.importers.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
 from autoscaler.importers.keda.authentications import Authentications, ReadSecret, never
 from autoscaler.importers.keda.scaled_objects import draft_of as scaled_object
-from autoscaler.importers.manifests import HPA, KEDA_1, SCALED_JOB, Manifest, Role
+from autoscaler.importers.manifests import HPA, KEDA_1, SCALED_JOB, Manifest, ManifestRole
 from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
 NO_NAMESPACE = "default"
@@ -47,7 +47,7 @@ _TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
 )
-_SECRET = "its values are kept in files, and are only read with --write-secrets"
+_KEPT_IN_FILES = "its values are kept in files, and are only read with --write-secrets"
 _NO_URL = (
     f"no source names a Prometheus, so that {UNKNOWN_URL} stands there: write the URL of yours, or "
     "import with --prometheus URL"
@@ -58,7 +58,7 @@ _JOB = (
 )
 
 
-class State(Enum):
+class ImportState(Enum):
     """What became of a manifest."""
 
     IMPORTED = "imported"
@@ -94,7 +94,7 @@ class Imported:
     """One manifest, and what became of it."""
 
     manifest: Manifest
-    state: State
+    state: ImportState
     draft: TargetDraft = field(default_factory=lambda: TargetDraft({}))
     why: str = ""
     """Why it was refused, or what it was used for."""
@@ -102,10 +102,12 @@ class Imported:
     @property
     def entries(self) -> list[Entry]:
         """What became of its keys; of a manifest that is left out one entry says it of all."""
-        if self.state is State.REFUSED:
-            return [Entry((), Outcome.REFUSED, self.why)]
-        if self.state is State.OTHER:
-            return [Entry((), Outcome.IGNORED, "it is no autoscaler")]
+        if self.state is ImportState.REFUSED:
+            more = (one for one in self.manifest.fields.entries() if one.location)
+            lost = [one for one in more if one.outcome is KeyOutcome.REFUSED]
+            return [Entry((), KeyOutcome.REFUSED, self.why), *lost]
+        if self.state is ImportState.OTHER:
+            return [Entry((), KeyOutcome.IGNORED, "it is no autoscaler")]
         return self.manifest.fields.entries()
 
     @property
@@ -115,7 +117,7 @@ class Imported:
 
     def refuse(self, why: str) -> None:
         """Leave it out of the configuration."""
-        self.state, self.why = State.REFUSED, why
+        self.state, self.why = ImportState.REFUSED, why
         self.draft = TargetDraft({}, skeleton=self.draft.skeleton)
 
     def leave(self, location: Sequence[str | int], why: str) -> None:
@@ -125,8 +127,8 @@ class Imported:
 
     def settle(self) -> None:
         """Write in the target what is undecided, as the keys of the manifest say."""
-        left = [one for one in self.entries if one.outcome is Outcome.REFUSED]
-        self.state = State.IN_PART if left else State.IMPORTED
+        left = [one for one in self.entries if one.outcome is KeyOutcome.REFUSED]
+        self.state = ImportState.IN_PART if left else ImportState.IMPORTED
         target = {key: one for key, one in self.draft.target.items() if key != "undecided"}
         if left:
             target["undecided"] = [_undecided(one) for one in left]
@@ -135,9 +137,8 @@ class Imported:
 
 
 def _undecided(entry: Entry) -> dict[str, object]:
-    got = f" (got {entry.shown})" if entry.shown else ""
     kind = {"type": entry.kind} if entry.kind else {}
-    return {"field": path_of(entry.location) or "all", **kind, "why": f"{entry.why}{got}"}
+    return {"field": path_of(entry.location) or "all", **kind, "why": entry.sentence}
 
 
 @dataclass
@@ -176,29 +177,29 @@ def convert(
         shared.server({"url": url})
     here = options.namespace or NO_NAMESPACE
     for manifest in manifests:
-        if manifest.role is Role.AUTHENTICATION and manifest.group != KEDA_1:
+        if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
             authentications.add(manifest.fields, here)
     importer = _Importer(options, shared, authentications, adapter)
     imported = []
     for manifest in every:
         if id(manifest) in found:
             why = "; ".join(("rules of prometheus-adapter", *found[id(manifest)].problems))
-            imported.append(Imported(manifest, State.USED, why=why))
+            imported.append(Imported(manifest, ImportState.USED, why=why))
         else:
             imported.append(importer.read(manifest))
     authentications.account()
     for one in imported:
         _account_for_the_rest(one)
     notes = []
-    if not shared.servers:
+    if not importer.shared.servers:
         notes.append(_NO_URL)
-        shared.server({"url": UNKNOWN_URL}, _NO_URL)
+        importer.shared.server({"url": UNKNOWN_URL}, _NO_URL)
     resources, problems = resource_queries(adapter)
-    return Conversion(shared, imported, resources, [*notes, *problems])
+    return Conversion(importer.shared, imported, resources, [*notes, *problems])
 
 
 def _rules(manifest: Manifest) -> AdapterRules | None:
-    return rules_in(manifest.fields) if manifest.role is Role.OTHER else None
+    return rules_in(manifest.fields) if manifest.role is ManifestRole.OTHER else None
 
 
 @dataclass
@@ -211,20 +212,23 @@ class _Importer:
     def read(self, manifest: Manifest) -> Imported:
         """Convert a manifest, if it is an autoscaler."""
         match manifest.role:
-            case Role.AUTHENTICATION if manifest.group != KEDA_1:
-                return Imported(manifest, State.USED, why="how triggers sign in")
-            case Role.SECRET:
-                manifest.fields.ignored(why=_SECRET)
-                return Imported(manifest, State.USED, why=_SECRET)
-            case Role.OTHER:
-                return Imported(manifest, State.OTHER, why=_what_it_is(manifest))
-        imported = Imported(manifest, State.IMPORTED)
+            case ManifestRole.AUTHENTICATION if manifest.group != KEDA_1:
+                return Imported(manifest, ImportState.USED, why="how triggers sign in")
+            case ManifestRole.VALUES:
+                manifest.fields.ignored(why=_KEPT_IN_FILES)
+                return Imported(manifest, ImportState.USED, why=_KEPT_IN_FILES)
+            case ManifestRole.OTHER:
+                return Imported(manifest, ImportState.OTHER, why=_what_it_is(manifest))
+        imported = Imported(manifest, ImportState.IMPORTED)
         refusal = _refusal(manifest)
         if refusal:
             imported.refuse(refusal)
             return imported
         namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
+        before = self.shared.copy()
         imported.draft = self._draft(manifest, namespace)
+        if imported.draft.refusal or (imported.draft.only_in_part and not self.options.partial):
+            self.shared = before  # what is not written names no query and no server
         if imported.draft.refusal:
             imported.refuse(imported.draft.refusal)
         elif imported.draft.only_in_part and not self.options.partial:
@@ -281,7 +285,10 @@ def _what_it_is(manifest: Manifest) -> str:
 def _account_for_the_rest(imported: Imported) -> None:
     """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
     fields = imported.manifest.fields
-    if imported.state in {State.OTHER, State.REFUSED} or imported.manifest.role is Role.SECRET:
+    if (
+        imported.state in {ImportState.OTHER, ImportState.REFUSED}
+        or imported.manifest.role is ManifestRole.VALUES
+    ):
         return  # one sentence holds for all of it
     for key in ("apiVersion", "kind"):
         fields.get(key)

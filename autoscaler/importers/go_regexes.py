@@ -312,6 +312,8 @@ class _RegexParser:
         return least, most
 
     def _atom(self) -> _Node | None:
+        if _COUNT.match(self._source, self._at) is not None:
+            raise self._error("nothing stands before a repetition")
         character = self._next()
         match character:
             case "(":
@@ -378,6 +380,8 @@ class _RegexParser:
                 end = self._source.find("\\E", self._at)
                 quoted = self._source[self._at : end if end >= 0 else len(self._source)]
                 self._at += len(quoted) + 2
+                if self._bounds() is not None:
+                    raise self._error("a repetition after \\Q and \\E is not known here")
                 parts = (self._chars(((ord(one), ord(one)),)) for one in quoted)
                 return _Sequence(tuple(parts))
         return self._chars(self._escaped(character))

@@ -151,24 +151,28 @@ def _pieces(source: str) -> Iterator[str | tuple[_TemplateToken, ...]]:
             at += 1
         yield from [text] if text else []
         tokens, at, trims = _action(source, at)
-        if tokens:
+        if tokens is not None:
             yield tokens
 
 
-def _action(source: str, at: int) -> tuple[tuple[_TemplateToken, ...], int, bool]:
-    """Return the tokens of an action, where it ends, and whether it trims what follows."""
+def _action(source: str, at: int) -> tuple[tuple[_TemplateToken, ...] | None, int, bool]:
+    """Return the tokens of an action, where it ends, and whether it trims what follows.
+
+    A comment has none.
+    """
     comment = at
     while comment < len(source) and source[comment] in _TRIMMED:
         comment += 1
-    if source.startswith("/*", comment):
+    is_comment = source.startswith("/*", comment)
+    if is_comment:
         end = source.find("*/", comment)
         at = end + 2 if end >= 0 else len(source)
     tokens: list[_TemplateToken] = []
     while at < len(source):
         if source.startswith(">>", at):
-            return tuple(tokens), at + 2, False
+            return _checked(tokens, is_comment=is_comment), at + 2, False
         if source[at - 1] in _TRIMMED and source.startswith("->>", at):
-            return tuple(tokens), at + 3, True
+            return _checked(tokens, is_comment=is_comment), at + 3, True
         found = _TOKEN.match(source, at)
         if found is None:
             raise TemplateError(f"{source[at : at + 20]!r} within << >> is not known here")
@@ -176,6 +180,14 @@ def _action(source: str, at: int) -> tuple[tuple[_TemplateToken, ...], int, bool
         if found.lastgroup != "blank":
             tokens.append(_TemplateToken(found.lastgroup or "", found[0]))
     raise TemplateError("a << is not closed by >>")
+
+
+def _checked(
+    tokens: Sequence[_TemplateToken], *, is_comment: bool
+) -> tuple[_TemplateToken, ...] | None:
+    if bool(tokens) is is_comment:
+        raise TemplateError("an action is empty" if not tokens else "a comment is not alone")
+    return None if is_comment else tuple(tokens)
 
 
 _Scope: TypeAlias = dict[str, Data]
@@ -213,6 +225,8 @@ class _Run:
     def _shown(self, tokens: Sequence[_TemplateToken], dot: Data, scope: _Scope) -> str | None:
         names, asks = _declared(tokens)
         value = self.value(asks, dot, scope)
+        if value is self.data:
+            raise TemplateError(". stands for all fields: name one")
         if not names:
             return text_of(value)
         scope[names[0]] = value
@@ -283,6 +297,8 @@ class _Run:
                 return function(*arguments)
             except (TypeError, IndexError, AttributeError) as error:
                 raise TemplateError(f"{first.text} has wrong arguments") from error
+        if first.text == "nil":
+            raise TemplateError("nil is no command")
         operands = self._operands(tokens, dot, scope, depth)
         if len(operands) != 1 or piped:
             raise TemplateError(f"{first.text} takes no arguments")

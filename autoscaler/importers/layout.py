@@ -23,7 +23,7 @@ def as_text(document: Mapping[str, object], comments: Comments) -> str:
             place = place[:-1]
         placed[place] += [text for text in texts if text not in placed[place]]
     head = [line for text in placed[()] for line in _comment(text, "")]
-    return "\n".join([*head, *_Writer(placed).mapping(document, (), "")]) + "\n"
+    return "\n".join([*head, *_Layout(placed).mapping(document, (), "")]) + "\n"
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _comment(text: str, indent: str) -> Iterator[str]:
     )
 
 
-class _Writer:
+class _Layout:
     def __init__(self, comments: Comments) -> None:
         self._comments = comments
         self._around = {

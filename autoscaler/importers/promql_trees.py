@@ -18,6 +18,7 @@ from autoscaler.promql_tokens import (
 LONGEST = 64 << 10
 """Characters of an expression."""
 _DEEPEST = 60
+_MOST_OPERATORS = 200
 _PRECEDENCE = {
     "or": 1,
     **dict.fromkeys(("and", "unless"), 2),
@@ -207,9 +208,11 @@ def keeping(promql: str, labels: Sequence[str]) -> str | None:
                     edits.append((at, f"{more}, " if known else more))
                 elif isinstance(node, Aggregation) and more and not clause:
                     edits.append((at, f" by ({more}) "))
-    for at, text in sorted(edits, reverse=True):
-        promql = promql[:at] + text + promql[at:]
-    return promql
+    written, begin = [], 0
+    for at, text in sorted(edits):
+        written += [promql[begin:at], text]
+        begin = at
+    return "".join((*written, promql[begin:]))
 
 
 def may_be_nan(tree: Node) -> bool:
@@ -246,12 +249,12 @@ def is_ratio(tree: Node) -> bool:
 
 def tidied(promql: str) -> str:
     """Return the expression on one line without comments, blanks only where there were some."""
-    written, end = "", 0
+    written, end = [""], 0
     for token in tokens_of(promql):
-        apart = token.start > end and written and written[-1] not in "({["
-        written += f"{' ' if apart and token.text not in {')', '}', ']', ','} else ''}{token.text}"
+        inside = written[-1] in {"", "(", "{", "["} or token.text in {")", "}", "]", ","}
+        written += [" ", token.text] if token.start > end and not inside else [token.text]
         end = token.start + len(token.text)
-    return written
+    return "".join(written)
 
 
 def quoted(value: str) -> str:
@@ -283,6 +286,7 @@ class _PromqlParser:
         self._end = PromqlToken("", "", len(promql))
         self._at = 0
         self._depth = 0
+        self._operators = 0
 
     def parse(self) -> Node:
         tree = self._expression(0)
@@ -334,6 +338,9 @@ class _PromqlParser:
         return text if text in _PRECEDENCE and token.kind != "string" else ""
 
     def _binary(self, operator: str, left: Node) -> Node:
+        self._operators += 1
+        if self._operators > _MOST_OPERATORS:
+            raise ValueError(f"it has more than {_MOST_OPERATORS} operators")
         self._next()
         self._take("bool")
         clause, labels, at, group = "", frozenset[str](), 0, ""

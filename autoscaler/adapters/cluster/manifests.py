@@ -104,7 +104,8 @@ class ClusterManifests:
         self, of: Collection, namespace: str, query: dict[str, str] | None = None
     ) -> Sequence[JsonObject]:
         """Return the objects of a collection, as `kubectl get -o yaml` shows them."""
-        path, items = path_of(of.group_version, of.plural, namespace), []
+        path = path_of(of.group_version, of.plural, namespace)
+        items: list[JsonObject] = []
         deadline = clock.monotonic() + _SECONDS
 
         def get(more: dict[str, str]) -> JsonObject | Failure:

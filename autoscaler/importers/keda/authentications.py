@@ -7,7 +7,7 @@ https://keda.sh/docs/latest/concepts/authentication/
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from autoscaler.importers.drafts import SecretFile
+from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
 
 NAMESPACED, CLUSTER = "TriggerAuthentication", "ClusterTriggerAuthentication"
@@ -30,7 +30,7 @@ _STORES = {
 _NOT_NEEDED = "no trigger that is carried over needs it"
 _NOT_NAMED = "no ScaledObject here names it"
 
-ReadSecret = Callable[[SecretFile], str | None]
+ReadSecret = Callable[[SecretValue], str | None]
 """Returns the value that a file stands for; None where it is not to be read, or not there."""
 
 
@@ -38,7 +38,7 @@ class Parameter(NamedTuple):
     """A value that an authentication gives to a trigger."""
 
     name: str
-    file: SecretFile | None
+    file: SecretValue | None
     """Where it becomes a file; None for one of another store."""
     origin: str
     """Where it comes from, for a sentence."""
@@ -92,7 +92,7 @@ class Authentication:
                 parameter, name, entry = (one.peek(field) for field in ("parameter", "name", "key"))
                 if isinstance(parameter, str) and isinstance(name, str) and isinstance(entry, str):
                     path = f"secrets/{self._namespace}/{name}/{entry}"
-                    file = SecretFile(path, self._namespace, name, entry, kind)
+                    file = SecretValue(path, self._namespace, name, entry, kind)
                     origin = f"key {entry} of {kind} {self._namespace}/{name}"
                     yield ("spec", key, index), Parameter(parameter, file, origin)
         for store, origin in _STORES.items():
@@ -104,9 +104,8 @@ class Authentication:
                     yield ("spec", store), Parameter(parameter, None, origin)
 
 
-def never(_: SecretFile) -> None:
-    """Read nothing."""
-    return
+def never(_: SecretValue) -> None:
+    """Read no value."""
 
 
 class Authentications:

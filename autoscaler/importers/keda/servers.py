@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from autoscaler.importers.drafts import SecretFile, Shared
+from autoscaler.importers.drafts import SecretValue, Shared
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda.authentications import NAMESPACED, Authentications
 from autoscaler.importers.keda.metadata import is_true, text_of
@@ -24,7 +24,7 @@ _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|s|m|h))+")
 
 def server_of(
     trigger: Fields, namespace: str, authentications: Authentications, shared: Shared
-) -> tuple[str | None, list[SecretFile]]:
+) -> tuple[str | None, list[SecretValue]]:
     """Add the server of a trigger to those of all; return its name, and the files that it names.
 
     The name is None where the trigger does not say which server is asked: that is refused.

@@ -5,7 +5,7 @@ https://keda.sh/docs/latest/scalers/prometheus/
 
 from dataclasses import dataclass, field
 
-from autoscaler.importers.drafts import SecretFile
+from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda.authentications import Authentication
 from autoscaler.importers.keda.metadata import text_of
@@ -27,7 +27,7 @@ class TriggerSignIn:
     """Settings of a server, the files that they name, and what is to be said of them."""
 
     settings: dict[str, object] = field(default_factory=dict)
-    secrets: list[SecretFile] = field(default_factory=list)
+    secrets: list[SecretValue] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What somebody has to decide."""
     notes: list[str] = field(default_factory=list)

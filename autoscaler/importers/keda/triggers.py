@@ -6,7 +6,7 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/#triggers
 from dataclasses import dataclass, field
 
 from autoscaler.documents import as_yaml, child
-from autoscaler.importers.drafts import Comment, Query, SecretFile, Shared
+from autoscaler.importers.drafts import Comment, Query, SecretValue, Shared
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda import exporters
 from autoscaler.importers.keda.authentications import Authentications
@@ -54,7 +54,7 @@ class Triggers:
     metrics: list[dict[str, object]] = field(default_factory=list)
     schedules: list[dict[str, object]] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
-    secrets: list[SecretFile] = field(default_factory=list)
+    secrets: list[SecretValue] = field(default_factory=list)
     operands: dict[str, Trigger] = field(default_factory=dict)
     """Those that a formula can name."""
     servers: set[str] = field(default_factory=set)
