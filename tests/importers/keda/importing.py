@@ -11,7 +11,7 @@ from autoscaler.config import load
 from autoscaler.documents import documents, path_of
 from autoscaler.importers.configuration import configuration_of
 from autoscaler.importers.conversion import Conversion, Options, convert
-from autoscaler.importers.fields import Fields, Outcome
+from autoscaler.importers.fields import Fields, KeyOutcome
 from autoscaler.importers.manifests import Manifest
 
 HEAD = """\
@@ -57,7 +57,7 @@ class Import:
         (target,) = self.configuration["targets"]
         return dict(target)
 
-    def said(self, outcome: Outcome) -> dict[str, str]:
+    def said(self, outcome: KeyOutcome) -> dict[str, str]:
         """Return the sentences of one outcome, by path, of all manifests."""
         return {
             path_of(entry.location): entry.why

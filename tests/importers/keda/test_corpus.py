@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError
-from autoscaler.importers.fields import Outcome
+from autoscaler.importers.fields import KeyOutcome
 from tests.importers.keda.importing import Import, imported, loaded
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "scaledobject"
@@ -47,7 +47,7 @@ def test_manifests_as_people_wrote_them(tmp_path: Path) -> None:
     for path in files():
         text = path.read_text()
         result = imported(text, *(one for one in shared if one != text))
-        for said in result.said(Outcome.REFUSED).values():
+        for said in result.said(KeyOutcome.REFUSED).values():
             assert said
         if not all_are_read(text):
             continue
@@ -55,7 +55,7 @@ def test_manifests_as_people_wrote_them(tmp_path: Path) -> None:
         if is_valid(result, tmp_path):
             good += 1
             continue
-        every = (*result.refusals, *result.said(Outcome.REFUSED).values())
+        every = (*result.refusals, *result.said(KeyOutcome.REFUSED).values())
         if not any(_RIGHT.search(why) for why in every):
             wrong.append((path.name, every))
     assert wrong == []

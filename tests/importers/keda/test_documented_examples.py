@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.importers.conversion import Options
-from autoscaler.importers.fields import Outcome
+from autoscaler.importers.fields import KeyOutcome
 from tests.importers.keda.importing import (
     TARGET,
     Import,
@@ -197,7 +197,7 @@ def test_an_example(name: str, tmp_path: Path) -> None:
     result = imported(scaled_object(spec))
     assert made(result) == expected
     assert list(made(result)) == [key for key in ORDER if key in expected]
-    assert result.said(Outcome.REFUSED) == {}
+    assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
 
 
@@ -229,7 +229,7 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     assert first == average(value=2)
     assert second["type"] == "Resource"
     assert "# the formula (one + two)/2" in result.text
-    assert result.said(Outcome.REFUSED) == {}
+    assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
     to_zero = imported(scaled_object(spec.replace("minReplicaCount: 1", "minReplicaCount: 0")))
     (first, _) = made(to_zero)["metrics"]
@@ -332,11 +332,11 @@ def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
         # The Secrets of these are in KEDA's own namespace.
         expected = literal_eval(str(expected).replace("secrets/shop/", "secrets/keda/"))
     assert result.configuration["prometheus"] == {"url": "https://prometheus:9090", **expected}
-    assert result.said(Outcome.REFUSED) == {}
+    assert result.said(KeyOutcome.REFUSED) == {}
     files = {one.file for each in result.conversion.written for one in each.draft.secrets}
     assert files == {part for part in str(expected).split("'") if part.startswith("secrets/")}
     loaded(result, tmp_path)
     if "'username'" in str(expected) or "X-Api-Key" in str(expected):
         unread = imported(*documents)
-        (why,) = unread.said(Outcome.REFUSED).values()
+        (why,) = unread.said(KeyOutcome.REFUSED).values()
         assert "which is not read: write it in `prometheus` in place of" in why

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.importers.conversion import Options
-from autoscaler.importers.fields import Outcome
+from autoscaler.importers.fields import KeyOutcome
 from tests.importers.keda.importing import HEAD, imported, loaded, prometheus, scaled_object
 
 ONE = "minReplicaCount: 1\n"
@@ -18,22 +18,22 @@ METADATA = "spec.triggers[0].metadata."
         (
             "minReplicaCount: 2\nidleReplicaCount: 2\n" + prometheus(),
             (
-                "its idleReplicaCount 2 is not below its minReplicaCount 2, as KEDA requires: write a "
-                "smaller one, or leave it out"
+                "its idleReplicaCount 2 is not below its minReplicaCount 2, as KEDA requires: "
+                "write a smaller one, or leave it out"
             ),
         ),
         (
             "idleReplicaCount: 0\n" + prometheus(),
             (
-                "its idleReplicaCount 0 is not below its minReplicaCount 0, as KEDA requires: write a "
-                "smaller one, or leave it out"
+                "its idleReplicaCount 0 is not below its minReplicaCount 0, as KEDA requires: "
+                "write a smaller one, or leave it out"
             ),
         ),
         (
             "minReplicaCount: 5\nmaxReplicaCount: 3\n" + prometheus(),
             (
-                "its minReplicaCount is 5 and its maxReplicaCount 3, which KEDA refuses: the maximum "
-                "must be at least the minimum, and at least 1"
+                "its minReplicaCount is 5 and its maxReplicaCount 3, which KEDA refuses: the "
+                "maximum must be at least the minimum, and at least 1"
             ),
         ),
         ("triggers: []\n", "it has no triggers, without which KEDA scales nothing"),
@@ -68,8 +68,8 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             prometheus().replace('"30"', '"0"'),
             f"{METADATA}threshold",
             (
-                "must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes of it; write what "
-                "one replica is to bear"
+                "must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes of it; write "
+                "what one replica is to bear"
             ),
         ),
         (
@@ -99,24 +99,24 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             prometheus().replace("http://prometheus", "http://admin:hunter2@prometheus"),
             f"{METADATA}serverAddress",
             (
-                "has credentials in it, which are not copied: write the address in `prometheus`, and "
-                "`basicAuth` with the password in a file"
+                "has credentials in it, which are not copied: write the address in `prometheus`, "
+                "and `basicAuth` with the password in a file"
             ),
         ),
         (
             prometheus().replace("http://prometheus", "http://$HOST"),
             f"{METADATA}serverAddress",
             (
-                "$HOST is a placeholder that nothing fills in here: import the manifest as your tool "
-                "renders it, or write the value"
+                "$HOST is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
             ),
         ),
         (
             prometheus(query='sum(a{job="${JOB}"})'),
             f"{METADATA}query",
             (
-                "${JOB} is a placeholder that nothing fills in here: import the manifest as your tool "
-                "renders it, or write the value"
+                "${JOB} is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
             ),
         ),
         (
@@ -141,16 +141,16 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             prometheus(", authModes: bearer"),
             f"{METADATA}authModes",
             (
-                "it names no authentication that is here: add its TriggerAuthentication to the input, "
-                "or write how to sign in to its server in `prometheus`"
+                "it names no authentication that is here: add its TriggerAuthentication to the "
+                "input, or write how to sign in to its server in `prometheus`"
             ),
         ),
         (
             prometheus(", authModes: bearer", ", authenticationRef: {name: gone}"),
             "spec.triggers[0].authenticationRef",
             (
-                "TriggerAuthentication gone is not in the input: add it, or write how to sign in to "
-                "its server in `prometheus`"
+                "TriggerAuthentication gone is not in the input: add it, or write how to sign in "
+                "to its server in `prometheus`"
             ),
         ),
         (
@@ -202,7 +202,7 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
 def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
     """It stands in the target as undecided with what to do; no secret is in it."""
     result = imported(scaled_object(ONE + spec), options=Options(partial=True))
-    assert result.said(Outcome.REFUSED) == {place: why}
+    assert result.said(KeyOutcome.REFUSED) == {place: why}
     (left,) = result.target["undecided"]
     assert left["field"] == place
     assert why in left["why"]
@@ -259,8 +259,8 @@ def test_what_differs_is_told_and_carried_over(
 ) -> None:
     """It is a valid configuration, and a sentence says how it differs."""
     result = imported(scaled_object(ONE + spec))
-    assert why in result.said(Outcome.DIFFERENT)[place]
-    assert result.said(Outcome.REFUSED) == {}
+    assert why in result.said(KeyOutcome.DIFFERENT)[place]
+    assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
 
 
@@ -273,7 +273,7 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
     )
     result = imported(scaled_object(spec))
     no_use = "it has no use where nothing goes to zero"
-    ignored = result.said(Outcome.IGNORED)
+    ignored = result.said(KeyOutcome.IGNORED)
     assert {place: why for place, why in ignored.items() if place.startswith("spec")} == {
         "spec.cooldownPeriod": no_use,
         "spec.triggers[0].useCachedMetrics": (
@@ -312,7 +312,7 @@ def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: P
     )
     result = imported(text.replace(HEAD, head))
     assert result.target.get("paused") == paused
-    assert result.said(Outcome.REFUSED) == {}
+    assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
 
 
@@ -320,7 +320,7 @@ def test_force_activation_is_for_somebody_to_decide() -> None:
     """Nothing here keeps a target awake by an annotation."""
     annotation = "annotations: {autoscaling.keda.sh/force-activation: 'true'}"
     text = scaled_object(prometheus()).replace("namespace: shop", f"namespace: shop, {annotation}")
-    (why,) = imported(text).said(Outcome.REFUSED).values()
+    (why,) = imported(text).said(KeyOutcome.REFUSED).values()
     assert why == "it keeps the target awake: use `schedules`, or a `minReplicas` without `idle`"
 
 
@@ -402,7 +402,7 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
     """What no trigger needs is ignored, and what is in a store of another kind is told."""
     trigger = prometheus(", authModes: bearer", ", authenticationRef: {name: prom}")
     result = imported(AUTHENTICATION, scaled_object(ONE + trigger))
-    assert result.said(Outcome.REFUSED) == {
+    assert result.said(KeyOutcome.REFUSED) == {
         "spec.hashiCorpVault": (
             "`ca` comes from HashiCorp Vault: write it to a file, and name that instead"
         ),
@@ -410,16 +410,18 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
             "`ca` comes from HashiCorp Vault: write it to the file secrets/ca, or name another file"
         ),
     }
-    ignored = result.said(Outcome.IGNORED)
+    ignored = result.said(KeyOutcome.IGNORED)
     assert ignored["spec.secretTargetRef[1]"] == "no trigger that is carried over needs it"
     unused = imported(AUTHENTICATION, scaled_object(ONE + prometheus()))
-    assert unused.said(Outcome.IGNORED)["spec.secretTargetRef"] == "no ScaledObject here names it"
-    assert unused.said(Outcome.REFUSED) == {}
+    assert (
+        unused.said(KeyOutcome.IGNORED)["spec.secretTargetRef"] == "no ScaledObject here names it"
+    )
+    assert unused.said(KeyOutcome.REFUSED) == {}
 
 
 def test_every_key_is_accounted_for() -> None:
     """What nobody knows is refused, and so is in the target until somebody has decided."""
     text = scaled_object(ONE + "minReplicas: 3\n" + prometheus())
     result = imported(text)
-    (place,) = result.said(Outcome.REFUSED)
+    (place,) = result.said(KeyOutcome.REFUSED)
     assert place == "spec.minReplicas"
