@@ -120,6 +120,18 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             ),
         ),
         (
+            "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown:\n"
+            "  {stabilizationWindowSeconds: '${DOWN}'}}}}\n" + prometheus(),
+            (
+                "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
+                ".stabilizationWindowSeconds"
+            ),
+            (
+                "${DOWN} is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
+            ),
+        ),
+        (
             prometheus(beside=", metricType: Utilization"),
             "spec.triggers[0].metricType",
             "KEDA refuses it for a prometheus trigger: write AverageValue or Value",
