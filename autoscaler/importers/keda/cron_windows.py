@@ -143,14 +143,9 @@ def _windows_of_a_week(week: _Week, wanted: list[bool]) -> list[Window]:
     for begin, end in intervals:
         day = begin // _A_DAY
         alike.setdefault((begin - day * _A_DAY, end - day * _A_DAY), []).append(day)
-    windows = [Window(*_crons(times, days)) for times, days in alike.items()]
-    if len(windows) <= _MOST_WINDOWS:
-        each = [week.open_here(_minutes(one.start), _minutes(one.end)) for one in windows]
-        together = [any(parts) for parts in zip(*each, strict=True)]
-        if len(windows) == len(intervals) or together == wanted:
-            return windows
-    if len(intervals) <= _MOST_WINDOWS:
-        return [Window(*_crons(times, [0])) for times in intervals]
+    # Those of one group are apart, so that each end comes before the next start.
+    if len(alike) <= _MOST_WINDOWS:
+        return [Window(*_crons(times, days)) for times, days in alike.items()]
     raise ValueError(
         "its starts and ends do not come in turn, and the times at which KEDA has it open are "
         f"more than {_MOST_WINDOWS} in a week: write `schedules` for those that you want"

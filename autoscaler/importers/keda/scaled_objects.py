@@ -5,14 +5,12 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/
 
 import re
 
-from autoscaler.core.text import printable
-from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
+from autoscaler.importers.drafts import Comment, Shared, TargetDraft
 from autoscaler.importers.fields import Fields, KeyOutcome
 from autoscaler.importers.keda.authentications import Authentications
-from autoscaler.importers.keda.formulas import promql_of
-from autoscaler.importers.keda.metadata import parsed
 from autoscaler.importers.keda.pauses import paused_of
 from autoscaler.importers.keda.prometheus_triggers import external
+from autoscaler.importers.keda.scaling_modifiers import add_composite
 from autoscaler.importers.keda.triggers import Triggers, read_triggers
 from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
@@ -35,7 +33,6 @@ _RESTORED = (
     "KEDA sets the replicas of the time before KEDA then, under load too"
 )
 _KEPT = (KeyOutcome.CARRIED, KeyOutcome.DIFFERENT)
-_FORMULA = ("advanced", "scalingModifiers", "formula")
 _NO_METRICS = "without `metrics` a target scales on cpu at 80 percent: write the metrics"
 _NO_USE = "it has no use where nothing goes to zero"
 _NOT_A_COUNT = "is no whole number of 0 or more, so that the API server refuses it"
@@ -64,12 +61,13 @@ class _ScaledObject:
         refusal = self._refusal()
         if refusal:
             return TargetDraft({}, refusal=refusal)
-        formula = self._formula()
+        modifiers = self._spec.within("advanced", "scalingModifiers")
+        formula = bool(modifiers.value)
         triggers = read_triggers(
             self._spec, self._names, authentications, shared, in_formula=formula
         )
         if formula:
-            self._composite(triggers, shared)
+            add_composite(modifiers, triggers, shared)
         self._reference()
         self._period(triggers)
         self._bounds(triggers, shared)
@@ -172,10 +170,8 @@ class _ScaledObject:
         seconds = self._count("pollingInterval")
         if seconds is None:
             return
-        if triggers.cached and triggers.metrics_of_queries():
+        if seconds < _PERIOD or (triggers.cached and seconds > _PERIOD):
             self._target["syncPeriod"] = f"{min(max(seconds, 1), _LONGEST_PERIOD)}s"
-        elif seconds < _PERIOD:
-            self._target["syncPeriod"] = f"{max(seconds, 1)}s"
         elif seconds > _PERIOD:
             self._spec.different(
                 "pollingInterval",
@@ -301,66 +297,3 @@ class _ScaledObject:
             entry = self._spec.outcome(*location)
             if entry is not None and entry.outcome in _KEPT:
                 self._spec.refused(*location, why=not_filled_in(found))
-
-    def _formula(self) -> bool:
-        modifiers = self._spec.within("advanced", "scalingModifiers")
-        return bool(modifiers.value)
-
-    def _composite(self, triggers: Triggers, shared: Shared) -> None:
-        """Make one metric of the formula over the prometheus triggers."""
-        modifiers = self._spec.within("advanced", "scalingModifiers")
-        formula = modifiers.get("formula")
-        if not isinstance(formula, str) or not formula.strip():
-            modifiers.refused(
-                "formula", why="is required: KEDA refuses scalingModifiers without it"
-            )
-            return
-        target = self._number(modifiers, "target")
-        if target is None or target <= 0:
-            why = "must be a number above 0, as KEDA requires: write what one replica is to bear"
-            modifiers.refused("target", why=why)
-            target = None
-        activation = self._number(modifiers, "activationTarget")
-        kind = modifiers.get("metricType") or "AverageValue"
-        if kind not in ("AverageValue", "Value"):
-            why = "KEDA refuses it for a formula: write AverageValue or Value"
-            modifiers.refused("metricType", why=why)
-            kind = "AverageValue"
-        query = self._query(formula, triggers)
-        if query is None:
-            return
-        name = shared.query(self._names[1], query, f"the formula {printable(formula, 300)}")
-        metric = external(name, kind, target)
-        if activation:
-            metric["activation"] = activation
-        triggers.metrics.insert(0, metric)
-
-    def _query(self, formula: str, triggers: Triggers) -> Query | None:
-        servers = triggers.servers
-        why = (
-            "combines triggers of several servers, which no query does" if len(servers) > 1 else ""
-        )
-        promql = ""
-        try:
-            promql = promql_of(formula, triggers.operands)
-        except ValueError as error:
-            why = str(error)
-        if why:
-            instead = "write it as one query in PromQL, and a metric of type External on it"
-            self._spec.refused(*_FORMULA, why=f"{why}: {instead}")
-            triggers.lost.append("scalingModifiers")
-            return None
-        why = "it is computed in one query; where its value is NaN, nothing goes down"
-        self._spec.different(*_FORMULA, why=why)
-        server = next(iter(servers), "")
-        return {"query": promql, "server": server} if server else promql
-
-    def _number(self, modifiers: Fields, key: str) -> int | float | None:
-        value = modifiers.get(key)
-        if value is None or value == "":
-            return None
-        number = parsed(value if isinstance(value, str) else repr(value))
-        if number is None:
-            found = placeholder(value)
-            modifiers.refused(key, why=not_filled_in(found) if found else "is no number")
-        return number

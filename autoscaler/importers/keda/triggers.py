@@ -65,8 +65,8 @@ class Triggers:
     """Queries in place of them, by name."""
     can_be_active: bool = False
     """Whether any of them keeps a target awake: all but those of cpu and memory."""
-    cached: bool = True
-    """Whether the values of all that are asked for are kept until the next poll."""
+    cached: bool | None = None
+    """Whether KEDA keeps the values of all prometheus triggers until its next poll."""
 
     def metrics_of_queries(self) -> list[dict[str, object]]:
         """Return the metrics of type External, and those alone."""
@@ -149,7 +149,7 @@ class _TriggerReader:
         elif cached is not None:
             trigger.ignored("useCachedMetrics", why=_ONCE)
         if kind == "prometheus":
-            self._result.cached &= cached is True
+            self._result.cached = self._result.cached is not False and cached is True
         if trigger.peek("fallback") is not None:
             trigger.refused("fallback", why=_FAILOVER)
 

@@ -210,6 +210,31 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
             ],
         },
     ),
+    "office hours beside cpu, to zero": (
+        (
+            "triggers:\n"
+            '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
+            "- {type: cron, metadata: {timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, "
+            'desiredReplicas: "0"}}\n'
+        ),
+        {
+            "maxReplicas": 100,
+            "idle": {"replicas": 0},
+            "schedules": [
+                {"name": "cron-1", "start": "0 6 * * *", "end": "0 20 * * *", "minReplicas": 1}
+            ],
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": 60},
+                    },
+                },
+                average("always-zero", 1),
+            ],
+        },
+    ),
     "a query that answers something": (
         "minReplicaCount: 1\n" + prometheus(", ignoreNullValues: 'false'"),
         ONE,
