@@ -229,9 +229,9 @@ def _views(fields: Fields) -> Iterator[Fields]:
         if views:
             _ignore_the_rest(data, "it is no configuration of the adapter", views)
         yield from views
-    elif kind in {"HelmRelease", "HelmChart"}:
+    elif kind in ("HelmRelease", "HelmChart"):
         yield from _of_helm(fields.within("spec"))
-    elif kind in {"Application", "ApplicationSet"}:
+    elif kind in ("Application", "ApplicationSet"):
         spec = fields.within("spec")
         spec = spec.within("template", "spec") if kind == "ApplicationSet" else spec
         sources = [spec.within("source"), *spec.each("sources")]
