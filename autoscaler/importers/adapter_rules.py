@@ -6,7 +6,7 @@ https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import yaml
@@ -268,13 +268,17 @@ def _of_values(view: Fields) -> Iterator[Fields]:
 
 
 def _ignore_the_rest(view: Fields, why: str, but: Sequence[Fields]) -> None:
-    for key in view.value:
-        here = (*view.location, key)
-        inner = [one for one in but if one.location[: len(here)] == here]
-        if not inner:
-            view.ignored(key, why=why)
-        elif all(one.location != here for one in inner) and isinstance(view.peek(key), dict):
-            _ignore_the_rest(view.within(key), why, inner)
+    for key, value in view.value.items():
+        places: list[tuple[str | int, ...]] = [(key,)]
+        if isinstance(value, list) and value:
+            places = [(key, index) for index in range(len(value))]
+        for place in places:
+            here = (*view.location, *place)
+            inner = [one for one in but if one.location[: len(here)] == here]
+            if not inner:
+                view.ignored(*place, why=why)
+            elif all(one.location != here for one in inner):
+                _ignore_the_rest(view.within(*place), why, inner)
 
 
 def _text(fields: Fields, *keys: str) -> Fields | None:
@@ -505,6 +509,7 @@ _CHART: Sequence[tuple[str, str, str, str]] = (
 """What the chart of prometheus-adapter does where `rules.default` is true."""
 
 
+@cache
 def chart_rules() -> tuple[AdapterRule, ...]:
     """Return the chart's default rules, which come before those of its values."""
     by_labels = Resources((("namespace", "", "namespace"), ("pod", "", "pod")))

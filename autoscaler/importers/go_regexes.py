@@ -186,7 +186,10 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
     """
     numbers: list[int] = []
     parts: list[_Node] = [_Place("^")]
-    for part in parts_of(template, regex):
+    written = list(parts_of(template, regex))
+    if sum(len(part) for part in written if isinstance(part, str)) > len(name):
+        return None
+    for part in written:
         if isinstance(part, int):
             numbers.append(part)
             any_text = _Repeat(_Chars(((0, _LAST),)), 0, None, greedy=True)
