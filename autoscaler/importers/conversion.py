@@ -1,21 +1,28 @@
 """Manifests -> the targets of one configuration, and what became of each manifest."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
-from autoscaler.documents import child, describe, one_line, path_of
-from autoscaler.importers import horizontal_pod_autoscalers as autoscalers
-from autoscaler.importers.adapter_rules import AdapterRules, rules_in
-from autoscaler.importers.drafts import Comment, Resolved, Shared, TargetDraft, Unresolved
-from autoscaler.importers.fields import Entry, Fields, Outcome
-from autoscaler.importers.manifests import HPA, SCALED_JOB, Manifest, Role
-from autoscaler.importers.scaled_objects import Authentications
-from autoscaler.importers.scaled_objects import draft_of as scaled_object
-from autoscaler.importers.values import not_filled_in, placeholder
-
-FindSeries = Callable[[str], list[Mapping[str, str]]]
-"""Returns the label sets of the series that a selector of Prometheus finds."""
+from autoscaler.documents import describe, path_of
+from autoscaler.importers.adapter_queries import (
+    FindSeries,
+    MetricType,
+    Resolved,
+    Unresolved,
+    resolve,
+    resource_queries,
+)
+from autoscaler.importers.adapter_rules import AdapterRules, merged, rules_in
+from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
+from autoscaler.importers.fields import Entry, KeyOutcome
+from autoscaler.importers.horizontal_pod_autoscalers import VERSIONS
+from autoscaler.importers.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
+from autoscaler.importers.keda.authentications import Authentications, ReadSecret, never
+from autoscaler.importers.keda.scaled_objects import draft_of as scaled_object
+from autoscaler.importers.manifests import HPA, KEDA_1, SCALED_JOB, Manifest, ManifestRole
+from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
 NO_NAMESPACE = "default"
 """The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""
@@ -33,16 +40,25 @@ _METADATA = {
 _OF_THE_SERVER = "the API server keeps it"
 _STATUS = "it tells what was decided, and not what is wanted"
 _DEAD = (
-    "{} is of KEDA 1, which nothing runs any more: import what KEDA 2 has of it, of keda.sh/v1alpha1"
+    "{} is of KEDA 1, which nothing runs any more: import what KEDA 2 has in place of it, of "
+    "keda.sh/v1alpha1"
+)
+_TEMPLATE = (
+    "it is a template, which has to be rendered first: import what `helm template` or your tool "
+    "prints"
+)
+_KEPT_IN_FILES = "its values are kept in files, and are only read with --write-secrets"
+_NO_URL = (
+    f"no source names a Prometheus, so that {UNKNOWN_URL} stands there: write the URL of yours, or "
+    "import with --prometheus URL"
 )
 _JOB = (
     "a ScaledJob starts Jobs, which have no replicas to set: leave it to KEDA, or scale a "
     "Deployment that works the queue"
 )
-_NO_VERSION = "there is no {}: right are {}"
 
 
-class State(Enum):
+class ImportState(Enum):
     """What became of a manifest."""
 
     IMPORTED = "imported"
@@ -67,11 +83,10 @@ class Options:
     partial: bool = False
     """Whether a target is written without triggers that Prometheus cannot answer."""
     find_series: FindSeries | None = None
+    read_secret: ReadSecret = never
 
 
-@dataclass
-class Outcome_:
-    """Placeholder."""
+_USUAL = Options()
 
 
 @dataclass
@@ -79,14 +94,20 @@ class Imported:
     """One manifest, and what became of it."""
 
     manifest: Manifest
-    state: State
+    state: ImportState
     draft: TargetDraft = field(default_factory=lambda: TargetDraft({}))
     why: str = ""
     """Why it was refused, or what it was used for."""
 
     @property
     def entries(self) -> list[Entry]:
-        """What became of its keys."""
+        """What became of its keys; of a manifest that is left out one entry says it of all."""
+        if self.state is ImportState.REFUSED:
+            more = (one for one in self.manifest.fields.entries() if one.location)
+            lost = [one for one in more if one.outcome is KeyOutcome.REFUSED]
+            return [Entry((), KeyOutcome.REFUSED, self.why), *lost]
+        if self.state is ImportState.OTHER:
+            return [Entry((), KeyOutcome.IGNORED, "it is no autoscaler")]
         return self.manifest.fields.entries()
 
     @property
@@ -96,7 +117,7 @@ class Imported:
 
     def refuse(self, why: str) -> None:
         """Leave it out of the configuration."""
-        self.state, self.why = State.REFUSED, why
+        self.state, self.why = ImportState.REFUSED, why
         self.draft = TargetDraft({}, skeleton=self.draft.skeleton)
 
     def leave(self, location: Sequence[str | int], why: str) -> None:
@@ -106,8 +127,8 @@ class Imported:
 
     def settle(self) -> None:
         """Write in the target what is undecided, as the keys of the manifest say."""
-        left = [one for one in self.entries if one.outcome is Outcome.REFUSED]
-        self.state = State.IN_PART if left else State.IMPORTED
+        left = [one for one in self.entries if one.outcome is KeyOutcome.REFUSED]
+        self.state = ImportState.IN_PART if left else ImportState.IMPORTED
         target = {key: one for key, one in self.draft.target.items() if key != "undecided"}
         if left:
             target["undecided"] = [_undecided(one) for one in left]
@@ -116,9 +137,8 @@ class Imported:
 
 
 def _undecided(entry: Entry) -> dict[str, object]:
-    shown = f"{entry.shown}: " if entry.shown else ""
     kind = {"type": entry.kind} if entry.kind else {}
-    return {"field": path_of(entry.location) or "all", **kind, "why": f"{shown}{entry.why}"}
+    return {"field": path_of(entry.location) or "all", **kind, "why": entry.sentence}
 
 
 @dataclass
@@ -127,8 +147,10 @@ class Conversion:
 
     shared: Shared
     imported: list[Imported]
-    rules: AdapterRules
-    url_is_known: bool
+    resources: dict[str, Query]
+    """`resourceQueries`, as the rules of prometheus-adapter have them."""
+    notes: list[str]
+    """What is to be said of the configuration as a whole."""
 
     @property
     def written(self) -> list[Imported]:
@@ -137,44 +159,158 @@ class Conversion:
 
 
 def convert(
-    manifests: Sequence[Manifest], options: Options, rules: Sequence[Manifest] = ()
+    manifests: Sequence[Manifest],
+    options: Options = _USUAL,
+    rules: Sequence[Manifest] = (),
 ) -> Conversion:
     """Convert the autoscalers among manifests, in their order.
 
-    ``rules`` are documents that have rules of prometheus-adapter, beside those that are found among
-    the manifests.
+    ``rules`` are documents with rules of prometheus-adapter, beside those among the manifests.
     """
-    shared, authentications = Shared(), Authentications()
-    found = {id(one): one_of for one in (*rules, *manifests) if (one_of := _rules(one)) is not None}
-    adapter = AdapterRules.merged(list(found.values()))
+    shared = Shared()
+    authentications = Authentications(options.read_secret)
+    every = [*rules, *manifests]
+    found = {id(one): held for one in every if (held := _rules(one)) is not None}
+    adapter = merged(found.values())
     url = options.prometheus or adapter.prometheus_url
     if url:
         shared.server({"url": url})
+    here = options.namespace or NO_NAMESPACE
     for manifest in manifests:
-        if manifest.role is Role.AUTHENTICATION and manifest.group != "keda.k8s.io":
-            authentications.add(manifest.fields)
-    resolve = _resolver(adapter, options.find_series)
+        if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
+            authentications.add(manifest.fields, here)
+    importer = _Importer(options, shared, authentications, adapter)
     imported = []
-    for manifest in (*rules, *manifests):
+    for manifest in every:
         if id(manifest) in found:
-            imported.append(Imported(manifest, State.USED, why="rules of prometheus-adapter"))
+            why = "; ".join(("rules of prometheus-adapter", *found[id(manifest)].problems))
+            imported.append(Imported(manifest, ImportState.USED, why=why))
         else:
-            imported.append(_imported(manifest, options, shared, authentications, resolve))
+            imported.append(importer.read(manifest))
     authentications.account()
     for one in imported:
         _account_for_the_rest(one)
-    known = bool(shared.servers)
-    if not known:
-        shared.server({"url": UNKNOWN_URL})
-    return Conversion(shared, imported, adapter, known)
+    notes = []
+    if not importer.shared.servers:
+        notes.append(_NO_URL)
+        importer.shared.server({"url": UNKNOWN_URL}, _NO_URL)
+    resources, problems = resource_queries(adapter)
+    return Conversion(importer.shared, imported, resources, [*notes, *problems])
 
 
 def _rules(manifest: Manifest) -> AdapterRules | None:
-    return rules_in(manifest.fields) if manifest.role is Role.OTHER else None
+    return rules_in(manifest.fields) if manifest.role is ManifestRole.OTHER else None
 
 
-def _resolver(rules: AdapterRules, find_series: FindSeries | None) -> autoscalers.Resolve:
-    def resolve(kind: str, name: str, **more: object) -> Resolved | Unresolved:
-        return rules.resolve(kind, name, find_series=find_series, **more)
+@dataclass
+class _Importer:
+    options: Options
+    shared: Shared
+    authentications: Authentications
+    rules: AdapterRules
 
-    return resolve
+    def read(self, manifest: Manifest) -> Imported:
+        """Convert a manifest, if it is an autoscaler."""
+        match manifest.role:
+            case ManifestRole.AUTHENTICATION if manifest.group != KEDA_1:
+                return Imported(manifest, ImportState.USED, why="how triggers sign in")
+            case ManifestRole.VALUES:
+                manifest.fields.ignored(why=_KEPT_IN_FILES)
+                return Imported(manifest, ImportState.USED, why=_KEPT_IN_FILES)
+            case ManifestRole.OTHER:
+                return Imported(manifest, ImportState.OTHER, why=_what_it_is(manifest))
+        imported = Imported(manifest, ImportState.IMPORTED)
+        refusal = _refusal(manifest)
+        if refusal:
+            imported.refuse(refusal)
+            return imported
+        namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
+        before = self.shared.copy()
+        imported.draft = self._draft(manifest, namespace)
+        if imported.draft.refusal or (imported.draft.only_in_part and not self.options.partial):
+            self.shared = before  # what is not written names no query and no server
+        if imported.draft.refusal:
+            imported.refuse(imported.draft.refusal)
+        elif imported.draft.only_in_part and not self.options.partial:
+            imported.refuse(f"{imported.draft.only_in_part}; --partial imports the rest")
+        else:
+            self._complete(imported, namespace)
+        return imported
+
+    def _draft(self, manifest: Manifest, namespace: str) -> TargetDraft:
+        if manifest.kind != HPA:
+            return scaled_object(manifest.fields, self.authentications, self.shared, namespace)
+
+        def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
+            asked = {**more, "namespace": namespace, "find_series": self.options.find_series}
+            return resolve(self.rules, kind, name, **asked)
+
+        return horizontal_pod_autoscaler(manifest.fields, self.shared, resolve_here)
+
+    def _complete(self, imported: Imported, namespace: str) -> None:
+        manifest, draft = imported.manifest, imported.draft
+        draft.target = {"namespace": namespace, **draft.target}
+        if self.options.shadow:
+            draft.target["mode"] = "shadow"
+        if found := placeholder(namespace):
+            manifest.fields.refused("metadata", "namespace", why=not_filled_in(found))
+        elif manifest.namespace:
+            manifest.fields.get("metadata", "namespace")
+        elif self.options.namespace is None:
+            why = f"the manifest names no namespace: {NO_NAMESPACE}, unless -n names another"
+            draft.comments.append(Comment(("namespace",), why))
+
+
+def _refusal(manifest: Manifest) -> str:
+    """Return why an autoscaler cannot be one, whatever is in it."""
+    version = str(manifest.fields.peek("apiVersion") or "")
+    if manifest.group == KEDA_1:
+        return _DEAD.format(describe(version))
+    if manifest.kind == SCALED_JOB:
+        return _JOB
+    versions = VERSIONS if manifest.kind == HPA else ("keda.sh/v1alpha1",)
+    if version and version not in versions:
+        return f"there is no {manifest.kind} of {describe(version)}: right is {versions[-1]}"
+    if any(found.startswith("{{") for _, found in placeholders(manifest.fields.value)):
+        return _TEMPLATE
+    return ""
+
+
+def _what_it_is(manifest: Manifest) -> str:
+    if not manifest.fields.value:
+        return "it is no mapping"
+    return manifest.kind or "it has no apiVersion and kind"
+
+
+def _account_for_the_rest(imported: Imported) -> None:
+    """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
+    fields = imported.manifest.fields
+    if (
+        imported.state in {ImportState.OTHER, ImportState.REFUSED}
+        or imported.manifest.role is ManifestRole.VALUES
+    ):
+        return  # one sentence holds for all of it
+    for key in ("apiVersion", "kind"):
+        fields.get(key)
+    said = {
+        entry.location[:length]
+        for entry in fields.entries()
+        for length in range(len(entry.location) + 1)
+    }
+    metadata = fields.within("metadata")
+    annotations = metadata.within("annotations")
+    for key in annotations.value:
+        of_keda = key.partition("/")[0].endswith("keda.sh")
+        if not of_keda and (*annotations.location, key) not in said:
+            annotations.ignored(key, why=_TOOLS)
+    for key in metadata.value:
+        # Of annotations only those are left that are unknown.
+        if (*metadata.location, key) not in said and not (
+            key == "annotations" and annotations.value
+        ):
+            metadata.ignored(key, why=_METADATA.get(key, _OF_THE_SERVER))
+    if fields.peek("status") is not None:
+        fields.ignored("status", why=_STATUS)
+    fields.refuse_the_rest()
+    if imported.target:
+        imported.settle()

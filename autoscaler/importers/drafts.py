@@ -17,7 +17,7 @@ _OUTSIDE = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 40
 
 
-class SecretFile(NamedTuple):
+class SecretValue(NamedTuple):
     """A file that holds one value of a Secret or ConfigMap, under the name that is written."""
 
     file: str
@@ -49,7 +49,7 @@ class TargetDraft:
     """Why the target is only written where a part is asked for (`--partial`)."""
     skeleton: str = ""
     """YAML to fill in and paste by hand, for what cannot be carried over; printed, not written."""
-    secrets: list[SecretFile] = field(default_factory=list)
+    secrets: list[SecretValue] = field(default_factory=list)
 
 
 @dataclass
@@ -71,6 +71,17 @@ class Shared:
     """Settings as in `prometheus`, by name; the default server, with the name "", is the first."""
     server_comments: dict[str, list[str]] = field(default_factory=dict)
     _by_query: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> "Shared":
+        """Return the same, to which a target can be added that may be left out again."""
+        return Shared(
+            self.comparisons,
+            dict(self.queries),
+            {name: list(texts) for name, texts in self.query_comments.items()},
+            dict(self.servers),
+            {name: list(texts) for name, texts in self.server_comments.items()},
+            dict(self._by_query),
+        )
 
     def query(self, wanted: str, query: Query, *comments: str) -> str:
         """Add a query under a name that no other one has, and return the name.

@@ -10,7 +10,7 @@ from autoscaler.documents import Location, Value, child, describe
 _UNKNOWN = "nothing is known of this key: leave it out there, or write here what it is for"
 
 
-class Outcome(Enum):
+class KeyOutcome(Enum):
     """What became of a key."""
 
     CARRIED = "carried"
@@ -27,12 +27,18 @@ class Entry(NamedTuple):
     """What became of a key and of all below it that has no entry of its own."""
 
     location: Location
-    outcome: Outcome
+    outcome: KeyOutcome
     why: str = ""
     kind: str = ""
     """The type of the trigger or metric that it belongs to, where that is worth telling."""
     shown: str = ""
     """The value as it is shown; empty for a list, a mapping and what may be secret."""
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said of it, with the value where the sentence has it not."""
+        named = not self.shown or self.shown.strip('"') in self.why
+        return self.why if named else f"{self.why} (got {self.shown})"
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Fields:
         value = self.peek(*keys)
         if value is not None:
             self._entries.by_location.setdefault(
-                (*self.location, *keys), self._entry(keys, Outcome.CARRIED)
+                (*self.location, *keys), self._entry(keys, KeyOutcome.CARRIED)
             )
         return value
 
@@ -83,24 +89,24 @@ class Fields:
                 yield Fields(value, (*self.location, *keys, index), self._entries)
 
     def parsed(self, *keys: str, value: object) -> "Fields":
-        """Return a view of what the text at a key holds; what is left of it is refused by itself."""
+        """Return a view of what the text at a key holds; `refuse_the_rest` does not look there."""
         return Fields(value, (*self.location, *keys), self._entries)
 
     def carried(self, *keys: str | int) -> None:
         """Say that a key means the same here, whatever was said before; no keys: all of it."""
-        self._say(keys, self._entry(keys, Outcome.CARRIED))
+        self._say(keys, self._entry(keys, KeyOutcome.CARRIED))
 
     def different(self, *keys: str | int, why: str) -> None:
         """Say that a key was carried over with a difference."""
-        self._say(keys, self._entry(keys, Outcome.DIFFERENT, why))
+        self._say(keys, self._entry(keys, KeyOutcome.DIFFERENT, why))
 
     def ignored(self, *keys: str | int, why: str) -> None:
         """Say that a key has no effect here, and needs none."""
-        self._say(keys, self._entry(keys, Outcome.IGNORED, why))
+        self._say(keys, self._entry(keys, KeyOutcome.IGNORED, why))
 
     def refused(self, *keys: str | int, why: str, kind: str = "") -> None:
         """Say that a key is lost, and what to do."""
-        self._say(keys, self._entry(keys, Outcome.REFUSED, why, kind))
+        self._say(keys, self._entry(keys, KeyOutcome.REFUSED, why, kind))
 
     def secret(self, *keys: str | int) -> None:
         """Have the value of a key never shown, whatever is said of it."""
@@ -138,7 +144,7 @@ class Fields:
         self._entries.by_location[(*self.location, *keys)] = entry
 
     def _entry(
-        self, keys: tuple[str | int, ...], outcome: Outcome, why: str = "", kind: str = ""
+        self, keys: tuple[str | int, ...], outcome: KeyOutcome, why: str = "", kind: str = ""
     ) -> Entry:
         location, value = (*self.location, *keys), self.peek(*keys)
         hidden = value is None or isinstance(value, dict | list) or location in self._entries.secret

@@ -9,7 +9,7 @@ from typing import Protocol, cast, get_args
 
 from autoscaler.core.spec import SOURCES
 from autoscaler.documents import child, describe
-from autoscaler.importers.adapter_queries import Described, Kind, Resolved, Unresolved
+from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, Unresolved
 from autoscaler.importers.drafts import Comment, Shared, TargetDraft
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.values import json_of, not_filled_in, placeholders
@@ -35,6 +35,7 @@ _OF_V2 = (
     "{} has no such key, and its API server refuses it or leaves it out; it is read as in "
     "autoscaling/v2"
 )
+_GOOGLE = "prometheus.googleapis.com|"
 _CONFIRM = "its query is a guess from the name: correct it in `queries`, then delete this entry"
 
 
@@ -42,13 +43,13 @@ class Resolve(Protocol):
     """Finds the query of a metric of type Pods, Object or External."""
 
     def __call__(
-        self, kind: Kind, name: str, *, described: Described | None, selector: object
+        self, kind: MetricType, name: str, *, described: Described | None, selector: object
     ) -> Resolved | Unresolved:
         """Return the query; ``described`` is the object that an Object metric is about."""
 
 
 @dataclass
-class _Reading:
+class _HpaReading:
     """One HorizontalPodAutoscaler, as far as it was read."""
 
     fields: Fields
@@ -70,7 +71,7 @@ def draft_of(fields: Fields, shared: Shared, resolve: Resolve) -> TargetDraft:
         return TargetDraft({}, refusal=PATCH)
     draft = TargetDraft({})
     version = str(fields.peek("apiVersion") or VERSIONS[-1])
-    reading = _Reading(fields, version, shared, resolve, draft)
+    reading = _HpaReading(fields, version, shared, resolve, draft)
     draft.target["scaleTargetRef"] = _reference(reading)
     # In the order in which the API's documents have them.
     for key in ("minReplicas", "maxReplicas"):
@@ -90,7 +91,7 @@ def draft_of(fields: Fields, shared: Shared, resolve: Resolve) -> TargetDraft:
     return draft
 
 
-def _reference(reading: _Reading) -> dict[str, object]:
+def _reference(reading: _HpaReading) -> dict[str, object]:
     reference = reading.fields.within("spec", "scaleTargetRef")
     result = {key: reference.get(key) for key in ("apiVersion", "kind", "name")}
     kind, version = result["kind"], result["apiVersion"]
@@ -111,13 +112,15 @@ def _reference(reading: _Reading) -> dict[str, object]:
     return {key: value for key, value in result.items() if value is not None}
 
 
-def _metrics(reading: _Reading) -> Iterator[object]:
+def _metrics(reading: _HpaReading) -> Iterator[object]:
     """Yield the metrics in the order of the API server: of the annotation, the list, cpu of v1."""
     spec, v1 = reading.fields.within("spec"), reading.version == VERSIONS[0]
     listed = list(_annotated(reading, "metrics", list).each())
     if spec.peek("metrics") is not None:
         if v1:
-            reading.differs(spec, "metrics", why=_OF_V2.format("autoscaling/v1"), place=("metrics",))
+            reading.differs(
+                spec, "metrics", why=_OF_V2.format("autoscaling/v1"), place=("metrics",)
+            )
         listed += spec.within("metrics").each()
     for number, metric in enumerate(listed):
         yield _metric(reading, metric, number)
@@ -130,16 +133,16 @@ def _metrics(reading: _Reading) -> Iterator[object]:
         yield {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
 
 
-def _behavior(reading: _Reading) -> object:
+def _behavior(reading: _HpaReading) -> object:
     behavior = reading.fields.within("spec").get("behavior")
     if behavior is not None and reading.version in VERSIONS[:2]:
         spec, why = reading.fields.within("spec"), _OF_V2.format(reading.version)
         reading.differs(spec, "behavior", why=why, place=("behavior",))
     annotated = _annotated(reading, "behavior", dict)
-    return annotated.value if annotated.value else behavior
+    return annotated.value or behavior
 
 
-def _annotated(reading: _Reading, name: str, kind: type) -> Fields:
+def _annotated(reading: _HpaReading, name: str, kind: type) -> Fields:
     """Return what an annotation holds in place of a key that older versions have not."""
     annotations = reading.fields.within("metadata", "annotations")
     key = f"{_ALPHA}{name}"
@@ -158,7 +161,7 @@ def _annotated(reading: _Reading, name: str, kind: type) -> Fields:
     return annotations.parsed(key, value=value)
 
 
-def _metric(reading: _Reading, metric: Fields, number: int) -> dict[str, object]:
+def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, object]:
     kind = metric.peek("type")
     key = SOURCES.get(kind) if isinstance(kind, str) else None
     source = metric.within(key) if key else metric
@@ -182,7 +185,9 @@ def _metric(reading: _Reading, metric: Fields, number: int) -> dict[str, object]
 
 def _of_v2(source: Fields) -> dict[str, object]:
     """Copy a source of autoscaling/v2, as which it is checked later."""
-    return {key: copy.deepcopy(source.get(key)) for key in source.value if source.get(key) is not None}
+    return {
+        key: copy.deepcopy(source.get(key)) for key in source.value if source.get(key) is not None
+    }
 
 
 def _source(source: Fields, key: str) -> dict[str, object]:
@@ -208,18 +213,26 @@ def _source(source: Fields, key: str) -> dict[str, object]:
 
 
 def _named(
-    reading: _Reading, source: Fields, keys: tuple[str, ...], kind: str, written: dict[str, object]
+    reading: _HpaReading,
+    source: Fields,
+    keys: tuple[str, ...],
+    kind: str,
+    written: dict[str, object],
 ) -> None:
     """Find the query of a metric, and write its name and selector as they are for that."""
     metric, name, of = written["metric"], source.peek(*keys), written.get("describedObject")
-    if not isinstance(metric, dict) or not isinstance(name, str) or kind not in get_args(Kind):
+    if (
+        not isinstance(metric, dict)
+        or not isinstance(name, str)
+        or kind not in get_args(MetricType)
+    ):
         return
     group, described_kind, described_name = (
         str(child(of, key) or "") for key in ("apiVersion", "kind", "name")
     )
     described = Described(group.rpartition("/")[0], described_kind, described_name) if of else None
     selector = metric.get("selector")
-    found = reading.resolve(cast("Kind", kind), name, described=described, selector=selector)
+    found = reading.resolve(cast("MetricType", kind), name, described=described, selector=selector)
     if isinstance(found, Unresolved):
         metric["name"] = reading.shared.query(name, _guess(kind, name, described_kind))
         source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=kind)
@@ -232,6 +245,8 @@ def _named(
 
 def _guess(kind: str, name: str, described_kind: str) -> str:
     """Return PromQL for a metric without a rule, as it is if its series has the same name."""
+    if name.startswith(_GOOGLE):  # whose adapter calls a series PREFIX|NAME|KIND
+        name = name.split("|")[1]
     series = name if _METRIC_NAME.fullmatch(name) else f"{{__name__={json.dumps(name)}}}"
     if kind == "Pods":
         return f"sum by (namespace, pod) ({series})"

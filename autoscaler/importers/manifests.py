@@ -16,15 +16,15 @@ _MOST_KINDS = 5
 HPA, SCALED_OBJECT, SCALED_JOB = "HorizontalPodAutoscaler", "ScaledObject", "ScaledJob"
 AUTHENTICATIONS = ("TriggerAuthentication", "ClusterTriggerAuthentication")
 _OF_KEDA = (SCALED_OBJECT, SCALED_JOB, *AUTHENTICATIONS)
-_KEDA_1 = "keda.k8s.io"
+KEDA_1 = "keda.k8s.io"
 
 
-class Role(Enum):
+class ManifestRole(Enum):
     """What a document is to an import."""
 
     AUTOSCALER = "an autoscaler"
     AUTHENTICATION = "how the triggers of ScaledObjects sign in"
-    SECRET = "values that a configuration keeps in files"
+    VALUES = "values that a configuration keeps in files"
     OTHER = "anything else; it may hold rules of prometheus-adapter"
 
 
@@ -65,13 +65,19 @@ class Manifest:
         return str(self.fields.peek("metadata", "namespace") or "")
 
     @property
-    def role(self) -> Role:
+    def role(self) -> ManifestRole:
         """What it is to an import."""
         if self.kind == HPA and self.group in {"", "autoscaling", "extensions"}:
-            return Role.AUTOSCALER
-        if self.kind in _OF_KEDA and self.group in {"", "keda.sh", _KEDA_1}:
-            return Role.AUTHENTICATION if self.kind in AUTHENTICATIONS else Role.AUTOSCALER
-        return Role.SECRET if self.kind == "Secret" and not self.group else Role.OTHER
+            return ManifestRole.AUTOSCALER
+        if self.kind in _OF_KEDA and self.group in {"", "keda.sh", KEDA_1}:
+            return (
+                ManifestRole.AUTHENTICATION
+                if self.kind in AUTHENTICATIONS
+                else ManifestRole.AUTOSCALER
+            )
+        return (
+            ManifestRole.VALUES if self.kind == "Secret" and not self.group else ManifestRole.OTHER
+        )
 
 
 def kind_of(value: Mapping[str, Value]) -> str:

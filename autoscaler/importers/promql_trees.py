@@ -34,6 +34,7 @@ _CHOOSING = frozenset({"topk", "bottomk", "limitk", "limit_ratio"})
 """Aggregations whose answer has all labels of what they choose."""
 _WITHOUT_LABELS = frozenset({"scalar", "vector", "time", "absent", "absent_over_time", "pi"})
 _WORDED = {"label_replace", "label_join"}
+_AVERAGING = frozenset({"avg", "quantile", "histogram_quantile", "stddev", "stdvar"})
 _NAN_FUNCTIONS = frozenset({"histogram_quantile", "quantile", "quantile_over_time", "sqrt", "ln"})
 
 
@@ -147,7 +148,7 @@ def _binary_has(tree: Binary, label: str) -> bool:
     left, right = has(tree.left, label), has(tree.right, label)
     if tree.operator in _OF_SETS:
         return left or (right and tree.operator == "or")
-    if _is_number(tree.left) or _is_number(tree.right):
+    if is_number(tree.left) or is_number(tree.right):
         return left or right
     if tree.group:
         return left if tree.group == "left" else right
@@ -156,14 +157,15 @@ def _binary_has(tree: Binary, label: str) -> bool:
     return left and right
 
 
-def _is_number(tree: Node) -> bool:
+def is_number(tree: Node) -> bool:
+    """Return whether an expression is a scalar."""
     match tree:
         case Literal():
             return True
         case Call(name, _):
             return name in {"scalar", "time", "pi"}
         case Binary(_, _, _, _, _, left, right):
-            return _is_number(left) and _is_number(right)
+            return is_number(left) and is_number(right)
     return False
 
 
@@ -226,6 +228,22 @@ def may_be_nan(tree: Node) -> bool:
             case SeriesSelector(_, matchers):
                 if any(matcher.label == "quantile" for matcher in matchers):
                     return True
+    return False
+
+
+def is_ratio(tree: Node) -> bool:
+    """Return whether an expression is a ratio, an average or a quantile, and no total."""
+    match tree:
+        case Binary("/", _, _, _, _, left, right):
+            return not is_number(right) or is_ratio(left)
+        case Binary(operator, _, _, _, _, left, right):
+            both = operator not in COMPARISONS | {"and", "unless"}
+            return is_ratio(left) or (both and is_ratio(right))
+        case Aggregation(name, _, _, _, arguments):
+            of_several = name in {"sum", "count", "group", "count_values"}
+            return name in _AVERAGING or (not of_several and any(map(is_ratio, arguments)))
+        case Call(name, arguments):
+            return name in _AVERAGING or any(map(is_ratio, arguments))
     return False
 
 
