@@ -1,6 +1,7 @@
 """What a metric that prometheus-adapter serves is read with here."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pytest
 
@@ -18,9 +19,10 @@ from autoscaler.importers.fields import Fields
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
 BY_NAME = {"template": "<<.Resource>>"}
 SUM = "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"
-PODS = ("Pods", None)
-FRONT = ("Object", Described("", "Service", "front"))
-EXTERNAL = ("External", None)
+Kind: TypeAlias = tuple[MetricType, Described | None]
+PODS: Kind = ("Pods", None)
+FRONT: Kind = ("Object", Described("", "Service", "front"))
+EXTERNAL: Kind = ("External", None)
 ORDERS = {"matchLabels": {"queue": "orders"}}
 ANY = {"matchExpressions": [{"key": "queue", "operator": "In", "values": ["b", "a"]}]}
 SHOP = {"matchLabels": {"namespace": "shop"}}
@@ -38,7 +40,7 @@ def rules(*written: Mapping[str, object]) -> AdapterRules:
 
 def asked(
     of: AdapterRules,
-    kind: tuple[MetricType, Described | None] = ("Pods", None),
+    kind: Kind = PODS,
     name: str = "x",
     selector: object = None,
     series: Mapping[str, Sequence[str]] | None = None,
@@ -60,7 +62,7 @@ def asked(
     )
 
 
-QUERIES: list[tuple[object, object, object, object, object]] = [
+QUERIES: list[tuple[Kind, str, object, str, object]] = [
     (PODS, SUM, None, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
     (
         PODS,
@@ -131,7 +133,7 @@ QUERIES: list[tuple[object, object, object, object, object]] = [
 
 @pytest.mark.parametrize(("kind", "written", "selector", "promql", "becomes"), QUERIES)
 def test_a_query_is_asked_once_for_all_where_that_can_be(
-    kind: tuple[MetricType, Described | None],
+    kind: Kind,
     written: str,
     selector: object,
     promql: str,
@@ -173,11 +175,11 @@ def test_nan_is_zero_as_in_the_custom_metrics_api() -> None:
     """0/0 is 0 there for pods and objects; for External metrics the adapter gives nonsense."""
     of = rules({"metricsQuery": f"{SUM} / {SUM}"})
     for kind in (PODS, FRONT):
-        found = asked(of, kind)  # type: ignore[arg-type]  # a pair of the table
+        found = asked(of, kind)
         assert isinstance(found, Resolved)
         assert isinstance(found.query, Mapping)
         assert found.query["nan"] == "zero"
-    found = asked(of, EXTERNAL)  # type: ignore[arg-type]
+    found = asked(of, EXTERNAL)
     assert isinstance(found, Resolved)
     assert isinstance(found.query, str)
 
@@ -186,17 +188,17 @@ def test_external_rules_may_be_for_no_namespace() -> None:
     """With `namespaced: false` the selector alone chooses, of any namespace."""
     of = rules({"resources": {"namespaced": False}})
     elsewhere = {"matchLabels": {"namespace": "queues", "queue": "orders"}}
-    found = asked(of, ("External", None), selector=elsewhere)
+    found = asked(of, EXTERNAL, selector=elsewhere)
     assert isinstance(found, Resolved)
     assert found.query == 'sum(x{namespace!="",queue!=""}) by (namespace, queue)'
     assert found.selector == elsewhere
     assert found.notes == ()
-    bare = asked(of, ("External", None))
+    bare = asked(of, EXTERNAL)
     assert isinstance(bare, Resolved)
     assert (bare.query, bare.selector) == ("sum(x) by ()", None)
 
 
-NOTED: list[tuple[object, Mapping[str, object], object, str]] = [
+NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (EXTERNAL, {"metricsQuery": "sum(x)"}, ORDERS, "does not use the selector"),
     (EXTERNAL, {"resources": {}}, None, "names no label for namespaces"),
     (EXTERNAL, {}, {"matchLabels": {"namespace": "other"}}, "what the selector says counts"),
@@ -213,7 +215,7 @@ NOTED: list[tuple[object, Mapping[str, object], object, str]] = [
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "note"), NOTED)
 def test_what_differs_is_noted(
-    kind: tuple[MetricType, Described | None],
+    kind: Kind,
     rule: Mapping[str, object],
     selector: object,
     note: str,
@@ -226,7 +228,7 @@ def test_what_differs_is_noted(
     assert "ules[0]" in said
 
 
-REFUSED: list[tuple[object, Mapping[str, object], object, str]] = [
+REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (PODS, {"metricsQuery": ""}, None, "has no metricsQuery"),
     (PODS, {"resources": {}}, None, "names no label for a namespace"),
     (FRONT, {"resources": BY_POD}, None, "names no label for Service objects"),
@@ -246,7 +248,7 @@ REFUSED: list[tuple[object, Mapping[str, object], object, str]] = [
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "sentence"), REFUSED)
 def test_what_cannot_be_is_said(
-    kind: tuple[MetricType, Described | None],
+    kind: Kind,
     rule: Mapping[str, object],
     selector: object,
     sentence: str,
@@ -264,7 +266,7 @@ def test_names_that_are_near_are_told() -> None:
     assert isinstance(found, Unresolved)
     assert found.nearest == ("http_requests_per_second",)
     only = AdapterRules(custom=of.custom)
-    found = asked(only, ("External", None), "http_requests_per_second")
+    found = asked(only, EXTERNAL, "http_requests_per_second")
     assert isinstance(found, Unresolved)
     assert "no externalRules here" in found.sentence
     assert "Pods and Object does" in found.sentence
@@ -301,8 +303,7 @@ def test_series_that_are_there_decide() -> None:
         assert (found.query, found.notes) == (promql, ())
     # Without an answer, and where there are none now, the query takes whichever there will be.
     seconds = rate.replace("hits_total", "hits_seconds_total")
-    for series_there in (None, {}):
-        found = asked(of, name="hits", series=series_there)
+    for found in (asked(of, name="hits"), asked(of, name="hits", series={})):
         assert isinstance(found, Resolved)
         assert found.query == f"{seconds} or {rate} or {gauge}"
         assert len(found.notes) == 1
@@ -311,7 +312,7 @@ def test_series_that_are_there_decide() -> None:
 def test_only_series_with_the_objects_label_count() -> None:
     """The adapter has no metric of Services where no series has a label for them."""
     of = rules({"seriesQuery": '{__name__=~"^x.*"}'}, {"seriesQuery": '{__name__=~"^x.*"}'})
-    found = asked(of, FRONT, "x", series={"__name__": ["x"]})  # type: ignore[arg-type]
+    found = asked(of, FRONT, "x", series={"__name__": ["x"]})
     assert isinstance(found, Resolved)
     assert found.query == 'sum(x{namespace!="",service!=""}) by (namespace, service)'
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, merged, rules_in
-from autoscaler.importers.fields import Fields, Outcome
+from autoscaler.importers.fields import Fields, KeyOutcome
 
 RULE = {
     "seriesQuery": 'http_requests_total{namespace!="",pod!=""}',
@@ -90,7 +90,7 @@ def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object
     for key in ("apiVersion", "kind"):
         fields.carried(key)
     fields.refuse_the_rest()
-    refused = [one.location for one in fields.entries() if one.outcome is Outcome.REFUSED]
+    refused = [one.location for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
     assert refused == []
 
 
@@ -141,7 +141,7 @@ def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
     rules = rules_in(fields)
     assert rules is not None
     assert rules.custom == ()
-    (refused,) = [one for one in fields.entries() if one.outcome is Outcome.REFUSED]
+    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
     assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
 
 
@@ -173,7 +173,7 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
         "rules[5].seriesFilters[0].is",
         "rules[6].resources.template",
     ]
-    refused = [one for one in fields.entries() if one.outcome is Outcome.REFUSED]
+    refused = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
     assert len(refused) == 7
     assert all(one.why for one in refused)
 
