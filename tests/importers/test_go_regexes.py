@@ -19,6 +19,8 @@ MATCHES = [
     ("^(.*)_total", "a_total_b_total_c", ("a_total_b_total", "a_total_b")),
     ("^(.*?)_total", "a_total_b_total_c", ("a_total", "a")),
     ("_total$", "http_total", ("_total",)),
+    ("ab?", "a ab", ("a",)),
+    ("^b|a", "xa", ("a",)),
     ("_total$", "http_totals", None),
     ("(a|ab)(c|bcd)?", "abcd", ("abcd", "a", "bcd")),
     ("(?P<what>[a-z]+)_([0-9]{1,2})", "x_123", ("x_12", "x", "12")),
