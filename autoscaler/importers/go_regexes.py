@@ -186,7 +186,10 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
     """
     numbers: list[int] = []
     parts: list[_Node] = [_Place("^")]
-    for part in parts_of(template, regex):
+    written = list(parts_of(template, regex))
+    if sum(len(part) for part in written if isinstance(part, str)) > len(name):
+        return None
+    for part in written:
         if isinstance(part, int):
             numbers.append(part)
             any_text = _Repeat(_Chars(((0, _LAST),)), 0, None, greedy=True)
@@ -469,6 +472,9 @@ class _Program:
         self._code: list[tuple[int, int, int]] = []
         self._chars: list[_Ranges] = []
         self._places: list[str] = []
+        first = tree.parts[0] if isinstance(tree, _Sequence) and tree.parts else tree
+        self._begins = first == _Place("^")
+        """Whether matches only begin where the text does."""
         self._save(tree, 0)
         self._add(_DONE)
 
@@ -538,7 +544,7 @@ class _Program:
         found: tuple[int, ...] | None = None
         threads: list[tuple[int, tuple[int, ...]]] = []
         for at in range(len(text) + 1):
-            if found is None:
+            if found is None and (at == 0 or not self._begins):
                 # Those that began before have precedence.
                 threads = self._follow([*threads, (0, (-1,) * saved)], text, at)
             for index, (counter, spans) in enumerate(threads):
@@ -546,7 +552,7 @@ class _Program:
                     found = spans
                     threads = threads[:index]
                     break
-            if at == len(text) or (found is not None and not threads):
+            if at == len(text) or (not threads and (found is not None or self._begins)):
                 break
             threads = self._step(threads, text, at, ord(text[at]))
         if found is None:
