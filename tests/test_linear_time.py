@@ -31,6 +31,8 @@ from autoscaler.core.text import printable
 from autoscaler.importers import promql_trees
 from autoscaler.importers.go_regexes import GoRegex
 from autoscaler.importers.go_templates import Template
+from autoscaler.importers.keda.cron_windows import windows_of
+from autoscaler.importers.keda.formulas import Trigger, promql_of
 from autoscaler.settings import durations, fields
 from autoscaler.transport import retries
 from tests import hostile
@@ -181,6 +183,20 @@ PATTERNS = ("(", "a", "(a", "(a)*", "[", "[a", "{1,2}", "|", "^", "\\Q", "(?", "
 TEMPLATES = ("<<", "<<.", "<<if .", "<</*", '<<"', "<<(", "<<- ", "<<end>>", "<<.a>>", ">>", "- ")
 TREES = (*QUERIES, "sum(", "sum by (a", "x{", 'x{a="b",', "a + ", "a or ", "-", "^ ")
 NUMBERS = ("1", "0", ".", "1.", "+", "1e", "9e9", "-1", "1m", "1h", "0x1", "1_")
+FORMULAS = (
+    "a",
+    "a + ",
+    "a ^ ",
+    "(",
+    "[",
+    "max(a, ",
+    "a ? a : ",
+    "-",
+    "count([a], ",
+    "1",
+    "{#",
+    "a.",
+)
 CRONS = ("*", "1,", "1-2,", "*/2,", "* ", "L", "mon,", "1-")
 TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
@@ -199,6 +215,9 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("plain scalar of YAML", documents.scalar, NUMBERS),
     ("cron expression", lambda text: schedules.Cron(text, UTC), CRONS),
     ("cron expression of five", lambda text: schedules.Cron(f"{text} * * * *", UTC), CRONS),
+    ("start of a cron trigger", lambda text: windows_of(text, "0 0 * * *"), CRONS),
+    ("formula of KEDA", lambda text: promql_of(text, {"a": Trigger("sum(a)")}), FORMULAS),
+    ("query in a formula of KEDA", lambda text: promql_of("a + a", {"a": Trigger(text)}), QUERIES),
     ("time zone", schedules.time_zone, ("Europe/", "/", "..", "A")),
     ("address", fields.listen_address, ("a.", "a", ":", "[:", "1.")),
     ("time", lambda text: times.instant(text, 1.8e9), TIMES),

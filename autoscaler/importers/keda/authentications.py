@@ -70,13 +70,20 @@ class Authentication:
 
     def account(self, why: str) -> None:
         """Say of what was not needed why that is right."""
-        for key in self._fields.within("spec").value:
-            listed = self._fields.peek("spec", key)
-            places: list[tuple[str | int, ...]] = [("spec", key)]
-            if key in dict(_REFERENCES).values() and isinstance(listed, list):
-                places = [("spec", key, index) for index in range(len(listed))]
-            for place in places:
-                if self._fields.outcome(*place) is None:
+        said = {entry.location[:3] for entry in self._fields.entries()}
+        for key, value in self._fields.within("spec").value.items():
+            inner = (
+                value
+                if isinstance(value, dict)
+                else range(len(value))
+                if isinstance(value, list)
+                else ()
+            )
+            places = {("spec", key, one) for one in inner}
+            if not places & said and ("spec", key) not in said:
+                self._fields.ignored("spec", key, why=why)
+            elif ("spec", key) not in said:
+                for place in sorted(places - said, key=str):
                     self._fields.ignored(*place, why=why)
 
     def _listed(self) -> Iterator[tuple[tuple[str | int, ...], Parameter]]:

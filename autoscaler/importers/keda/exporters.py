@@ -105,10 +105,10 @@ def _redis_streams(metadata: Fields) -> Proposal | None:
 
 
 def _sqs(metadata: Fields) -> Proposal | None:
-    address, value = _word(metadata, "queueURL"), _number(metadata, "queueLength", 5)
-    if address is None or value is None:
+    queue, value = _word(metadata, "queueURL"), _number(metadata, "queueLength", 5)
+    if queue is None or value is None:
         return None
-    labels = {"dimension_QueueName": address.rstrip("/").rpartition("/")[2]}
+    labels = {"dimension_QueueName": queue}
     states = ["visible"]
     if not is_false(metadata.peek("scaleOnInFlight")):
         states.append("not_visible")
@@ -125,14 +125,15 @@ def _pubsub(metadata: Fields) -> Proposal | None:
     if mode is None:
         mode = "SubscriptionSize"
         value = _number(metadata, "subscriptionSize", 10) if value is None else value
-    if subscription is None or value is None or mode not in _OF_PUBSUB:
+    if subscription is None or value is None or str(mode) not in _OF_PUBSUB:
         return None
-    labels = {"subscription_id": subscription.rpartition("/")[2]}
+    labels = {"subscription_id": subscription}
     aggregation, metric = _OF_PUBSUB[str(mode)]
     query = f"{aggregation}({_selector(f'{_PUBSUB}_{metric}', labels)})"
     return Proposal(query, value, _number(metadata, "activationValue", 0) or 0)
 
 
+_ADDRESSES = ("queueURL", "subscriptionName")
 _PUBSUB = "pubsub_googleapis_com:subscription"
 _OF_PUBSUB = {
     "SubscriptionSize": ("sum", "num_undelivered_messages"),
@@ -142,11 +143,13 @@ _OF_PUBSUB = {
 
 
 def _word(metadata: Fields, key: str) -> str | None:
-    """Return a text that names something; None where it is not filled in."""
+    """Return a text that names something, of an address its end; None if it is not filled in."""
     value = metadata.peek(key)
-    if not isinstance(value, str) or not value.strip() or placeholder(value):
+    if not isinstance(value, str):
         return None
-    return value.strip()
+    name = value.strip().rstrip("/")
+    name = name.rpartition("/")[2] if key in _ADDRESSES else name or value.strip()
+    return None if not name or placeholder(name) else name
 
 
 def _number(metadata: Fields, key: str, default: int | None) -> int | float | None:

@@ -7,14 +7,14 @@ import re
 
 from autoscaler.core.text import printable
 from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
-from autoscaler.importers.fields import Fields
+from autoscaler.importers.fields import Fields, KeyOutcome
 from autoscaler.importers.keda.authentications import Authentications
 from autoscaler.importers.keda.formulas import promql_of
 from autoscaler.importers.keda.metadata import parsed
 from autoscaler.importers.keda.pauses import paused_of
 from autoscaler.importers.keda.prometheus_triggers import external
 from autoscaler.importers.keda.triggers import Triggers, read_triggers
-from autoscaler.importers.values import not_filled_in, placeholder
+from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
 _MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount; that of minReplicaCount is 0."""
@@ -34,6 +34,7 @@ _RESTORED = (
     "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it: else "
     "KEDA sets the replicas of the time before KEDA then, under load too"
 )
+_KEPT = (KeyOutcome.CARRIED, KeyOutcome.DIFFERENT)
 _FORMULA = ("advanced", "scalingModifiers", "formula")
 _NO_METRICS = "without `metrics` a target scales on cpu at 80 percent: write the metrics"
 _NO_USE = "it has no use where nothing goes to zero"
@@ -83,6 +84,7 @@ class _ScaledObject:
         else:
             self._spec.refused("triggers", why=_NO_METRICS)
         self._advanced()
+        self._placeholders()
         lost = ", ".join(dict.fromkeys(triggers.lost))
         return TargetDraft(
             self._target,
@@ -292,6 +294,13 @@ class _ScaledObject:
             self._target["behavior"] = behavior
         if advanced.peek("scalingModifiers") == {}:
             advanced.ignored("scalingModifiers", why="it is empty")
+
+    def _placeholders(self) -> None:
+        """Refuse what nothing fills in, wherever it stands in what is carried over."""
+        for location, found in placeholders(self._spec.value):
+            entry = self._spec.outcome(*location)
+            if entry is not None and entry.outcome in _KEPT:
+                self._spec.refused(*location, why=not_filled_in(found))
 
     def _formula(self) -> bool:
         modifiers = self._spec.within("advanced", "scalingModifiers")

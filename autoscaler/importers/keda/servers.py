@@ -16,6 +16,7 @@ _ORDER = (
     *("headers", "headersFiles", "queryParameters"),
 )
 _MAY_BE_SECRET = re.compile(r"auth|token|key|secret|passw|cookie|credential", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*+|<[^<>]{1,200}>")
 _TENANT = "X-Scope-OrgID"
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|s|m|h))+")
@@ -91,7 +92,7 @@ def _address(metadata: Fields) -> str | None:
     why = ""
     if address is None:
         why = "is required: name the server that is asked"
-    elif found := placeholder(address):
+    elif found := placeholder(address) or _to_be_filled_in(address):
         why = not_filled_in(found)
     elif _credentials_in(address):
         metadata.secret("serverAddress")
@@ -107,6 +108,11 @@ def _address(metadata: Fields) -> str | None:
         return address.rstrip("/")
     metadata.refused("serverAddress", why=why, kind="prometheus")
     return None
+
+
+def _to_be_filled_in(address: str) -> str:
+    found = _PLACEHOLDER.search(address)
+    return found[0] if found else ""
 
 
 def _credentials_in(address: str) -> bool:

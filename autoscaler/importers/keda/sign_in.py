@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda.authentications import Authentication
+from autoscaler.importers.keda.metadata import text_of
 
 _MODES = ("bearer", "basic", "tls", "custom")
 _OWN_IDENTITY = "the daemon's own identity signs in, not KEDA's: give it the same rights"
+_PUBLIC = "AzurePublicCloud"
 _CLOUDS = {
-    "AzurePublicCloud": "AzurePublic",
+    _PUBLIC: "AzurePublic",
     "AzureUSGovernmentCloud": "AzureGovernment",
     "AzureChinaCloud": "AzureChina",
 }
@@ -110,14 +112,14 @@ def _by_identity(
 
 
 def _azure(metadata: Fields, identity: Fields) -> dict[str, object]:
-    cloud = metadata.get("cloud")
     settings: dict[str, object] = {}
-    if cloud in _CLOUDS and _CLOUDS[str(cloud)] != "AzurePublic":
-        settings["cloud"] = _CLOUDS[str(cloud)]
-    elif cloud is not None and cloud not in _CLOUDS:
+    cloud = text_of(metadata, "cloud")
+    if cloud is not None and cloud not in _CLOUDS:
         metadata.refused("cloud", why=f"is none of {', '.join(_CLOUDS)}: write it as `azuread`")
-    address = metadata.get("azureManagedPrometheusResourceURL")
-    if isinstance(address, str):
+    elif cloud is not None and cloud != _PUBLIC:
+        settings["cloud"] = _CLOUDS[cloud]
+    address = text_of(metadata, "azureManagedPrometheusResourceURL")
+    if address is not None:
         settings["scope"] = f"{address.rstrip('/')}/.default"
     client, tenant = identity.get("identityId"), identity.get("identityTenantId")
     workload = _without_nothing(clientId=client, tenantId=tenant)
