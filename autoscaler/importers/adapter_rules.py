@@ -138,22 +138,24 @@ class AdapterRule:
 
     def name_of(self, series: str) -> str | None:
         """Return the name of the metric that series of a name become; None for none."""
-        found = self.matches.search(series)
-        if found is None or not self.takes(series):
-            return None
-        return expand(self.name_as, self.matches, found)
+        found = self.matches.search(series) if self.takes(series) else None
+        return None if found is None else expand(self.name_as, self.matches, found)
+
+    @cached_property
+    def metric(self) -> str | None:
+        """The name of its metric, where its series have one name."""
+        return self.name_of(self.series) if self.series else None
 
     def series_of(self, metric: str) -> list[Made]:
         """Return names of series that become a metric: the one there is, or the shortest."""
         if self.series:
-            made = [Made(self.series, sure=True)]
-        else:
-            captures = captures_of(metric, self.name_as, self.matches)
-            if captures is None:
-                return []
-            made = self.matches.texts(captures)
-            for positive, regex in self._name_matchers:
-                made += regex.texts() if positive else []
+            return [Made(self.series, sure=True)] if self.metric == metric else []
+        captures = captures_of(metric, self.name_as, self.matches)
+        if captures is None:
+            return []
+        made = self.matches.texts(captures)
+        for positive, regex in self._name_matchers:
+            made += regex.texts() if positive else []
         found = {one.text: one for one in reversed(made) if _METRIC.fullmatch(one.text)}
         right = [one for one in found.values() if self.name_of(one.text) == metric]
         return right[::-1][:_MOST_SERIES]
@@ -408,9 +410,6 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
             reading.problem("name", why, "as")
         name_as = "$1" if regex.count == 1 else "$0"
     metrics_query = reading.text("metricsQuery")
-    filters = list(reading.filters())
-    if matches and regex is not None:
-        filters.append((True, regex))
     return AdapterRule(
         where=documents.path_of(place.location),
         series_query=query,
@@ -418,7 +417,7 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
         if metrics_query
         else None,
         resources=reading.resources(),
-        filters=tuple(filters),
+        filters=tuple(reading.filters()),
         matches=regex or GoRegex(".*"),
         name_as=name_as,
     )
@@ -533,15 +532,13 @@ def chart_rules() -> tuple[AdapterRule, ...]:
         read = f"<<.Series>>{{<<.LabelMatchers>>{of_container}}}"
         read = f"rate({read}[5m])" if function else read
         regex = GoRegex(matches or ".*")
-        filters = [(False, GoRegex(left_out))] if left_out else []
-        filters += [(True, regex)] if matches else []
         rules.append(
             AdapterRule(
                 where=f"default rule {number + 1} of the chart",
                 series_query=query,
                 metrics_query=Template(f"sum({read}) by (<<.GroupBy>>)"),
                 resources=by_labels if query == _CADVISOR else by_template,
-                filters=tuple(filters),
+                filters=((False, GoRegex(left_out)),) if left_out else (),
                 matches=regex,
                 name_as="$1" if regex.count else "$0",
                 of_chart=True,
