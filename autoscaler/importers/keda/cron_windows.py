@@ -146,10 +146,8 @@ def _windows_of_a_week(week: _Week, wanted: list[bool]) -> list[Window]:
     windows = [Window(*_crons(times, days)) for times, days in alike.items()]
     if len(windows) <= _MOST_WINDOWS:
         each = [week.open_here(_minutes(one.start), _minutes(one.end)) for one in windows]
-        if (
-            len(intervals) == len(windows)
-            or [any(parts) for parts in zip(*each, strict=True)] == wanted
-        ):
+        together = [any(parts) for parts in zip(*each, strict=True)]
+        if len(windows) == len(intervals) or together == wanted:
             return windows
     if len(intervals) <= _MOST_WINDOWS:
         return [Window(*_crons(times, [0])) for times in intervals]

@@ -19,6 +19,7 @@ from tests.importers.keda.importing import (
 
 URL = "http://prometheus:9090"
 QUERY = {"query": "sum(orders_waiting)", "empty": "zero"}
+RATIO = {"query": "sum(a) / sum(b)", "empty": "zero", "nan": "zero"}
 AUTHENTICATION = """\
 apiVersion: keda.sh/v1alpha1
 kind: {kind}
@@ -58,6 +59,10 @@ def made(result: Import) -> dict[str, Any]:
 ONE = {"maxReplicas": 100, "metrics": [average()]}
 EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "a query": ("minReplicaCount: 1\n" + prometheus(), ONE),
+    "a ratio, which is NaN at times": (
+        "minReplicaCount: 1\n" + prometheus(query="sum(a) / sum(b)", beside=", metricType: Value"),
+        {"maxReplicas": 100, "metrics": [external(type="Value", value=30)]},
+    ),
     "to zero": (
         "minReplicaCount: 0\nmaxReplicaCount: 20\ncooldownPeriod: 60\ninitialCooldownPeriod: 120\n"
         + prometheus(', activationThreshold: "5"'),
@@ -182,6 +187,33 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
             "metrics": [average()],
         },
     ),
+    "office hours beside cpu": (
+        (
+            "minReplicaCount: 1\ntriggers:\n"
+            '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
+            "- {type: cron, metadata: {timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, "
+            'desiredReplicas: "3"}}\n'
+        ),
+        {
+            "maxReplicas": 100,
+            "schedules": [
+                {"name": "cron-1", "start": "0 6 * * *", "end": "0 20 * * *", "minReplicas": 3}
+            ],
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": 60},
+                    },
+                }
+            ],
+        },
+    ),
+    "a query that answers something": (
+        "minReplicaCount: 1\n" + prometheus(", ignoreNullValues: 'false'"),
+        ONE,
+    ),
     "how fast": (
         "minReplicaCount: 1\nadvanced:\n  horizontalPodAutoscalerConfig:\n    name: keda-hpa\n"
         "    behavior: {scaleDown: {stabilizationWindowSeconds: 60}}\n" + prometheus(),
@@ -198,6 +230,9 @@ def test_an_example(name: str, tmp_path: Path) -> None:
     assert made(result) == expected
     assert list(made(result)) == [key for key in ORDER if key in expected]
     assert result.said(KeyOutcome.REFUSED) == {}
+    for query in result.configuration.get("queries", {}).values():
+        assert query in (QUERY, RATIO, "vector(0)", "sum(orders_waiting)")
+        assert query != "sum(orders_waiting)" or "answers something" in name
     loaded(result, tmp_path)
 
 

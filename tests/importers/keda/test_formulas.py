@@ -31,6 +31,7 @@ OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
         ("a - (b - 1)", f"{OF_A} - ({OF_B} - 1)"),
         ("2 ** 3 ** 2", "vector(512)"),
         ("-a ** 2", f"-{OF_A} ^ 2"),
+        ("-(a - b)", f"-({OF_A} - {OF_B})"),
     ],
 )
 def test_what_is_written(formula: str, promql: str) -> None:
@@ -128,6 +129,7 @@ COMPUTED: dict[str, Callable[[Values], float]] = {
     "int(0 - a / 2) + abs(0 - b)": lambda v: math.trunc(-v.a / 2) + abs(v.b),
     "sum([a, b, 1]) + mean(a, b)": lambda v: v.a + v.b + 1 + (v.a + v.b) / 2,
     "2 ** b - -a ** 2": lambda v: 2**v.b + v.a**2,
+    "2 - -(a - b) * 3": lambda v: 2 + (v.a - v.b) * 3,
     "any([a, b], {# > 2}) ? 1 : none([a, b], # > 1) ? 2 : 3": lambda v: (
         1 if max(v.a, v.b) > 2 else 2 if max(v.a, v.b) <= 1 else 3
     ),

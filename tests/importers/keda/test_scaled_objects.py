@@ -77,6 +77,22 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             f"{METADATA}threshold",
             "is no number, without which KEDA fails",
         ),
+        *(
+            (
+                prometheus().replace('"30"', f'"{text}"'),
+                f"{METADATA}threshold",
+                "is no number, without which KEDA fails",
+            )
+            for text in ("1k", "nan", "inf", "1_0")
+        ),
+        (
+            (
+                "triggers:\n- {type: cpu, metricType: Utilization, "
+                'metadata: {type: Utilization, value: "60"}}\n'
+            ),
+            f"{METADATA}type",
+            "KEDA refuses a type both here and beside the trigger: leave out one",
+        ),
         (
             prometheus().replace('"30"', '"${BEARS}"'),
             f"{METADATA}threshold",
@@ -314,6 +330,8 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
         ("paused-replicas: four", True),
         ('paused-scale-in: "true"', "scaleDown"),
         ('paused-scale-out: "true"', "scaleUp"),
+        ("paused-scale-in: 'true', autoscaling.keda.sh/paused-scale-out: 'true'", True),
+        ("paused-scale-in: 'false', autoscaling.keda.sh/paused: 'false'", None),
     ],
 )
 def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: Path) -> None:
@@ -429,6 +447,10 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
         unused.said(KeyOutcome.IGNORED)["spec.secretTargetRef"] == "no ScaledObject here names it"
     )
     assert unused.said(KeyOutcome.REFUSED) == {}
+    lost = KAFKA + "  authenticationRef: {name: prom}\n"
+    named = imported(AUTHENTICATION, scaled_object(lost), options=Options(partial=True))
+    ignored = named.said(KeyOutcome.IGNORED)
+    assert ignored["spec.secretTargetRef"] == "no trigger that is carried over needs it"
 
 
 def test_every_key_is_accounted_for() -> None:
