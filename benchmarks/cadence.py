@@ -56,6 +56,9 @@ class Times(Memory):
         """Fit `Cluster`."""
         return None
 
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> None:
+        """Fit `Cluster`; none is in shadow."""
+
     def report(self, result: SyncResult) -> None:
         """Fit `Reporter`."""
         self.decided[result.target].append(clock.monotonic())

@@ -41,6 +41,7 @@ from autoscaler.core.extensions import (
     Schedule,
 )
 from autoscaler.core.history import KnownBound
+from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
@@ -225,6 +226,7 @@ DECIDED |= {
     "held_until": (of(), of(held_until=BASE + 60)),
     "shadow": (of(), of(shadow=True)),
     "hold_refill": (of(), of(hold_refill=REFILL)),
+    "hpa": (of(), of(hpa=Hpa("web", statuses=(HpaStatus(BASE, 3, 5),)))),
     "wanted_by": (SWITCHED_OFF, replace(SWITCHED_OFF, wanted_by=QUEUE)),
     "metrics.refill": (of(), of(metrics=(replace(METRIC, refill=REFILL),))),
     "metrics.activity": (of(idle=IDLE), of(idle=IDLE, metrics=(ACTIVE,))),
@@ -276,6 +278,7 @@ QUIET: Mapping[str, frozenset[str]] = {
         (["saturation.since"], [SENTENCE, API, METRICS, RECORD]),
         (["foreign.before", "foreign.after"], [SENTENCE, METRICS]),
         (["foreign.manager", "foreign.reversal"], [SENTENCE, METRICS]),
+        (["hpa"], [SENTENCE, METRICS]),
         (["metrics.refill", "metrics.activity"], [SENTENCE]),
         (["metrics.fallback.syncs"], [METRICS, RECORD]),
         (["metrics.fallback.proposal"], [RECORD]),

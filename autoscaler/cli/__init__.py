@@ -532,6 +532,29 @@ def history(
     sys.exit(print_history(targets or [], place, **span, limit=limit, as_json=as_json))
 
 
+@_command("agreement", "agreement shop/web --since 7d")
+@_with_place(_TO_READ_DECISIONS)
+def agreement(
+    targets: TargetNames = None,
+    since: Annotated[str, _time("From when on, such as 1h or 'yesterday 18:00'.")] = "7d",
+    output: Output = "text",
+    *,
+    place: "SourceOptions",
+) -> None:
+    """Print how targets in shadow agree with the HPAs beside them, and why they do not.
+
+    That is the share of time in which both want the same count, at once or within one period, the
+    times in which they do not with their causes, and whether a target is ready to go over.
+
+    Exit codes: 0 each is ready, 1 one is not, or it cannot be read, 2 bad arguments or
+    configuration.
+    """
+    from autoscaler.cli.agreeing import print_agreement
+
+    as_json = output == "json"
+    sys.exit(print_agreement(targets or [], place, since=since, as_json=as_json))
+
+
 @_command("release", "release -c autoscaler.yaml --server mimir")
 def release(
     server: Annotated[

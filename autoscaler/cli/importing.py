@@ -42,6 +42,7 @@ _LOST = 3
 """The exit code where something was refused or is undecided."""
 _MOST_ROUNDS = 100
 _NAME_OF_NONE = "import.yaml"
+_NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
 
 
@@ -307,7 +308,7 @@ def _refuse_what_is_not_valid(conversion: Conversion, folder: Path) -> None:
             match _location(problem.path):
                 case ("targets", int() as index, *_) if index < len(written):
                     if written[index].state is ImportState.IMPORTED:
-                        written[index].refuse(_sentence(problem))
+                        written[index].refuse(_with_sources(_sentence(problem), written))
                         refused = True
                 case _:
                     conversion.notes.append(f"{problem.path}: {_sentence(problem)}")
@@ -339,6 +340,18 @@ def _is_undecided(one: Imported, place: Location) -> bool:
 
 def _sentence(problem: Problem) -> str:
     return problem.message + (f" (got {problem.value})" if problem.value is not None else "")
+
+
+def _with_sources(sentence: str, written: Sequence[Imported]) -> str:
+    """Name the sources of targets that a sentence names by their numbers."""
+    return _NUMBERED.sub(lambda found: _source_of(int(found[1]), written), sentence)
+
+
+def _source_of(index: int, written: Sequence[Imported]) -> str:
+    if index >= len(written):
+        return f"targets[{index}]"
+    manifest = written[index].manifest
+    return f"{manifest.kind} {manifest.name} of {manifest.file}"
 
 
 def _problems(conversion: Conversion, written: Sequence[Imported], folder: Path) -> list[Problem]:

@@ -29,6 +29,7 @@ from autoscaler.daemon.remembered import PageError, Remembered, remembered, trip
 from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.documents import path_of
 from autoscaler.rendering.explanation import explain as explain_result
+from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.no_series import Findings, missing_in
 from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
@@ -147,7 +148,9 @@ def _plan(
         for index, result in enumerate(results):
             if isinstance(result.decision.scale, Scale):
                 of = result.target.namespace, result.target.spec.scale_target_ref
-                seen, beside[result.target.key] = others.controller(*of), others.status(*of)
+                seen, hpa = others.controller(*of), others.hpa(*of)
+                if hpa is not None:
+                    beside[result.target.key] = hpa_text(hpa)
                 history = known.histories.get(result.target.key, History())
                 if not result.decision.shadow:
                     results[index] = replace(result, controller=controller_of(seen, history))

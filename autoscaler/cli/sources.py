@@ -12,6 +12,8 @@ from urllib.parse import quote, urlencode
 
 from pydantic import TypeAdapter, ValidationError
 
+from autoscaler import clock
+from autoscaler.adapters.agreement import AgreementError, DirectoryAgreement
 from autoscaler.adapters.daemon import (
     Daemon,
     NobodyListensError,
@@ -32,7 +34,9 @@ from autoscaler.core.text import rfc3339_milli, visible
 from autoscaler.documents import Value, child, documents
 from autoscaler.file_contents import read_bytes
 from autoscaler.record.rows import RecordError
+from autoscaler.rendering.agreement import agreement_answer, kept_of
 from autoscaler.rendering.answers import (
+    AgreementList,
     AnswerModel,
     Change,
     ChangeList,
@@ -248,6 +252,21 @@ class DirectorySource:
         changes = tuple(map(change_of, rows))
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
+    def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
+        """Return how targets agree with their HPAs, or all that something is kept of."""
+        reader = DirectoryAgreement(self.path)
+        try:
+            keys = targets or reader.targets()
+            kept = kept_of(reader, keys, since)
+        except AgreementError as error:
+            raise CommandError(str(error)) from None
+        return AgreementList(
+            time=clock.wall(),
+            live=0,
+            shadow=len(kept),
+            targets=tuple(agreement_answer(key, kept.get(key)) for key in keys),
+        )
+
 
 _A = TypeVar("_A", bound=AnswerModel)
 
@@ -297,6 +316,11 @@ class DaemonSource:
                 break
             more = [("continue", page.continue_)]
         return ChangeList(changes=changes, lapses=lapses)
+
+    def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
+        """Return how targets agree with their HPAs, or all that are in shadow."""
+        query = [("target", target) for target in targets] + [("since", rfc3339_milli(since))]
+        return self._answer(AgreementList, self._document(f"/agreement?{urlencode(query)}"))
 
     def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
         explained = self._read(

@@ -173,8 +173,8 @@ def without_defaults(part: object, model: type[BaseModel]) -> object:
 
 def _is_default(model: type[BaseModel], key: str, value: object) -> bool:
     field = fields_by_key(model)[key]
-    if field.is_required():
-        return False
+    if value is None or field.is_required():
+        return value is None  # which counts as absent
     kind: Any = field.annotation
     if field.metadata:
         kind = Annotated[kind, *field.metadata]

@@ -306,6 +306,7 @@ def _concluded(
         held_until=contested,
         saturation=saturation,
         wanted_by=result.wanted_by,
+        hpa=context.observation.hpa,
         **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
     )
     is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.history import Condition, KnownBound, Recommendation
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import HoldReading, Reading, Scale, Unavailable
 from autoscaler.core.quick import quick
@@ -435,6 +436,8 @@ class Decision:
     """Present while readings may understate after `holdScaleDownQuery` held."""
     shadow: bool = False
     """Whether it is never written, since the target is in shadow (semantics 8.10)."""
+    hpa: Hpa | None = None
+    """The HPA that is compared with it, of a target in shadow; None where none is known."""
 
     @property
     def current(self) -> int | None:

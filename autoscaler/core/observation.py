@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoscaler.core.extensions import Schedule
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.quick import quick
 
 LONGEST_SENTENCE = 2000
@@ -228,6 +229,8 @@ class Observation:
     """`Target.metric_keys`; empty if the history goes by the names of the metrics."""
     hold: HoldReading | None = None
     """What `Target.hold` says; None if the target has no such query."""
+    hpa: Hpa | None = None
+    """The HPA that controls the object of a target in shadow; None where none is known."""
 
     @property
     def asks_for_bounds(self) -> bool:

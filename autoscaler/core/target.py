@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
-from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -121,6 +121,11 @@ class Target:
     """Those of the metrics, of the bounds and of the hold."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """What names each metric in the history (`metric_key`)."""
+
+    @property
+    def in_shadow(self) -> bool:
+        """Whether it is decided and never written."""
+        return self.extensions.mode is Mode.SHADOW
 
     def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref

@@ -18,7 +18,6 @@ from autoscaler import __version__, clock
 from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.cautions import warnings_of
-from autoscaler.core.extensions import Mode
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
@@ -73,7 +72,7 @@ class Announcements(ElectionObserver):
     def serving(self, config: Config) -> None:
         """Report that the syncs have begun."""
         count, period = len(config.targets), config.sync_period
-        unwritten = sum(target.extensions.mode is Mode.SHADOW for target in config.targets)
+        unwritten = sum(target.in_shadow for target in config.targets)
         shadow = f"; {unwritten} in shadow, which nothing is written to" if unwritten else ""
         self._log.info(
             "started",
@@ -152,6 +151,10 @@ class Announcements(ElectionObserver):
     def record(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether decisions are recorded."""
         self._log_state("record", ok, sentence, Component.RECORD)
+
+    def agreement(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether it is kept how targets in shadow agree with their HPAs."""
+        self._log_state("agreement", ok, sentence)
 
     def stands_by(self, directory: Path, holder: str) -> None:
         """Report who has the state directory, at each look; who waits in reserve is ready."""

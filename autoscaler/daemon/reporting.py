@@ -37,7 +37,7 @@ _MOST_CAUSES = 10
 _MOST_NAMES = 5
 
 _FIELDS = Decided.model_fields.keys() - {
-    *("time", "message", "metrics", "min_replicas", "max_replicas", "controlled_by")
+    *("time", "message", "metrics", "min_replicas", "max_replicas", "controlled_by", "hpa")
 }
 _METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "error"}
 

@@ -16,6 +16,7 @@ from autoscaler.config.cautions import warnings_of_access
 from autoscaler.config.written import only_targets_differ
 from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.listeners import open_listeners
@@ -130,6 +131,8 @@ class MainLoop:
         self._memory = memory = open_memory(config, announcements, metrics, stack)
         recording = open_recording(config, announcements, metrics, stack)
         self._recorder = recording.recorder
+        comparing = open_comparing(config, announcements, stack)
+        self._comparer = comparing.comparer
         _start_watches(self.cluster, signals.stop)
         self._no_series = stack.enter_context(
             NoSeriesReporter(metrics.states.find, announcements.no_series, announcements.fault)
@@ -158,6 +161,8 @@ class MainLoop:
             health=telemetry.health,
             config=lambda: self.reload.config,
             record=recording.reader,
+            agreement=comparing.reader,
+            free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
             leads=lambda: self.gate.leading() if elects else None,
         )
@@ -237,6 +242,8 @@ class MainLoop:
         telemetry.log_reporter.retain({target.key for target in targets})
         if self._recorder is not None:
             self._recorder.configure(targets, config.flags)
+        if self._comparer is not None:
+            self._comparer.configure(targets)
         writes, ports = config.kubernetes.max_writes_per_second, self._ports(connections)
         self.syncer.change(config.flags, ports, targets, writes, config.breaker)
         self.syncer.register_cached(targets)
@@ -250,7 +257,8 @@ class MainLoop:
         telemetry, events = self.telemetry, connections.events
         told = (telemetry.log_reporter, telemetry.metrics)
         no_series, pod = self._no_series.use(connections.prometheus), own_pod()
-        reporters: tuple[Reporter | None, ...] = (*told, no_series, self._recorder, events)
+        recorders = (self._recorder, self._comparer)
+        reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
 
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)

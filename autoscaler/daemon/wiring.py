@@ -47,7 +47,7 @@ def ports_to_plan(
             if name in asked
         }
         others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        clusters = {DEFAULT_CLUSTER: UncachedCluster(api, observer)}
+        clusters = {DEFAULT_CLUSTER: UncachedCluster(api, others, observer)}
         lacking = partial(lacked_rights, api, config, targets)
         yield Ports(prometheus, clusters, reporter), others, lacking
 

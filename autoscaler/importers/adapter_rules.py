@@ -6,7 +6,7 @@ https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import yaml
@@ -29,6 +29,7 @@ _Made = TypeVar("_Made")
 CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
 _INSTALLS = "it installs the adapter, and nothing asks it any longer"
+_VALUES = (("values",), ("helm", "valuesObject"), ("helm", "values"), ("valuesContent",))
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
 _MOST_RULES = 1_000
 _MOST_OVERRIDES = 200
@@ -137,22 +138,24 @@ class AdapterRule:
 
     def name_of(self, series: str) -> str | None:
         """Return the name of the metric that series of a name become; None for none."""
-        found = self.matches.search(series)
-        if found is None or not self.takes(series):
-            return None
-        return expand(self.name_as, self.matches, found)
+        found = self.matches.search(series) if self.takes(series) else None
+        return None if found is None else expand(self.name_as, self.matches, found)
+
+    @cached_property
+    def metric(self) -> str | None:
+        """The name of its metric, where its series have one name."""
+        return self.name_of(self.series) if self.series else None
 
     def series_of(self, metric: str) -> list[Made]:
         """Return names of series that become a metric: the one there is, or the shortest."""
         if self.series:
-            made = [Made(self.series, sure=True)]
-        else:
-            captures = captures_of(metric, self.name_as, self.matches)
-            if captures is None:
-                return []
-            made = self.matches.texts(captures)
-            for positive, regex in self._name_matchers:
-                made += regex.texts() if positive else []
+            return [Made(self.series, sure=True)] if self.metric == metric else []
+        captures = captures_of(metric, self.name_as, self.matches)
+        if captures is None:
+            return []
+        made = self.matches.texts(captures)
+        for positive, regex in self._name_matchers:
+            made += regex.texts() if positive else []
         found = {one.text: one for one in reversed(made) if _METRIC.fullmatch(one.text)}
         right = [one for one in found.values() if self.name_of(one.text) == metric]
         return right[::-1][:_MOST_SERIES]
@@ -229,9 +232,9 @@ def _views(fields: Fields) -> Iterator[Fields]:
         if views:
             _ignore_the_rest(data, "it is no configuration of the adapter", views)
         yield from views
-    elif kind in {"HelmRelease", "HelmChart"}:
+    elif kind in ("HelmRelease", "HelmChart"):
         yield from _of_helm(fields.within("spec"))
-    elif kind in {"Application", "ApplicationSet"}:
+    elif kind in ("Application", "ApplicationSet"):
         spec = fields.within("spec")
         spec = spec.within("template", "spec") if kind == "ApplicationSet" else spec
         sources = [spec.within("source"), *spec.each("sources")]
@@ -243,7 +246,7 @@ def _views(fields: Fields) -> Iterator[Fields]:
 
 def _of_helm(place: Fields) -> Iterator[Fields]:
     views: list[Fields] = []
-    for keys in (("values",), ("helm", "valuesObject"), ("helm", "values"), ("valuesContent",)):
+    for keys in _VALUES:
         value = place.peek(*keys)
         view = _text(place, *keys) if isinstance(value, str) else place.within(*keys)
         if view is not None:
@@ -254,6 +257,9 @@ def _of_helm(place: Fields) -> Iterator[Fields]:
         views.append(place.within("values"))
     if views:
         _ignore_the_rest(place, _INSTALLS, views)
+        for keys in (("valuesFrom",), ("helm", "valueFiles")):
+            if place.peek(*keys):
+                place.ignored(*keys, why="rules in there count where they are given as well")
     yield from views
 
 
@@ -268,13 +274,17 @@ def _of_values(view: Fields) -> Iterator[Fields]:
 
 
 def _ignore_the_rest(view: Fields, why: str, but: Sequence[Fields]) -> None:
-    for key in view.value:
-        here = (*view.location, key)
-        inner = [one for one in but if one.location[: len(here)] == here]
-        if not inner:
-            view.ignored(key, why=why)
-        elif all(one.location != here for one in inner) and isinstance(view.peek(key), dict):
-            _ignore_the_rest(view.within(key), why, inner)
+    for key, value in view.value.items():
+        places: list[tuple[str | int, ...]] = [(key,)]
+        if isinstance(value, list) and value:
+            places = [(key, index) for index in range(len(value))]
+        for place in places:
+            here = (*view.location, *place)
+            inner = [one for one in but if one.location[: len(here)] == here]
+            if not inner:
+                view.ignored(*place, why=why)
+            elif all(one.location != here for one in inner):
+                _ignore_the_rest(view.within(*place), why, inner)
 
 
 def _text(fields: Fields, *keys: str) -> Fields | None:
@@ -373,7 +383,7 @@ def _with_window(rule: ResourceRule, window: object) -> ResourceRule:
 
 
 def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[AdapterRule, ...]:
-    view.get(*keys)
+    _carry_if_empty(view, *keys)
     rules = []
     for number, place in enumerate(view.each(*keys)):
         if number >= _MOST_RULES:
@@ -400,9 +410,6 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
             reading.problem("name", why, "as")
         name_as = "$1" if regex.count == 1 else "$0"
     metrics_query = reading.text("metricsQuery")
-    filters = list(reading.filters())
-    if matches and regex is not None:
-        filters.append((True, regex))
     return AdapterRule(
         where=documents.path_of(place.location),
         series_query=query,
@@ -410,10 +417,16 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
         if metrics_query
         else None,
         resources=reading.resources(),
-        filters=tuple(filters),
+        filters=tuple(reading.filters()),
         matches=regex or GoRegex(".*"),
         name_as=name_as,
     )
+
+
+def _carry_if_empty(place: Fields, *keys: str | int) -> None:
+    """Take a key that says nothing as carried over: an empty text, list or mapping, or null."""
+    if keys[-1] in place.within(*keys[:-1]).value and not place.peek(*keys):
+        place.carried(*keys)
 
 
 def _resource_rule(place: Fields, problems: list[str]) -> ResourceRule | None:
@@ -441,6 +454,7 @@ class _RuleReading:
     def text(self, key: str, *keys: str | int) -> str:
         value = self.place.get(key, *keys)
         if value is None or isinstance(value, str):
+            _carry_if_empty(self.place, key, *keys)
             return value or ""
         if isinstance(value, dict | list):
             self.problem(key, f"has to be a text, and is {documents.kind_of(value)}", *keys)
@@ -457,7 +471,7 @@ class _RuleReading:
             return None
 
     def filters(self) -> Iterator[tuple[bool, GoRegex]]:
-        self.place.get("seriesFilters")
+        _carry_if_empty(self.place, "seriesFilters")
         for number, each in enumerate(self.place.each("seriesFilters")):
             for key in ("is", "isNot"):
                 written = each.get(key)
@@ -473,10 +487,12 @@ class _RuleReading:
         template = self.text("resources", "template")
         made = self.made(_label_template, template, "resources", "template") if template else None
         overrides = []
-        place.get("overrides")
         written = place.within("overrides")
+        for keys in (("resources",), ("resources", "overrides"), ("name",)):
+            _carry_if_empty(self.place, *keys)
         for label in list(written.value)[:_MOST_OVERRIDES]:
-            group, resource = (written.peek(label, key) for key in ("group", "resource"))
+            group, resource = (written.get(label, key) for key in ("group", "resource"))
+            _carry_if_empty(written, label, "group")
             if isinstance(resource, str):
                 of_group = group if isinstance(group, str) else ""
                 overrides.append((label, of_group, resource.lower()))
@@ -505,6 +521,7 @@ _CHART: Sequence[tuple[str, str, str, str]] = (
 """What the chart of prometheus-adapter does where `rules.default` is true."""
 
 
+@cache
 def chart_rules() -> tuple[AdapterRule, ...]:
     """Return the chart's default rules, which come before those of its values."""
     by_labels = Resources((("namespace", "", "namespace"), ("pod", "", "pod")))
@@ -515,15 +532,13 @@ def chart_rules() -> tuple[AdapterRule, ...]:
         read = f"<<.Series>>{{<<.LabelMatchers>>{of_container}}}"
         read = f"rate({read}[5m])" if function else read
         regex = GoRegex(matches or ".*")
-        filters = [(False, GoRegex(left_out))] if left_out else []
-        filters += [(True, regex)] if matches else []
         rules.append(
             AdapterRule(
                 where=f"default rule {number + 1} of the chart",
                 series_query=query,
                 metrics_query=Template(f"sum({read}) by (<<.GroupBy>>)"),
                 resources=by_labels if query == _CADVISOR else by_template,
-                filters=tuple(filters),
+                filters=((False, GoRegex(left_out)),) if left_out else (),
                 matches=regex,
                 name_as="$1" if regex.count else "$0",
                 of_chart=True,

@@ -119,16 +119,27 @@ class GoRegex:
         self.count = parser.captures
         """How many groups it has."""
         self._program = _Program(self._tree)
+        self._python = _as_python(self._tree)
 
     def search(self, text: str) -> Match | None:
         """Return the leftmost match that Go finds, or None."""
         if len(text) > LONGEST_TEXT:
             return None
-        return self._program.run(text, 2 * (self.count + 1))
+        if self._python is None:
+            return self._program.run(text, 2 * (self.count + 1))
+        found = self._python.search(text)
+        if found is None:
+            return None
+        spans = (found.span(number) for number in range(self.count + 1))
+        return Match(text, tuple(span if span[0] >= 0 else None for span in spans))
 
     def matches_all(self, text: str) -> bool:
         """Return whether the whole text is a match, as Prometheus matches labels."""
-        return len(text) <= LONGEST_TEXT and self._program.accepts(text)
+        if len(text) > LONGEST_TEXT:
+            return False
+        if self._python is None:
+            return self._program.accepts(text)
+        return self._python.fullmatch(text) is not None
 
     def texts(self, given: Mapping[int, str] | None = None) -> list[Made]:
         """Return a few short texts that it matches, with groups (0 is all of it) as ``given``.
@@ -184,22 +195,35 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
 
     Of several ways it is the one in which each group takes as much as it can.
     """
-    numbers: list[int] = []
-    parts: list[_Node] = [_Place("^")]
-    for part in parts_of(template, regex):
-        if isinstance(part, int):
-            numbers.append(part)
-            any_text = _Repeat(_Chars(((0, _LAST),)), 0, None, greedy=True)
-            parts.append(_Capture(len(numbers), any_text))
-        else:
-            parts += [_literal(character) for character in part]
-    parts.append(_Place("$"))
-    if len(name) > LONGEST_TEXT or len(parts) > LONGEST:
+    parts = list(parts_of(template, regex))
+    numbers = [part for part in parts if isinstance(part, int)]
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(name) > LONGEST_TEXT or sum(map(len, texts)) > len(name):
         return None
-    found = _Program(_Sequence(tuple(parts))).run(name, 2 * (len(numbers) + 1))
+    if not numbers:
+        return {} if "".join(texts) == name else None
+    if len(numbers) == 1:
+        at = parts.index(numbers[0])
+        before, after = "".join(texts[:at]), "".join(texts[at:])
+        fits = name.startswith(before) and name.endswith(after)
+        return {numbers[0]: name[len(before) : len(name) - len(after)]} if fits else None
+    found = _Program(_Sequence(tuple(_nodes_of(parts)))).run(name, 2 * (len(numbers) + 1))
     if found is None:
         return None
     return {number: found.group(index) for index, number in enumerate(numbers, 1)}
+
+
+def _nodes_of(parts: Sequence[str | int]) -> Iterator[_Node]:
+    """Yield what matches all of a text that a template with these parts has become."""
+    yield _Place("^")
+    number = 0
+    for part in parts:
+        if isinstance(part, int):
+            number += 1
+            yield _Capture(number, _Repeat(_Chars(((0, _LAST),)), 0, None, greedy=True))
+        else:
+            yield from map(_literal, part)
+    yield _Place("$")
 
 
 def _literal(character: str) -> _Chars:
@@ -226,7 +250,21 @@ def _texts(node: _Node, given: Mapping[int, str]) -> Iterator[Made]:  # noqa: C9
             if inner:
                 yield from _joined([inner] * max(1, min(least, LONGEST_TEXT)))
         case _Sequence(parts):
-            yield from _joined([list(islice(_texts(one, given), _MOST_TEXTS)) for one in parts])
+            yield from _joined(list(_choices(parts, given)))
+
+
+def _choices(parts: Sequence[_Node], given: Mapping[int, str]) -> Iterator[Sequence[Made]]:
+    """Yield the texts of each part; characters that are beside one another are one."""
+    literal = ""
+    for part in parts:
+        match part:
+            case _Chars(((first, last),)) if first == last:
+                literal += chr(first)
+            case _:
+                yield [Made(literal, sure=True)]
+                literal = ""
+                yield list(islice(_texts(part, given), _MOST_TEXTS))
+    yield [Made(literal, sure=True)]
 
 
 def _joined(choices: Sequence[Sequence[Made]]) -> Iterator[Made]:
@@ -457,6 +495,70 @@ def _others(ranges: _Ranges) -> _Ranges:
     return tuple(others)
 
 
+# -- as an expression of Python -------------------------------------------------------------------
+
+_MOST_LOOPS = 2
+"""Of repetitions without end: each may go over all of a text for each way of the others."""
+_MOST_WAYS = 64
+"""In which its alternatives and what may be left out can be taken together."""
+
+
+@dataclass(slots=True)
+class _Backtracking:
+    """What bounds the time of Python's `re`, which tries one way after the other."""
+
+    loops: int
+    ways: int = 1
+
+
+def _begins(tree: _Node) -> bool:
+    """Return whether matches only begin where the text does."""
+    first = tree.parts[0] if isinstance(tree, _Sequence) and tree.parts else tree
+    return first == _Place("^")
+
+
+def _as_python(tree: _Node) -> re.Pattern[str] | None:
+    """Return the same as an expression of Python, ten times as fast; None where it may be slow.
+
+    Nor is there one for repetitions of more than a character, which differ where they take nothing.
+    """
+    cost = _Backtracking(loops=0 if _begins(tree) else 1)
+    written = _python(tree, cost)
+    slow = cost.loops > _MOST_LOOPS or cost.ways > _MOST_WAYS
+    return None if written is None or slow else re.compile(written)
+
+
+def _python(node: _Node, cost: _Backtracking) -> str | None:  # noqa: PLR0911 - one of each
+    match node:
+        case _Chars(ranges):
+            parts = (f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+            return f"[{''.join(parts)}]" if ranges else None
+        case _Place(kind):
+            return {"^": r"\A", "$": r"\Z"}.get(kind)
+        case _Capture(_, of):
+            return _joined_python((of,), cost, "({})")
+        case _Repeat(_Chars() as of, 0 | 1 as least, None | 1 as most, greedy):
+            cost.loops += most is None
+            cost.ways *= 1 if most is None else 2
+            sign = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}[least, most]
+            return _joined_python((of,), cost, f"{{}}{sign}{'' if greedy or not sign else '?'}")
+        case _Repeat():
+            return None
+        case _Alternatives(options):
+            cost.ways *= len(options)
+            return _joined_python(options, cost, "(?:{})", "|")
+        case _Sequence(parts):
+            return _joined_python(parts, cost)
+
+
+def _joined_python(
+    nodes: Sequence[_Node], cost: _Backtracking, form: str = "{}", between: str = ""
+) -> str | None:
+    several = [_python(node, cost) for node in nodes]
+    known = [one for one in several if one is not None]
+    return form.format(between.join(known)) if len(known) == len(several) else None
+
+
 # -- matching ------------------------------------------------------------------------------------
 
 _TAKE, _SPLIT, _JUMP, _SAVE, _CHECK, _DONE = range(6)
@@ -469,6 +571,7 @@ class _Program:
         self._code: list[tuple[int, int, int]] = []
         self._chars: list[_Ranges] = []
         self._places: list[str] = []
+        self._begins = _begins(tree)
         self._save(tree, 0)
         self._add(_DONE)
 
@@ -538,7 +641,7 @@ class _Program:
         found: tuple[int, ...] | None = None
         threads: list[tuple[int, tuple[int, ...]]] = []
         for at in range(len(text) + 1):
-            if found is None:
+            if found is None and (at == 0 or not self._begins):
                 # Those that began before have precedence.
                 threads = self._follow([*threads, (0, (-1,) * saved)], text, at)
             for index, (counter, spans) in enumerate(threads):
@@ -546,7 +649,7 @@ class _Program:
                     found = spans
                     threads = threads[:index]
                     break
-            if at == len(text) or (found is not None and not threads):
+            if at == len(text) or (not threads and (found is not None or self._begins)):
                 break
             threads = self._step(threads, text, at, ord(text[at]))
         if found is None:

@@ -79,9 +79,9 @@ def draft_of(fields: Fields, shared: Shared, resolve: Resolve) -> TargetDraft:
         if value is not None:
             draft.target[key] = value
     metrics: object = list(_metrics(reading))
-    if not metrics and spec.peek("metrics"):
-        metrics = spec.get("metrics")  # no configuration accepts it, and says why
-    if metrics:
+    if not metrics and spec.peek("metrics") is not None:
+        metrics = spec.get("metrics")  # what is no list is refused, and told why
+    if metrics or metrics == {}:
         draft.target["metrics"] = metrics
     behavior = _behavior(reading)
     if behavior is not None:

@@ -21,6 +21,7 @@ from autoscaler.core.decision import (
     Stabilization,
 )
 from autoscaler.core.history import Condition
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.normalize import READY
 from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
@@ -62,6 +63,7 @@ def change_key(result: SyncResult) -> tuple[object, ...]:
         decision.wanted_by,
         _of_hold(decision.hold),
         decision.hold_refill is None,
+        of_hpa(decision.hpa),
     )
 
 
@@ -93,6 +95,13 @@ def is_held(decision: Decision) -> bool:
 def of_stabilization(stable: Stabilization | None) -> Hashable:
     """Return what of the stage is a change."""
     return None if stable is None else (stable.reason, stable.before == stable.after)
+
+
+def of_hpa(hpa: Hpa | None) -> Hashable:
+    """Return what is a change of the HPA beside a target in shadow: which, and what it wants."""
+    if hpa is None:
+        return None
+    return hpa.name, None if hpa.status is None else hpa.status.desired_replicas
 
 
 def of_idle(idle: IdleStatus | None) -> Hashable:

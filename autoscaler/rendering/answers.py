@@ -203,6 +203,21 @@ class Hold(AnswerModel):
     """The count that there would be without it."""
 
 
+class Hpa(AnswerModel):
+    """The HorizontalPodAutoscaler beside a target in shadow, as its status was last."""
+
+    name: str
+    scaled_object: str = ""
+    """The ScaledObject for which KEDA made it."""
+    current_replicas: int | None = None
+    desired_replicas: int | None = None
+    """Null before it has decided anything."""
+    metrics: tuple[str, ...] = ()
+    """What it has read of each metric, in words."""
+    inactive: str = ""
+    """The reason, where it does not scale by its metrics."""
+
+
 class TargetSummary(AnswerModel):
     """How a target stands after a sync."""
 
@@ -224,6 +239,8 @@ class TargetSummary(AnswerModel):
     pause: Pause | None = None
     idle: Idle | None = None
     hold: Hold | None = None
+    hpa: Hpa | None = None
+    """The HPA that is compared with a target in shadow."""
 
 
 class TargetState(TargetSummary):
@@ -541,6 +558,96 @@ class Explanation(AnswerModel):
         if self.until is None:
             return "it still holds"
         return f"it held until {rfc3339_milli(self.until)}"
+
+
+# -- agreement -----------------------------------------------------------------------------------
+
+
+class OtherField(AnswerModel):
+    """A field, or a flag of the controller, that has another value there."""
+
+    field: str
+    ours: str
+    theirs: str
+
+
+class OtherReading(AnswerModel):
+    """A metric that was read as another value there; null where it was not read."""
+
+    metric: Sentence
+    ours: str | None
+    theirs: str | None
+    difference_percent: float | None = None
+    """Theirs over ours."""
+    lag_seconds: float | None = None
+    """By how much earlier ours was like theirs, if it was."""
+    failure: Sentence = ""
+    """Why ours was not read."""
+
+
+class Disagreement(AnswerModel):
+    """A time in which the HPA wanted another count; the counts are those that differ most."""
+
+    begin: ExactInstant
+    end: ExactInstant
+    cause: str
+    """`reading`, `configuration`, `deviation`, or `unknown`."""
+    ours: int
+    theirs: int
+    message: Sentence
+    fields: tuple[OtherField, ...] = ()
+    readings: tuple[OtherReading, ...] = ()
+    deviation: str | None = None
+    remembered_since: Instant | None = None
+    """When one of both was asked for the count that it holds since."""
+
+
+class AgreementTime(AnswerModel):
+    """The time of one kind."""
+
+    kind: str
+    """`equal`, `timing`, a cause, or `notCompared`."""
+    seconds: float
+    share: float
+    """Of the time that was compared; of all of it for `notCompared`."""
+    stretches: int
+    longest_seconds: float
+
+
+class TargetAgreement(AnswerModel):
+    """How a target in shadow agrees with the HPA beside it."""
+
+    target: str
+    since: Instant | None
+    """The first that is known of the time that was asked for; null where nothing is known."""
+    compared_seconds: float
+    agreement: float | None
+    """The share in which both want the same count, at once or within one period."""
+    equal: float | None
+    """The share in which both want the same count at once."""
+    times: tuple[AgreementTime, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
+    """The longest ones, at most a hundred."""
+    mean_replicas: float | None = None
+    mean_free_replicas: float | None = None
+    """Of the free run: what this target would have come to, had it been live."""
+    free_replicas: int | None = None
+    """The count of the free run now."""
+    hpa: Hpa | None = None
+    mode: str = "shadow"
+    verdict: str
+    """`ready`, `early`, `differs` or `notCompared`."""
+    message: Sentence
+
+
+class AgreementList(AnswerModel):
+    """How the targets in shadow agree, in the order of the configuration."""
+
+    time: Instant
+    live: int
+    """How many targets are not in shadow."""
+    shadow: int
+    targets: tuple[TargetAgreement, ...]
 
 
 # -- the daemon ----------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
-from autoscaler.record.changes import is_held, of_idle, of_stabilization
+from autoscaler.record.changes import is_held, of_hpa, of_idle, of_stabilization
 from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.record import WRITTEN, write_word
 
 _MOST_KEYS = 10
@@ -68,7 +69,7 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     found = [*_count(old, new), *_move(before, after), *_zone(old, new), *_standing(old, new)]
     for compare in (_bounds, _metrics, _stabilization):
         found += compare(old, new)
-    found += [*_limits(before, after), *_idle(old, new), *_conditions(old, new)]
+    found += [*_limits(before, after), *_idle(old, new), *_hpa(old, new), *_conditions(old, new)]
     found += _rules(before, after)
     told = [one for one in found if one not in _FOLLOWING] or found or _marks(before, after)
     return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
@@ -97,6 +98,23 @@ def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
     fails_otherwise = isinstance(after.write, WriteFailed) and before.write != after.write
     if fails_otherwise or (type(before.write) is not type(after.write) and (moves or not moved)):
         yield _write(after)
+
+
+def _hpa(old: Decision, new: Decision) -> Iterator[str]:
+    """Say what is new of the HPA beside a target in shadow."""
+    hpa, before = new.hpa, old.hpa
+    if of_hpa(before) == of_hpa(hpa):
+        return
+    if hpa is None:
+        yield "no HPA is compared with it now"
+    elif before is None or before.name != hpa.name:
+        yield f"beside it: {hpa_text(hpa)}"
+    else:
+        wanted, wants = (
+            "nothing" if one.status is None else f"{one.status.desired_replicas}"
+            for one in (before, hpa)
+        )
+        yield f"its HPA wants {wants} replicas, before {wanted}"
 
 
 def _write(after: SyncResult) -> str:

@@ -37,6 +37,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.text import duration, printable, rfc3339, time_of_day
 from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.reasons import behavior, hold, restriction, verdict
 from autoscaler.rendering.record import QuerySource, gaps_of
 
@@ -58,7 +59,7 @@ def explain(
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     stages = {
         "paused": _pause(decision),
-        "beside": [other] if other else [],
+        "beside": _beside(decision, other),
         "scale": _scale(result),
         "idle": _idle(decision),
         "hold": _hold(result),
@@ -87,6 +88,12 @@ def explain(
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
     at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
     return "\n".join((f"{at}: {sentence}", *lines))
+
+
+def _beside(decision: Decision, other: str) -> list[str]:
+    """Say what the other autoscaler has decided: the HPA beside a target in shadow, or another."""
+    told = other if decision.hpa is None else hpa_text(decision.hpa)
+    return [told] if told else []
 
 
 def _query(source: QuerySource, query: Query | None) -> Iterator[str]:

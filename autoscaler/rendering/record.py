@@ -19,6 +19,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.rendering import answers, reasons, wording
+from autoscaler.rendering.hpa import hpa_answer
 from autoscaler.rendering.reasons import verdict
 
 WRITTEN = "written"
@@ -141,6 +142,8 @@ def _standing(
             last_active=idle.last_active,
             goes_idle=idle.until if reasons.goes_idle(decision) else None,
         )
+    if decision.hpa is not None:
+        fields["hpa"] = hpa_answer(decision.hpa)
     if hold is not None:
         fields["hold"] = answers.Hold(
             message=why_held(hold.reading),

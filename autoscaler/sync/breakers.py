@@ -15,7 +15,6 @@ from autoscaler.core.breaker import (
     holds,
     released,
 )
-from autoscaler.core.extensions import Mode
 from autoscaler.core.history import shifted
 from autoscaler.core.target import Target
 from autoscaler.sync.ports import BreakerChange, BreakerNews
@@ -198,7 +197,7 @@ class Breakers:
         """
         servers: dict[str, ServerCount] = {}
         for target in targets:
-            if target.extensions.mode is Mode.SHADOW:
+            if target.in_shadow:
                 continue
             for name in {query.server for query in target.count_queries}:
                 server = servers.setdefault(name, ServerCount(name, breaker))

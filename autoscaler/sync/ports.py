@@ -15,6 +15,7 @@ from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
@@ -55,6 +56,12 @@ class Cluster(Protocol):
 
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return in words which other autoscaler controls the object, or why none can say."""
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
+        """Return the HPA of an object in shadow, with the statuses that were in force since then.
+
+        None without one, of several, and where they cannot be watched now.
+        """
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float

@@ -185,6 +185,10 @@ class SyncRun:
         key, state, cluster = target.key, self.state, self.ports.cluster_of(target)
         controller = cluster.cached_controller(target.namespace, target.spec.scale_target_ref)
         begun, steady = self.times.now, self.times.steady
+        last_read, hpa = self._unix(state.last_read.get(key)), None
+        if target.in_shadow:
+            ref, since = target.spec.scale_target_ref, begun if last_read is None else last_read
+            hpa = cluster.cached_hpa(target.namespace, ref, since)
         seen = Observation(
             scale,
             pods,
@@ -192,8 +196,9 @@ class SyncRun:
             ambiguous_with=ambiguous_with,
             controller=controller,
             sole_writer=state.is_sole_writer(key),
-            last_read=self._unix(state.last_read.get(key)),
+            last_read=last_read,
             last_sync=self._unix(state.last_sync.get(key)),
+            hpa=hpa,
         )
         times = SyncTimes(self.times.due, begun, begun + self._elapsed())
         history = state.histories.get(key, self.as_of)

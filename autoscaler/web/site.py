@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
 from autoscaler.record.rows import RecordError
@@ -45,6 +46,10 @@ class Views:
     record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
     leads: Callable[[], bool | None]
+    agreement: DirectoryAgreement | None = None
+    """How targets in shadow agree with their HPAs; None where nothing is compared."""
+    free_count: Callable[[str], int | None] = lambda _: None
+    """Returns what the free run of a target in shadow has come to."""
 
     def record_state(self) -> RecordState:
         """Return whether anything is recorded, and from when to when, or why it cannot be read."""

@@ -113,9 +113,8 @@ class NobodyElse:
     def controller(self, *_: object) -> None:
         """Return that."""
 
-    def status(self, *_: object) -> str:
-        """Return that it has decided nothing."""
-        return ""
+    def hpa(self, *_: object) -> None:
+        """Return that there is none."""
 
 
 @pytest.fixture

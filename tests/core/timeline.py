@@ -13,6 +13,7 @@ from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -36,7 +37,7 @@ from autoscaler.core.spec import (
     ResourceMetric,
 )
 from autoscaler.core.step import Step, step_of
-from autoscaler.core.sync_result import Inputs, Rules
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, Written
 from tests.core.builders import BASE, pods
@@ -81,6 +82,7 @@ class Timeline:
         self.generation = 1
         self.looked: float | None = None
         self.controller: str | Unchecked | None = None
+        self.hpa: Hpa | None = None
         self.others_lead = False
         self.is_unreadable = False
         self.history = History()
@@ -102,6 +104,11 @@ class Timeline:
     def controlled_by(self, controller: str | Unchecked | None) -> Self:
         """Let another autoscaler control the target from now on, or none, or leave it unknown."""
         self.controller = controller
+        return self
+
+    def beside(self, hpa: Hpa | None) -> Self:
+        """Let this HPA be there from now on, for a target in shadow to be compared with."""
+        self.hpa = hpa
         return self
 
     def annotated(self, **annotations: str) -> Self:
@@ -180,12 +187,13 @@ class Timeline:
             min_replicas_reading=self.bounds[0],
             max_replicas_reading=self.bounds[1],
             hold=self.hold,
+            hpa=self.hpa,
         )
         self.looked = now
         step = self._step = step_of(self._rules(), Inputs(observation, self.history, now, now))
         if step.decision.shadow:
             if step.decision.rescale:
-                step = step.settled(NotWritten(NotWrittenReason.SHADOW))
+                step = self._step = step.settled(NotWritten(NotWrittenReason.SHADOW))
         elif step.decision.rescale and write_fails is None:
             step = step.settled(Written(scale))
             self.replicas, self.set_by = step.decision.desired, FIELD_MANAGER
@@ -256,6 +264,12 @@ class Timeline:
         """What the last sync decided from."""
         assert self._step is not None
         return self._step.inputs
+
+    @property
+    def result(self) -> SyncResult:
+        """What is reported of the last sync."""
+        assert self._step is not None
+        return self._step.result
 
     def _again(self, now: float) -> int:
         assert self._step is not None

@@ -10,6 +10,7 @@ from typing import Any
 from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     ConditionStatus,
     ContainerRequests,
@@ -91,6 +92,7 @@ class Memory(Reporter):
     led_from: float = -math.inf
     """Since when, where it leads."""
     controllers: dict[str, str | Unchecked] = field(default_factory=dict)
+    hpas: dict[str, Hpa] = field(default_factory=dict)
     scales_cached: bool = False
     planned: bool = False
     """Whether nothing is written."""
@@ -108,6 +110,10 @@ class Memory(Reporter):
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Fit `Cluster`."""
         return self.controllers.get(f"{namespace}/{ref.name}")
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - port
+        """Fit `Cluster`."""
+        return self.hpas.get(f"{namespace}/{ref.name}")
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Fit `Cluster`: scales are at hand where they shall be."""

@@ -1,40 +1,54 @@
-"""Which objects a HorizontalPodAutoscaler controls, made by hand or by KEDA, and its status."""
+"""Which objects a HorizontalPodAutoscaler controls, made by hand or by KEDA."""
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
+from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import (
+    KEDA_KIND,
+    hpa_of,
+    scaled_object_of,
+)
 from autoscaler.adapters.cluster.watch_requests import ALL, Cache, WatchRequests, WatchTimings
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
 from autoscaler.transport import Observer
 
 _FORBIDDEN = 403
-_KEDA_KIND = "ScaledObject"
-_KEDA_LABEL = "scaledobject.keda.sh/name"
 _LONGEST_NAME = 253
-_LONGEST_METRIC_NAME = 100
-_LONGEST_STATUS = 500
-_MOST_METRICS = 10
-_SOURCES = ("external", "pods", "object", "resource", "containerResource")
-_NUMBERS = (("averageUtilization", "%"), ("averageValue", ""), ("value", ""))
+_MOST_STATUSES = 8
+"""So many are kept from one sync to the next; more change within one period by others."""
 
-_Controlled = tuple[str, str, str, str]
+Controlled = tuple[str, str, str, str]
 """Namespace, group, kind and name of an object; as for the HPA, the version does not matter."""
 
 _Name = tuple[str, str]
 """Namespace and name of a HorizontalPodAutoscaler."""
 
-_Entry = tuple[_Controlled, str]
-"""What a HorizontalPodAutoscaler controls, and its name for messages."""
+
+class _Entry(NamedTuple):
+    """What a HorizontalPodAutoscaler controls, its name for messages, and all of it if wanted."""
+
+    controlled: Controlled
+    words: str
+    hpa: Hpa | None = None
 
 
 class AutoscalerCache(Cache):
-    """Finds HorizontalPodAutoscalers by what they control; the last list outlives a refusal."""
+    """Finds HorizontalPodAutoscalers by what they control; the last list outlives a refusal.
 
-    def __init__(self, namespace: str) -> None:
+    Of those that control what is ``wanted`` it keeps spec and status, too.
+    """
+
+    def __init__(self, namespace: str, wanted: Callable[[Controlled], bool] | None = None) -> None:
         super().__init__(
             "HorizontalPodAutoscaler.autoscaling",
             namespace,
@@ -42,15 +56,30 @@ class AutoscalerCache(Cache):
         )
         self.listed = False
         """Whether there was a list."""
+        self._wanted = wanted or (lambda _: False)
         self._listing: dict[_Name, _Entry] = {}
         self._entries: dict[_Name, _Entry] = {}
-        self._words: dict[_Controlled, dict[_Name, str]] = {}
+        self._words: dict[Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
         """Return the name of the one that controls an object; None if none is known."""
         with self._lock:
             words = self._words.get((namespace, ref.group, ref.kind, ref.name))
             return None if words is None else min(words.values())
+
+    def hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
+        """Return the one that controls a wanted object, with its statuses since a Unix time.
+
+        With these there is the one that was in force then.  None without one, or of several.
+        """
+        with self._lock:
+            words = self._words.get((namespace, ref.group, ref.kind, ref.name)) or {}
+            hpa = self._entries[next(iter(words))].hpa if len(words) == 1 else None
+        if hpa is None or not hpa.statuses:
+            return hpa
+        *earlier, last = hpa.statuses
+        kept = [one for one, next_ in pairwise(hpa.statuses) if next_.time > since]
+        return hpa if len(kept) == len(earlier) else replace(hpa, statuses=(*kept, last))
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path; autoscaling/v2 is served by every version since 1.23."""
@@ -62,57 +91,57 @@ class AutoscalerCache(Cache):
 
     def add(self, items: list[JsonObject]) -> None:
         """Add a page; what names no target is malformed."""
-        self._listing.update(map(_read, items))
+        self._listing.update(map(self._read, items))
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Use the list from now on."""
         with self._lock:
-            self._entries, self._words = {}, {}
+            before, self._entries, self._words = self._entries, {}, {}
             for name, entry in self._listing.items():
-                self._put(name, entry)
+                self._put(name, entry, before.get(name))
             self.listed = True
         self._listing = {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
         """Apply an event."""
         if kind != "BOOKMARK":
-            name, entry = _read(obj)
+            name, entry = self._read(obj)
             with self._lock:
                 self._put(name, None if kind == "DELETED" else entry)
 
     def clear(self) -> None:
         """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
 
-    def _put(self, name: _Name, entry: _Entry | None) -> None:
+    def _read(self, obj: JsonObject) -> tuple[_Name, _Entry]:
+        name, entry = _read(obj)
+        if self._wanted(entry.controlled):
+            entry = entry._replace(hpa=hpa_of(obj, clock.wall()))
+        return name, entry
+
+    def _put(self, name: _Name, entry: _Entry | None, before: _Entry | None = None) -> None:
         old = self._entries.pop(name, None)
         if old is not None:
-            words = self._words[old[0]]
+            words = self._words[old.controlled]
             del words[name]
             if not words:
-                del self._words[old[0]]
+                del self._words[old.controlled]
         if entry is not None:
+            old = old or before
+            if entry.hpa is not None and old is not None and old.hpa is not None:
+                entry = entry._replace(hpa=_following(old.hpa, entry.hpa))
             self._entries[name] = entry
-            self._words.setdefault(entry[0], {})[name] = entry[1]
+            self._words.setdefault(entry.controlled, {})[name] = entry.words
 
 
-class _WithStatus(AutoscalerCache):
-    """Keeps what each one has decided last, too."""
-
-    def __init__(self, namespace: str) -> None:
-        super().__init__(namespace)
-        self._statuses: dict[_Name, str] = {}
-
-    def add(self, items: list[JsonObject]) -> None:
-        """As the base."""
-        super().add(items)
-        self._statuses.update((_read(obj)[0], status_words(obj)) for obj in items)
-
-    def status(self, namespace: str, ref: ScaleTargetRef) -> str:
-        """Return in words what the one that controls an object has decided; empty for none."""
-        with self._lock:
-            words = self._words.get((namespace, ref.group, ref.kind, ref.name)) or {}
-            name = min(words, key=lambda each: words[each], default=None)
-            return "" if name is None else f"{words[name]} {self._statuses[name]}"
+def _following(old: Hpa, new: Hpa) -> Hpa:
+    """Return an HPA with its earlier statuses; one that says nothing new is as old as before."""
+    last, status = old.status, new.status
+    if last is None or status is None:
+        return new
+    same = replace(status, time=last.time) == last
+    spec = old.spec if old.spec == new.spec else new.spec
+    statuses = old.statuses if same else (*old.statuses, status)[-_MOST_STATUSES:]
+    return replace(new, spec=spec, statuses=statuses)
 
 
 class ListedAutoscalers:
@@ -130,26 +159,26 @@ class ListedAutoscalers:
             return Unchecked(listed.message)
         return listed.controller(namespace, ref)
 
-    def status(self, namespace: str, ref: ScaleTargetRef) -> str:
-        """Return in words what the one that controls an object has decided; empty if unknown."""
+    def hpa(self, namespace: str, ref: ScaleTargetRef) -> Hpa | None:
+        """Return the one that controls an object; None without one, of several, or if unknown."""
         listed = self._by_namespace[namespace]
-        return "" if isinstance(listed, Failure) else listed.status(namespace, ref)
+        return None if isinstance(listed, Failure) else listed.hpa(namespace, ref, math.inf)
 
     @cached_property
-    def _by_namespace(self) -> Mapping[str, _WithStatus | Failure]:
+    def _by_namespace(self) -> Mapping[str, AutoscalerCache | Failure]:
         if len(self._namespaces) > 1:
             listed = self._list(ALL)
             if not (isinstance(listed, Failure) and listed.status == _FORBIDDEN):
                 return dict.fromkeys(self._namespaces, listed)
-        by_namespace: dict[str, _WithStatus | Failure] = {}
+        by_namespace: dict[str, AutoscalerCache | Failure] = {}
         for namespace in self._namespaces:
             by_namespace[namespace] = listed = self._list(namespace)
             if isinstance(listed, Failure) and listed.status != _FORBIDDEN:
                 return dict.fromkeys(self._namespaces, listed) | by_namespace
         return by_namespace
 
-    def _list(self, scope: str) -> _WithStatus | Failure:
-        cache = _WithStatus(scope)
+    def _list(self, scope: str) -> AutoscalerCache | Failure:
+        cache = AutoscalerCache(scope, lambda _: True)
         listed = WatchRequests(self._api, cache, WatchTimings()).list_all(cache.path(0.0))
         if not isinstance(listed, Failure):
             return cache
@@ -164,77 +193,8 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
     words = f'HorizontalPodAutoscaler "{printable(name, _LONGEST_NAME)}"'
-    keda = printable(_scaled_object(metadata), _LONGEST_NAME)
+    keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
     if keda:
-        words = f'{words} of {_KEDA_KIND} "{keda}"'
-    return (namespace, name), ((namespace, group, target["kind"], target["name"]), words)
-
-
-def _scaled_object(metadata: JsonObject) -> str:
-    """Return the name of the ScaledObject for which KEDA made it; empty for none."""
-    owners = metadata.get("ownerReferences") or ()
-    labelled = (metadata.get("labels") or {}).get(_KEDA_LABEL, "")
-    owned = (owner.get("name", "") for owner in owners if owner.get("kind") == _KEDA_KIND)
-    name: str = next(owned, labelled)
-    return name
-
-
-def status_words(autoscaler: JsonObject) -> str:
-    """Return for example `wants 4 replicas, and found 3; cpu 93% of 70%, orders 41 of 30`."""
-    status, spec = _part(autoscaler, "status"), _part(autoscaler, "spec")
-    wants, current = status.get("desiredReplicas"), status.get("currentReplicas")
-    if not isinstance(wants, int):
-        return "has decided nothing yet"
-    counts = f"wants {wants} replicas, and found {current if isinstance(current, int) else 0}"
-    metrics = ", ".join(_metrics(status.get("currentMetrics"), spec.get("metrics")))
-    return printable("; ".join(filter(None, (counts, metrics, _inactive(status)))), _LONGEST_STATUS)
-
-
-def _part(of: Mapping[str, object], key: str) -> Mapping[str, object]:
-    part = of.get(key)
-    return part if isinstance(part, dict) else {}
-
-
-def _entries(of: object) -> list[Mapping[str, object]]:
-    return [entry for entry in of if isinstance(entry, dict)] if isinstance(of, list) else []
-
-
-def _metrics(current: object, specified: object) -> Iterator[str]:
-    """Yield each metric with what it is and what it should be; one that failed has no value."""
-    values = _entries(current)
-    for index, metric in enumerate(_entries(specified)[:_MOST_METRICS]):
-        name, goal = _name(metric), _number(_source(metric), "target")
-        # They have the order of the spec; the entry of one that failed is empty.
-        read = values[index] if index < len(values) else {}
-        value = _number(_source(read), "current") if _name(read) == name else ""
-        yield f"{name} {value} of {goal}" if value else f"{name} without a value, target {goal}"
-
-
-def _source(metric: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the source of a metric, which stands under the key of its type."""
-    return next((_part(metric, key) for key in _SOURCES if key in metric), {})
-
-
-def _name(metric: Mapping[str, object]) -> str:
-    source = _source(metric)
-    name = source.get("name") or _part(source, "metric").get("name") or "a metric"
-    container = source.get("container")
-    full = f"{name} of {container}" if container else str(name)
-    return printable(full, _LONGEST_METRIC_NAME)
-
-
-def _number(source: Mapping[str, object], key: str) -> str:
-    numbers = _part(source, key)
-    for name, unit in _NUMBERS:
-        if numbers.get(name) is not None:
-            return printable(f"{numbers[name]}{unit}", _LONGEST_METRIC_NAME)
-    return ""
-
-
-def _inactive(status: Mapping[str, object]) -> str:
-    """Say why it is not scaling, if it is not."""
-    for condition in _entries(status.get("conditions")):
-        kind = condition.get("type")
-        if kind in {"ScalingActive", "AbleToScale"} and condition.get("status") == "False":
-            return f"{kind} is False: {condition.get('reason')}"
-    return ""
+        words = f'{words} of {KEDA_KIND} "{keda}"'
+    controlled = (namespace, group, target["kind"], target["name"])
+    return (namespace, name), _Entry(controlled, words)

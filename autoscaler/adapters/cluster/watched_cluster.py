@@ -8,13 +8,18 @@ from typing import Any
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
+from autoscaler.adapters.cluster.autoscalers import (
+    AutoscalerCache,
+    Controlled,
+    ListedAutoscalers,
+)
 from autoscaler.adapters.cluster.pods import PodCache, Pods, is_indexable
 from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
@@ -68,8 +73,12 @@ class WatchedCluster:
         """Until when new lists are waited for, by `clock.monotonic`."""
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
+        self._in_shadow: frozenset[Controlled] = frozenset()
+        """The objects whose HPAs are compared with what is decided."""
         self._autoscaler_watches = self._watches_of(
-            AutoscalerCache, 1, self._timings.first_refusal_confirmed_after
+            lambda namespace: AutoscalerCache(namespace, lambda one: one in self._in_shadow),
+            1,
+            self._timings.first_refusal_confirmed_after,
         )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
@@ -91,6 +100,7 @@ class WatchedCluster:
             if self._closed:
                 return
             self._targets = tuple(targets)
+            self._watch_hpas(targets)
             self._autoscaler_watches.need({target.namespace for target in targets})
             old = self._wanted
             self._wanted = {kind: frozenset(keys) for kind, keys in wanted.items()}
@@ -219,6 +229,13 @@ class WatchedCluster:
         last = next((each.cache for each in listed if each.cache.listed), None)
         return Unchecked(why, None if last is None else last.controller(namespace, ref) or "")
 
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
+        """Return the HPA of an object in shadow as the watch shows it (`AutoscalerCache.hpa`)."""
+        watch = self._autoscaler_watches.find(namespace)
+        if watch is None or watch.state is not WatchState.SYNCED or watch.stale_reason is not None:
+            return None
+        return watch.cache.hpa(namespace, ref, since)
+
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
     ) -> Scale | Unavailable:
@@ -288,6 +305,21 @@ class WatchedCluster:
 
         return WatchScopes(watch, most, self._notes, self._notify)
 
+    def _watch_hpas(self, targets: Sequence[Target]) -> None:
+        """Keep all of the HPAs of targets in shadow; what was not kept before is listed anew."""
+        refs = [
+            (target.namespace, target.spec.scale_target_ref)
+            for target in targets
+            if target.in_shadow
+        ]
+        before = self._in_shadow
+        self._in_shadow = frozenset(
+            (namespace, ref.group, ref.kind, ref.name) for namespace, ref in refs
+        )
+        if self._in_shadow - before:
+            for watch in self._autoscaler_watches.watches():
+                watch.relist()
+
     def _watch_scales(self, kind: _Kind, *, more: bool) -> None:
         """Watch one kind; ``more`` says that there are objects that were not wanted before."""
         watches = self._scale_watches.get(kind)
@@ -353,16 +385,23 @@ class WatchedCluster:
 
 
 class UncachedCluster:
-    """A `sync.ports.Cluster` for plans: reads all but other autoscalers, and writes nothing."""
+    """A `sync.ports.Cluster` for plans: nothing is cached but ``others``, and nothing written."""
 
-    def __init__(self, api: Api, observer: Observer = UNOBSERVED) -> None:
+    def __init__(
+        self, api: Api, others: ListedAutoscalers | None = None, observer: Observer = UNOBSERVED
+    ) -> None:
         self._scales = Scales(api, observer=observer)
+        self._others = others
         self.list_pods = Pods(api).pods
 
     def cached_scale(self, *_: object) -> None:
         """Return nothing."""
 
     cached_pods = cached_controller = cached_scale
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - the port's
+        """Return the HPA of an object, as it was listed."""
+        return None if self._others is None else self._others.hpa(namespace, ref)
 
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float

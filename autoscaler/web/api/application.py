@@ -17,6 +17,7 @@ from autoscaler.web.answering import PROBLEM_TYPE, Answering, Page, tag_of
 from autoscaler.web.api import PREFIX, endpoints
 from autoscaler.web.api.requests import (
     STARTING,
+    AgreementParameters,
     ChartParameters,
     ExplanationParameters,
     HistoryParameters,
@@ -49,6 +50,7 @@ Key = Annotated[str, Depends(_key)]
 HistoryQuery = Annotated[HistoryParameters, Query()]
 ChartQuery = Annotated[ChartParameters, Query()]
 ExplanationQuery = Annotated[ExplanationParameters, Query()]
+AgreementQuery = Annotated[AgreementParameters, Query()]
 Nothing = Annotated[Parameters, Query()]
 
 
@@ -166,6 +168,11 @@ def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
     async def decisions(request: Request, query: HistoryQuery) -> Response:
         """List the decisions in which something changed, in full, the last first."""
         return await answer(request, partial(endpoints.decisions, query))
+
+    @app.get("/agreement", response_model=answers.AgreementList)
+    async def agreement(request: Request, query: AgreementQuery) -> Response:
+        """Tell how targets in shadow agree with the HPAs beside them, and why they do not."""
+        return await answer(request, partial(endpoints.agreement, query))
 
     @app.get(_TARGET, response_model=answers.TargetDetail)
     async def target(request: Request, key: Key, _: Nothing) -> Response:

@@ -13,6 +13,11 @@ from autoscaler.core.extensions import Schedule
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
+from autoscaler.rendering.agreement import (
+    AGREEMENT_SECONDS,
+    agreement_answer,
+    kept_of,
+)
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
@@ -26,6 +31,7 @@ from autoscaler.schedules import next_window
 from autoscaler.settings.durations import format_seconds as duration
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.api.requests import (
+    AgreementParameters,
     ChartParameters,
     ExplanationParameters,
     HistoryParameters,
@@ -259,6 +265,31 @@ def decisions(query: HistoryParameters, views: Views, now: float) -> Sequence[by
     texts = list(_within_bounds(record, rows[: query.limit]))
     token = token_of("decisions", rows[len(texts) - 1].id) if len(rows) > len(texts) else None
     return _listed("decisions", texts, token)
+
+
+def agreement(query: AgreementParameters, views: Views, now: float) -> answers.AgreementList:
+    """Return how targets agree with their HPAs; raises ProblemError for one that is unknown."""
+    known = [configured(views, key) for key in query.target] or views.states.known()
+    in_shadow = [one for one in views.states.known() if one.target.in_shadow]
+    shown = [one for one in known if query.target or one.target.in_shadow]
+    since = now - AGREEMENT_SECONDS if query.since is None else query.since
+    keys = [one.target.key for one in shown]
+    kept = kept_of(views.agreement, keys, since)
+    return answers.AgreementList(
+        time=now,
+        live=len(views.states.known()) - len(in_shadow),
+        shadow=len(in_shadow),
+        targets=tuple(
+            agreement_answer(
+                one.target.key,
+                kept.get(one.target.key),
+                None if one.last is None else one.last.decision.hpa,
+                views.free_count(one.target.key),
+                one.target.extensions.mode.value,
+            )
+            for one in shown
+        ),
+    )
 
 
 def _listed(

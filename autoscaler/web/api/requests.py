@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from autoscaler.adapters.agreement import AgreementError
 from autoscaler.core.classification import State
 from autoscaler.core.text import instant_of, printable
 from autoscaler.record.rows import RecordError
@@ -118,6 +119,20 @@ class ExplanationParameters(Parameters):
     )
 
 
+class AgreementParameters(Parameters):
+    """Which targets, and since when."""
+
+    target: list[Text] = Field(
+        [],
+        max_length=100,
+        description="Only this target (NAMESPACE/KIND/NAME); several times for several targets. "
+        "Default: all that are in shadow.",
+    )
+    since: Instant | None = Field(
+        None, description="The first instant, from its whole hour on. Default: a week ago."
+    )
+
+
 # -- problems ------------------------------------------------------------------------------------
 
 STARTING = "the daemon starts, and has not read its targets yet"
@@ -145,6 +160,7 @@ def answer_with_problems(app: FastAPI) -> None:
         ProblemError: lambda error: error,
         BusyError: lambda error: ProblemError(503, str(error)),
         RequestValidationError: lambda error: bad(*_parameters(error)),
+        AgreementError: lambda error: ProblemError(503, str(error)),
         RecordError: lambda error: ProblemError(503, f"the record cannot be read: {error}"),
         HTTPException: _of_http,
         # The application around this one reports it.

@@ -116,7 +116,7 @@ def test_without_the_right_to_list_there_are_none(
         assert isinstance(scale, Scale)
         assert scale.annotations == ()
     notes: list[str] = []
-    plan = UncachedCluster(limited, Noting(notes))
+    plan = UncachedCluster(limited, observer=Noting(notes))
     for _ in range(2):
         assert plan.read_scale(shop, WEB, soon()) == scale
     (note,) = notes

@@ -1,0 +1,275 @@
+"""How targets in shadow agree with their HPAs, kept in a file: sums by hour, and each disagreement.
+
+A thread of its own writes it: no sync waits for the disk.
+"""
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from autoscaler import clock
+from autoscaler.adapters.sqlite_files import (
+    Opened,
+    Place,
+    Schema,
+    SqliteWorker,
+    open_to_write,
+    opened_to_read,
+    version_of,
+)
+from autoscaler.adapters.state_directory import AGREEMENT, AGREEMENT_LOCK, UnusableError
+from autoscaler.codec import UnreadableError, dumps, loads
+from autoscaler.core.agreement import Agreement, Stretch
+
+_HOUR = 3600.0
+_MEANWHILE = "how targets in shadow agree is not kept until it can be"
+_ROOM = 100_000
+"""So many rows may wait to be written."""
+_MOST_STRETCHES = 100_000
+"""So many disagreements are kept, the last ones."""
+
+SCHEMA = Schema(
+    1,
+    """
+    CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE hours (
+        target INTEGER NOT NULL, hour INTEGER NOT NULL, agreement TEXT NOT NULL,
+        seconds REAL NOT NULL, stretches INTEGER NOT NULL, longest REAL NOT NULL,
+        replicas REAL NOT NULL, free REAL NOT NULL,
+        PRIMARY KEY (target, hour, agreement)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE stretches (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
+        begin REAL NOT NULL, end REAL NOT NULL, body TEXT NOT NULL, UNIQUE (target, begin)
+    ) STRICT;
+    CREATE INDEX stretches_in_time ON stretches (end);
+    """,
+    # The last seconds may be lost with the power; the file is whole all the same.
+    "PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576;",
+)
+_SUM = (
+    "INSERT INTO hours VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+    " ON CONFLICT DO UPDATE SET seconds = seconds + ?4, stretches = stretches + ?5,"
+    " longest = max(longest, ?6), replicas = replicas + ?7, free = free + ?8"
+)
+_TOLD = frozenset(Agreement) - {Agreement.EQUAL, Agreement.TIMING, Agreement.NOT_COMPARED}
+"""What is kept with its cause."""
+
+
+class AgreementRow(NamedTuple):
+    """What became known of a target: ``seconds`` more of a stretch, as it is now.
+
+    ``replicas`` and ``free`` are the counts meanwhile: of the object, and of the free run.
+    """
+
+    target: str
+    stretch: Stretch
+    seconds: float
+    begins: bool
+    replicas: int = 0
+    free: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A target's time of one kind, in seconds: the stretches, the longest, and replica-seconds."""
+
+    seconds: float
+    stretches: int
+    longest: float
+    replicas: float
+    free: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAgreement:
+    """What is kept of a target since an instant: ``begin`` is the first of it, in Unix seconds."""
+
+    begin: float
+    sums: Mapping[Agreement, Sum]
+    stretches: tuple[Stretch, ...]
+    """The disagreements, the last ones first."""
+
+
+class AgreementError(Exception):
+    """Nothing can be read of how targets agree; the text is a sentence for the operator."""
+
+
+class NothingComparedError(AgreementError):
+    """No target has been compared yet."""
+
+
+class _File(Opened):
+    """The file, with the ids of its targets."""
+
+    def __init__(self, file: Opened, ids: dict[str, int]) -> None:
+        super().__init__(file.path, file.connection, file.identity, file.held)
+        self._ids = ids
+
+    def write(self, rows: Collection[AgreementRow], oldest: float) -> None:
+        """Write rows, and forget what ended before an instant."""
+        with self.transaction() as connection:
+            for row in rows:
+                stretch, target = row.stretch, self._id(row.target)
+                hour, kind = int((stretch.end - row.seconds) // _HOUR), stretch.agreement
+                length = stretch.end - stretch.begin
+                connection.execute(
+                    _SUM,
+                    (
+                        *(target, hour, kind.value, row.seconds, int(row.begins), length),
+                        *(row.replicas * row.seconds, row.free * row.seconds),
+                    ),
+                )
+                if kind in _TOLD:
+                    connection.execute(
+                        "INSERT INTO stretches (target, begin, end, body) VALUES (?1, ?2, ?3, ?4)"
+                        " ON CONFLICT DO UPDATE SET end = ?3, body = ?4",
+                        (target, stretch.begin, stretch.end, dumps(stretch)),
+                    )
+            connection.execute("DELETE FROM hours WHERE hour < ?", (int(oldest // _HOUR),))
+            connection.execute(
+                "DELETE FROM stretches WHERE end < ?1"
+                " OR id <= (SELECT max(id) FROM stretches) - ?2",
+                (oldest, _MOST_STRETCHES),
+            )
+
+    def _id(self, key: str) -> int:
+        known = self._ids.get(key)
+        if known is None:
+            inserted = self.connection.execute("INSERT INTO targets (key) VALUES (?)", (key,))
+            known = self._ids[key] = int(inserted.lastrowid or 0)
+        return known
+
+
+class AgreementWriter:
+    """Keeps rows in `agreement.db` of a directory; ``on_state`` is as `SqliteWorker` calls it."""
+
+    def __init__(
+        self,
+        directory: Path,
+        on_state: Callable[[bool, str], None],
+        max_age: float,
+        batch_seconds: float = 5.0,
+    ) -> None:
+        self._directory = directory
+        self._max_age = max_age
+        self._batch_seconds = batch_seconds
+        self._rows: deque[AgreementRow] = deque(maxlen=_ROOM)
+        self._stop = threading.Event()
+        self._aside = ""
+        self._worker = SqliteWorker(
+            "agreement", directory / AGREEMENT, self._run, self._open, on_state, 30.0
+        )
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._worker.start()
+
+    def put(self, row: AgreementRow) -> None:
+        """Hand in a row; any thread may.  Of too many that wait the oldest are dropped."""
+        self._rows.append(row)
+
+    def close(self) -> None:
+        """Write what is left, for seconds at most."""
+        self._stop.set()
+        self._worker.join(5.0)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._batch_seconds):
+            self._turn()
+        self._turn()
+        self._worker.close_file()
+
+    def _turn(self) -> None:
+        if not self._rows or self._worker.rests:
+            return
+        rows = [self._rows.popleft() for _ in range(len(self._rows))]
+        oldest = clock.wall() - self._max_age
+        _, failure = self._worker.attempt(lambda: self._worker.file.write(rows, oldest))
+        if failure:
+            self._worker.report(ok=False, sentence=f"{failure}; {_MEANWHILE}")
+        else:
+            kept = f"how targets in shadow agree is kept in {self._worker.path}{self._aside}"
+            self._worker.report(ok=True, sentence=kept)
+
+    def _open(self, damage: str) -> _File:
+        place = Place(self._directory, AGREEMENT, AGREEMENT_LOCK, keeps_one=True)
+        return _File(*open_to_write(place, SCHEMA, _ids_of, clock.wall(), self._set_aside, damage))
+
+    def _set_aside(self, fate: str) -> None:
+        self._aside = f"; the one before {fate}"
+
+
+class DirectoryAgreement:
+    """Reads what is kept in a directory, also while it is written; raises AgreementError."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / AGREEMENT
+
+    def targets(self) -> list[str]:
+        """Return the keys of the targets that something is kept of, sorted."""
+        with self._opened() as connection:
+            return sorted(_ids_of(connection))
+
+    def of(
+        self, targets: Collection[str], since: float, limit: int
+    ) -> Mapping[str, TargetAgreement]:
+        """Return what is kept of targets since a Unix time, by their keys, of which it is.
+
+        With each are at most ``limit`` disagreements.  Sums begin with a whole hour.
+        """
+        with self._opened() as connection:
+            ids = _ids_of(connection)
+            found = {
+                key: _agreement_of(connection, ids[key], since, limit)
+                for key in targets
+                if key in ids
+            }
+        return {key: one for key, one in found.items() if one is not None}
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        path = self._path
+        nothing = f"no target has been compared with an HPA in {path.parent} yet"
+        try:
+            with opened_to_read(path, SCHEMA) as connection:
+                if not version_of(connection):
+                    raise NothingComparedError(nothing)
+                yield connection
+        except (FileNotFoundError, NotADirectoryError):
+            raise NothingComparedError(f"{nothing}: there is no {path.name}") from None
+        except UnreadableError as error:
+            raise AgreementError(f"{path} cannot be read: {error}") from None
+        except UnusableError as error:
+            raise AgreementError(str(error)) from None
+
+
+def _agreement_of(
+    connection: sqlite3.Connection, target: int, since: float, limit: int
+) -> TargetAgreement | None:
+    hour = int(since // _HOUR)
+    rows = connection.execute(
+        "SELECT min(hour), agreement, sum(seconds), sum(stretches), max(longest), sum(replicas),"
+        " sum(free) FROM hours WHERE target = ? AND hour >= ? GROUP BY agreement",
+        (target, hour),
+    ).fetchall()
+    if not rows:
+        return None
+    stretches = connection.execute(
+        "SELECT body FROM stretches WHERE target = ? AND end > ? ORDER BY end DESC LIMIT ?",
+        (target, since, limit),
+    )
+    return TargetAgreement(
+        max(since, min(row[0] for row in rows) * _HOUR),
+        {Agreement(kind): Sum(*rest) for _, kind, *rest in rows},
+        tuple(loads(Stretch, body) for (body,) in stretches),
+    )
+
+
+def _ids_of(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT key, id FROM targets"))

@@ -1,0 +1,95 @@
+"""`autoscaler agreement`: how targets in shadow agree with the HPAs beside them, and why not."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+
+from autoscaler import clock
+from autoscaler.cli import times
+from autoscaler.cli.output import exit_code, wrapped
+from autoscaler.cli.sources import SourceOptions, live_of
+from autoscaler.cli.target_names import chosen
+from autoscaler.core.agreement import Agreement
+from autoscaler.core.text import duration, printable
+from autoscaler.rendering import wording
+from autoscaler.rendering.agreement import AGREEMENT_WORDS, percent
+from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
+
+_MOST_OF_ONE, _MOST_OF_MANY = 20, 2
+"""So many disagreements are told of a target."""
+_INDENT = "  "
+_WIDTH = 24
+
+
+@exit_code
+def print_agreement(
+    names: Sequence[str], place: SourceOptions, *, since: str, as_json: bool
+) -> int:
+    """Print how the named targets agree, or all that are in shadow; return the exit code.
+
+    That is 0 where each is ready to go over, else 1.
+    """
+    now = clock.wall()
+    begin = times.instant(since, now)
+    source, (listed, _), note = live_of(place)
+    keys = chosen(names, [target.target for target in listed.targets]) if names else ()
+    found = source.agreement(sorted(keys), begin)
+    if note:
+        print(note, file=sys.stderr)
+    if as_json:
+        print(json.dumps(found.document(), indent=2))
+    elif not found.targets:
+        print("no target is in shadow: `mode: shadow` at a target, or `autoscaler run --shadow`")
+    else:
+        for line in _lines(found, shutil.get_terminal_size().columns):
+            print(line)
+    ready = all(one.verdict == "ready" for one in found.targets)
+    return 0 if found.targets and ready else 1
+
+
+def moved(live: int, shadow: int) -> str:
+    """Say how far a move of many has come: `3 of 10 targets moved, 7 in shadow`."""
+    return f"{live} of {wording.counted(live + shadow, 'target')} moved, {shadow} in shadow"
+
+
+def _lines(found: AgreementList, width: int) -> Iterator[str]:
+    alone = len(found.targets) == 1
+    by_need = sorted(found.targets, key=lambda one: (one.agreement is not None, one.agreement or 0))
+    for one in by_need:
+        yield from wrapped(f"{printable(one.target)}: {one.message}", width, "")
+        yield from _details(one, width, _MOST_OF_ONE if alone else _MOST_OF_MANY)
+    yield moved(found.live, found.shadow)
+
+
+def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
+    for time in one.times:
+        yield f"{_INDENT}{_word(time.kind).ljust(_WIDTH)} {_time_text(time)}"
+    if one.mean_free_replicas is not None and one.mean_replicas is not None:
+        yield (
+            f"{_INDENT}{'replicas on average'.ljust(_WIDTH)} {one.mean_replicas:.1f}; "
+            f"{one.mean_free_replicas:.1f} had it been live"
+        )
+    shown = one.disagreements[:most]
+    for each in sorted(shown, key=lambda stretch: stretch.begin):
+        yield from wrapped(_disagreement_text(each), width, _INDENT)
+    left = len(one.disagreements) - len(shown)
+    if left:
+        yield f"{_INDENT}and {left} shorter ones: -o json has them"
+
+
+def _word(kind: str) -> str:
+    return AGREEMENT_WORDS[Agreement(kind)] if kind in set(Agreement) else kind
+
+
+def _time_text(time: AgreementTime) -> str:
+    stretches = wording.counted(time.stretches, "time")
+    longest = f", {stretches}, at most {duration(time.longest_seconds)}"
+    of = "" if time.kind == Agreement.EQUAL else longest
+    return f"{percent(time.share).rjust(7)}  {duration(time.seconds)}{of}"
+
+
+def _disagreement_text(one: Disagreement) -> str:
+    lasted = duration(one.end - one.begin)
+    begin = times.local(one.begin)
+    return f"{begin}, for {lasted}: {one.ours} here, {one.theirs} there: {one.message}"

@@ -1,0 +1,586 @@
+"""How a target in shadow and the HorizontalPodAutoscaler beside it agree (semantics 8.11).
+
+Both counts are steps over time.  They are compared between all instants at which one of them may
+have changed, one period later: then it is known whether the other one came to the same count.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple, TypeVar
+
+from autoscaler.core.causes import Deviation, Evidence, evidence_of, held_there, proposal_there
+from autoscaler.core.decision import Calculation, Decision, MetricFailure
+from autoscaler.core.free_run import FreeRun, Left, free_run
+from autoscaler.core.history import GAP_PERIODS
+from autoscaler.core.hpa import Hpa, HpaStatus
+from autoscaler.core.hpa_differences import (
+    NO_COUNTERPART,
+    Counterpart,
+    FieldDifference,
+    counterpart_of,
+)
+from autoscaler.core.load_in_pods import is_divided
+from autoscaler.core.observation import Scale
+from autoscaler.core.spec import MetricSpec, measures_pods
+from autoscaler.core.status import winner_name
+from autoscaler.core.step import step_of
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
+
+HPA_PERIOD_SECONDS = 15.0
+"""The HPA's sync period, unless its controller's flag says otherwise."""
+_SLACK_SECONDS = 1.5
+"""How much later than its period an HPA may be, since it waits that long after each reconcile."""
+_MOST_POINTS, _MOST_MEMORIES = 64, 16
+_LONGEST_MEMORY_SECONDS = 3600.0
+_LONGEST_LAG_SECONDS = 600.0
+_MOST_ROUGH, _ROUGH = 20, 3.0
+
+
+class Agreement(StrEnum):
+    """Whether both counts are the same at an instant, and why not."""
+
+    EQUAL = "equal"
+    TIMING = "timing"
+    """The other one has, or has passed, the same count within one period."""
+    READING = "reading"
+    """A metric was read as another value."""
+    CONFIGURATION = "configuration"
+    """Fields of the spec, or flags of the controller, differ."""
+    DEVIATION = "deviation"
+    """One of the differences from the HPA on purpose."""
+    UNKNOWN = "unknown"
+    NOT_COMPARED = "notCompared"
+    """One of the two counts is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReading:
+    """A metric with another value there, in percent or milli-units; None where it has none.
+
+    Where the HPA divides a value by the replicas, it is the value before that.
+
+    ``lag`` is by how many seconds earlier ours was like theirs, if it was.
+    """
+
+    index: int
+    metric: str
+    ours: int | None
+    theirs: int | None
+    lag: float | None = None
+    failure: str = ""
+    """Why ours has none."""
+    percent: bool = False
+    """Whether the values are percent of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time in Unix seconds with one cause; the counts are those of it that differ most."""
+
+    begin: float
+    end: float
+    agreement: Agreement
+    ours: int = 0
+    theirs: int = 0
+    fields: tuple[FieldDifference, ...] = ()
+    readings: tuple[OtherReading, ...] = ()
+    deviation: Deviation | None = None
+    remembered: float | None = None
+    """Since when a count is held that only one of both has been asked for; None if none is."""
+    why: str = ""
+    """Why nothing is compared."""
+
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """What stretches that follow each other have in common if they are one."""
+        fields = tuple(one.field for one in self.fields)
+        metrics = tuple(one.index for one in self.readings)
+        return self.agreement, fields, metrics, self.deviation, self.why
+
+
+def extended(last: Stretch, following: Stretch) -> Stretch | None:
+    """Return two stretches as one, if they are: with the counts that differ most."""
+    if last.end != following.begin or last.cause != following.cause:
+        return None
+    most = max(last, following, key=lambda one: abs(one.ours - one.theirs))
+    return replace(most, begin=last.begin, end=following.end)
+
+
+class Value(NamedTuple):
+    """What was read of a metric, in percent or milli-units, and that times the replicas.
+
+    Where the HPA divides a value by the replicas, both are the value before that.
+    """
+
+    one: int
+    all: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A sync of ours.  ``desired`` is None where the scale could not be read."""
+
+    time: float
+    current: int
+    desired: int | None
+    read: tuple[Value | None, ...] = ()
+    failures: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    free: int | None = None
+    """What the free run has come to; None where it has the count of the object."""
+    asked: tuple[int, int] | None = None
+    """The counts that the metrics ask for here and there, before they are stabilized."""
+
+
+_Step = TypeVar("_Step", Point, HpaStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A sync in which metrics asked for other counts here and there: either may be held later."""
+
+    time: float
+    ours: int
+    theirs: int
+    readings: tuple[OtherReading, ...] = ()
+    fields: tuple[FieldDifference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is remembered of a target's comparison between two syncs; a new one is empty."""
+
+    points: tuple[Point, ...] = ()
+    statuses: tuple[HpaStatus, ...] = ()
+    judged: float | None = None
+    """Until when it is known how both agree."""
+    memories: tuple[Memory, ...] = ()
+    free: FreeRun | None = None
+    """The free run, where its count is another than that of the object."""
+    target: Target | None = None
+    hpa: Hpa | None = None
+    counterpart: Counterpart = NO_COUNTERPART
+
+    @property
+    def free_count(self) -> int | None:
+        """What the free run has come to."""
+        if self.free is not None:
+            return self.free.count
+        return self.points[-1].current if self.points else None
+
+
+def compared(before: Comparison, result: SyncResult) -> tuple[Comparison, tuple[Stretch, ...]]:
+    """Take a sync to the comparison; return what became known by it, in order."""
+    decision, target = result.decision, result.target
+    hpa = decision.hpa
+    now, last = decision.stamp, before.points[-1] if before.points else None
+    if last is not None and now <= last.time:
+        # The clock was set back: nothing of it can be put in order.
+        before, last = Comparison(), None
+    state = _with_counterpart(before, result, hpa)
+    if last is not None and now - last.time > (GAP_PERIODS + 0.5) * target.sync_period:
+        gap = _not_compared(state.judged, now, "this process made no decision")
+        state = replace(state, points=(), memories=(), judged=now, free=None)
+    else:
+        gap = ()
+    statuses = _joined(state.statuses, () if hpa is None else hpa.statuses, now)
+    left = None
+    if state.points and state.points[-1].desired is not None:
+        left = Left(state.points[-1].current, state.points[-1].desired, state.points[-1].time)
+    free = free_run(state.free, left, result)
+    point = _point(result, statuses, state)
+    if free is not None:
+        point = replace(point, free=free.count)
+    state = replace(
+        state,
+        points=(*state.points, replace(point, free=None if free is None else free.count))[
+            -_MOST_POINTS:
+        ],
+        statuses=statuses,
+        judged=now if state.judged is None else state.judged,
+        free=free,
+    )
+    state, stretches = _judged(state, target, now)
+    return state, (*gap, *stretches)
+
+
+def ended(state: Comparison) -> tuple[Stretch, ...]:
+    """Return what is left to be said of a comparison that ends, as far as it can be known."""
+    if state.target is None or not state.points:
+        return ()
+    return _judged(state, state.target, state.points[-1].time + _around(state.target))[1]
+
+
+def _not_compared(begin: float | None, end: float, why: str) -> tuple[Stretch, ...]:
+    if begin is None or begin >= end:
+        return ()
+    return (Stretch(begin, end, Agreement.NOT_COMPARED, why=why),)
+
+
+def _with_counterpart(state: Comparison, result: SyncResult, hpa: Hpa | None) -> Comparison:
+    """Compare both configurations again where one of them is another."""
+    known = state.hpa
+    same = (hpa is None and known is None) or (
+        hpa is not None and known is not None and (hpa.name, hpa.spec) == (known.name, known.spec)
+    )
+    if same and state.target == result.target:
+        return state
+    if known is None or hpa is None or hpa.name != known.name:
+        state = replace(state, statuses=())
+    counterpart = NO_COUNTERPART
+    if hpa is not None:
+        counterpart = counterpart_of(result.target, result.flags, hpa)
+    return replace(state, target=result.target, hpa=hpa, counterpart=counterpart)
+
+
+def _joined(
+    known: Sequence[HpaStatus], seen: Sequence[HpaStatus], now: float
+) -> tuple[HpaStatus, ...]:
+    """Add the statuses that are new; they come in the order of their times."""
+    last = known[-1].time if known else float("-inf")
+    # One that was received before the clock was set back is not from the future.
+    new = (one if one.time <= now else replace(one, time=now) for one in seen)
+    return (*known, *(one for one in new if one.time > last))[-_MOST_POINTS:]
+
+
+# -- one sync ------------------------------------------------------------------------------------
+
+
+def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: Comparison) -> Point:
+    """Return the sync as a point; why it is not as the HPA has decided is looked for at once."""
+    decision, scale, counterpart = result.decision, result.decision.scale, state.counterpart
+    read = _read(decision)
+    failures = tuple(
+        one.outcome.message if isinstance(one.outcome, MetricFailure) else ""
+        for one in decision.metrics
+    )
+    if not isinstance(scale, Scale):
+        return Point(decision.stamp, 0, None, read, failures)
+    point = Point(decision.stamp, scale.spec_replicas, decision.desired, read, failures)
+    status = statuses[-1] if statuses else None
+    if status is None:
+        return point
+    theirs, combined = _read_there(status, result.target, counterpart), decision.combination
+    values = [None if value is None else value.one for value in theirs]
+    asked = evidence = None
+    if combined is not None and (theirs != read or counterpart.others):
+        proposal = proposal_there(result, status, values, counterpart)
+        if proposal is not None and proposal != combined.after:
+            asked = (combined.after, proposal)
+    unmoved = _unmoved(result, scale, state.points[-1] if state.points else None)
+    own = result if unmoved is None else unmoved
+    if own.decision.desired != status.desired_replicas:
+        evidence = evidence_of(own, status, values, counterpart)
+    return replace(point, asked=asked, evidence=evidence)
+
+
+def _unmoved(result: SyncResult, scale: Scale, last: Point | None) -> SyncResult | None:
+    """Decide again as if nobody had changed the count since the last sync.
+
+    A target in shadow follows the count: to stay where the HPA has brought it is no agreement with
+    that.  None where the count was not changed, or where another one is wanted.
+    """
+    if last is None or last.desired is None or last.current == scale.spec_replicas:
+        return None
+    if result.decision.desired != scale.spec_replicas:
+        return None
+    left = replace(scale, spec_replicas=last.current, status_replicas=last.current)
+    inputs = result.inputs
+    seen = replace(inputs.observation, scale=left)
+    return step_of(result.rules, replace(inputs, observation=seen)).result
+
+
+def _read(decision: Decision) -> tuple[Value | None, ...]:
+    """Return what was read of each metric."""
+    scale = decision.scale
+    if not isinstance(scale, Scale):
+        return ()
+    found: list[Value | None] = []
+    for result in decision.metrics:
+        value, outcome = None, result.outcome
+        if isinstance(outcome, Calculation):
+            known = outcome.current
+            number = known.average_utilization
+            if number is None:
+                number = known.value if known.average_value is None else known.average_value
+            if number is not None:
+                value = _value(result.metric, number, scale.spec_replicas, scale.status_replicas)
+        found.append(value)
+    return tuple(found)
+
+
+def _read_there(
+    status: HpaStatus, target: Target, counterpart: Counterpart
+) -> tuple[Value | None, ...]:
+    """Return what an HPA has read of each of the target's metrics."""
+    found: list[Value | None] = []
+    replicas = status.current_replicas
+    for metric, index in zip(target.spec.metrics, counterpart.metrics, strict=False):
+        number = None
+        if index is not None and index < len(status.values):
+            number = status.values[index]
+        found.append(None if number is None else _value(metric, number, replicas, replicas))
+    return tuple(found)
+
+
+def _value(metric: MetricSpec, number: int, replicas: int, divided_by: int) -> Value:
+    if is_divided(metric):
+        total = number * (divided_by or 1)
+        return Value(total, total)
+    return Value(number, number * replicas if measures_pods(metric) else number)
+
+
+def _kept(memories: tuple[Memory, ...], new: Memory, now: float) -> tuple[Memory, ...]:
+    """Keep the last memories; of those that follow with the same counts the last."""
+    if memories and memories[0].time < now - _LONGEST_MEMORY_SECONDS:
+        memories = memories[1:]
+    if memories and (memories[-1].ours, memories[-1].theirs) == (new.ours, new.theirs):
+        memories = memories[:-1]
+    return (*memories, new)[-_MOST_MEMORIES:]
+
+
+# -- one time ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A time in which both counts stay: after the own ``point``, and under a ``status``."""
+
+    begin: float
+    end: float
+    point: Point
+    status: HpaStatus | None
+
+
+def _around(target: Target) -> float:
+    """Return how long before and after an instant the other one's count is timing, in seconds."""
+    return max(target.sync_period, HPA_PERIOD_SECONDS) + _SLACK_SECONDS
+
+
+def _judged(
+    state: Comparison, target: Target, now: float
+) -> tuple[Comparison, tuple[Stretch, ...]]:
+    """Judge all that is older than one period, and forget what nothing later needs."""
+    around = _around(target)
+    begin, end = state.judged, now - around
+    if begin is None or end <= begin or not state.points:
+        return state, ()
+    memories = state.memories
+    for point in state.points:
+        if point.asked is not None and begin < point.time <= end:
+            memories = _kept(memories, _memory(state, target, point, *point.asked), end)
+    state = replace(state, memories=memories)
+    stretches: list[Stretch] = []
+    for piece in _pieces(state, begin, end):
+        found = _stretch(state, target, piece, around)
+        joined = extended(stretches[-1], found) if stretches else None
+        if joined is None:
+            stretches.append(found)
+        else:
+            stretches[-1] = joined
+    points = _since([point.time for point in state.points], end - around - _LONGEST_LAG_SECONDS)
+    statuses = _since([status.time for status in state.statuses], end - around)
+    state = replace(
+        state,
+        judged=end,
+        points=state.points[points:],
+        statuses=state.statuses[statuses:],
+    )
+    return state, tuple(stretches)
+
+
+def _memory(state: Comparison, target: Target, point: Point, ours: int, theirs: int) -> Memory:
+    """Return a sync to remember, with why both were asked for other counts in it."""
+    statuses = _in_force(state.statuses, point.time, point.time)
+    readings = _other_readings(state, target, point.time, point.time, statuses[0])
+    targets = [one for one in state.counterpart.differences if one.field.startswith("metrics")]
+    return Memory(point.time, ours, theirs, readings, () if readings else tuple(targets))
+
+
+def _since(times: Sequence[float], instant: float) -> int:
+    """Return the index of the last time that is not after an instant; 0 where all are."""
+    return max((index for index, time in enumerate(times) if time <= instant), default=0)
+
+
+def _pieces(state: Comparison, begin: float, end: float) -> Iterator[_Piece]:
+    changes = {point.time for point in state.points} | {one.time for one in state.statuses}
+    cuts = [begin, *sorted(at for at in changes if begin < at < end), end]
+    for first, last in pairwise(cuts):
+        points = [point for point in state.points if point.time <= first]
+        known = [status for status in state.statuses if status.time <= first]
+        point = points[-1] if points else state.points[0]
+        yield _Piece(first, last, point, known[-1] if known else None)
+
+
+def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) -> Stretch:
+    """Say how both agree in a piece."""
+    point, status = piece.point, piece.status
+    begin, end, ours = piece.begin, piece.end, point.desired
+    if state.hpa is None or status is None or ours is None:
+        why = "no HorizontalPodAutoscaler of it is known"
+        if state.hpa is not None:
+            why = "the HPA has decided nothing yet" if status is None else "the scale was not read"
+        return Stretch(begin, end, Agreement.NOT_COMPARED, why=why)
+    theirs = status.desired_replicas
+    if ours == theirs:
+        return Stretch(begin, end, Agreement.EQUAL)
+    stretch = Stretch(begin, end, Agreement.TIMING, ours, theirs)
+    # After a change of the count the HPA has decided nothing about the new one until its next sync.
+    undecided = point.current != status.current_replicas and begin - status.time < around
+    if undecided or _is_timing(state, piece, ours, theirs, around):
+        return stretch
+    evidence = _evidence_at(state, piece)
+    if evidence is None:
+        return stretch  # the status was in force for less than a period
+    readings = _other_readings(state, target, piece.begin, piece.end, status)
+    memory = _memory_of(state, status, evidence, ours, theirs)
+    return _explained(stretch, evidence, readings, memory)
+
+
+def _explained(
+    stretch: Stretch,
+    evidence: Evidence,
+    readings: tuple[OtherReading, ...],
+    memory: Memory | None,
+) -> Stretch:
+    """Return the stretch with the first cause that there is; what was decided again comes first."""
+    by_readings = _by_readings(stretch, readings)
+    deviation = replace(stretch, agreement=Agreement.DEVIATION, deviation=evidence.deviation)
+    forgotten = evidence.deviation is Deviation.FORGOTTEN
+    fields = evidence.fields or evidence.flags or evidence.related
+    configuration = replace(stretch, agreement=Agreement.CONFIGURATION, fields=fields)
+    held = stretch
+    if memory is not None:
+        held = _by_readings(replace(stretch, remembered=memory.time), memory.readings)
+        if memory.fields:
+            held = replace(held, agreement=Agreement.CONFIGURATION, fields=memory.fields)
+    choices = (
+        (evidence.fields != (), configuration),
+        (evidence.by_readings, by_readings),
+        (evidence.deviation is not None and not forgotten, deviation),
+        (memory is not None, held),
+        (forgotten, deviation),
+        (readings != (), by_readings),
+        (fields != (), configuration),
+    )
+    unknown = replace(stretch, agreement=Agreement.UNKNOWN)
+    return next((found for is_so, found in choices if is_so), unknown)
+
+
+def _by_readings(stretch: Stretch, readings: tuple[OtherReading, ...]) -> Stretch:
+    """Name the metrics with another value; where each was so within a period, it is timing."""
+    if not readings:
+        return stretch
+    return replace(stretch, agreement=Agreement.READING, readings=readings)
+
+
+def _is_timing(state: Comparison, piece: _Piece, ours: int, theirs: int, around: float) -> bool:
+    """Return whether one of both comes to the other's count, or passes it, within one period."""
+    begin, end, status = piece.begin, piece.end + around, piece.status
+    own = []
+    for point in _in_force(state.points, begin, end):
+        is_later = status is not None and point.time > status.time
+        follows = point.desired == point.current == theirs and is_later
+        # To stay where the HPA has brought it says nothing of whether it would have gone there.
+        wanted = point.free if follows and point.free is not None else point.desired
+        if wanted is not None:
+            own.append(wanted)
+    other = [one.desired_replicas for one in _in_force(state.statuses, begin, end)]
+    return min(own) <= theirs <= max(own) or min(other) <= ours <= max(other)
+
+
+def _in_force(steps: Sequence[_Step], begin: float, end: float) -> Sequence[_Step]:
+    """Return the steps that are in force at some instant of a time."""
+    first = _since([step.time for step in steps], begin)
+    return [step for step in steps[first:] if step.time <= end]
+
+
+def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
+    """Return what was found of the piece's status at the sync before it, or at the next one."""
+    status = piece.status
+    later = [point for point in state.points if point.time >= piece.end]
+    for point in (piece.point, *later[:1]):
+        found = point.evidence
+        if found is not None and status is not None and found.status_time == status.time:
+            return found
+    return None
+
+
+def _other_readings(
+    state: Comparison, target: Target, begin: float, end: float, status: HpaStatus
+) -> tuple[OtherReading, ...]:
+    """Return the metrics whose value there is none that ours had within one period.
+
+    The controller writes no status while nothing changes: the values of one are those of all its
+    reconciles until the next.
+    """
+    around = _around(target)
+    near = _in_force(state.points, begin - around, end + around)
+    point = _in_force(state.points, begin, begin)[0]
+    found = []
+    for index, theirs in enumerate(_read_there(status, target, state.counterpart)):
+        metric = target.spec.metrics[index]
+        name, percent = winner_name(metric), metric.target.average_utilization is not None
+        read = [one.read[index] for one in near if index < len(one.read)]
+        known = [value for value in read if value is not None]
+        if state.counterpart.metrics[index] is None:
+            continue  # it is another configuration
+        if theirs is None:
+            if known and len(known) == len(read):
+                last = known[-1].one
+                found.append(OtherReading(index, name, last, None, percent=percent))
+            continue
+        slack = _slack(state.points, index, status)
+        alls = [value.all for value in known]
+        if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
+            continue
+        value = point.read[index] if index < len(point.read) else None
+        failure = point.failures[index] if index < len(point.failures) else ""
+        lag = _lag(state.points, index, theirs.all, begin)
+        ours = None if value is None else value.one
+        found.append(OtherReading(index, name, ours, theirs.one, lag, failure, percent))
+    return tuple(found)
+
+
+def _slack(points: Sequence[Point], index: int, status: HpaStatus) -> float:
+    """Return how far a value between two syncs may be off the values at them.
+
+    That is by what is lost in rounding, and by as much as the values of a metric that jumps to and
+    fro are off the line between their neighbours.
+    """
+    read = [one.read[index] for one in points if index < len(one.read)]
+    known = [value.all for value in read[-_MOST_ROUGH:] if value is not None]
+    off = [
+        abs(middle - (first + last) / 2)
+        for first, middle, last in zip(known, known[1:], known[2:], strict=False)
+    ]
+    return max(1, status.current_replicas) + (_ROUGH * median(off) if off else 0.0)
+
+
+def _lag(points: Sequence[Point], index: int, value: int, now: float) -> float | None:
+    """Return how long before an instant ours last had, or passed, a value; None if never."""
+    read = [(one.time, one.read[index]) for one in points if index < len(one.read)]
+    known = [(time, own.all) for time, own in read if own is not None and time <= now]
+    passed = [
+        time
+        for (_, before), (time, after) in pairwise(known)
+        if min(before, after) <= value <= max(before, after)
+    ]
+    return now - passed[-1] if passed else None
+
+
+def _memory_of(
+    state: Comparison, status: HpaStatus, evidence: Evidence, ours: int, theirs: int
+) -> Memory | None:
+    """Return the sync whose recommendation one of both still holds, and the other never had."""
+    held = held_there(status)
+    for memory in reversed(state.memories):
+        here = evidence.held and (memory.ours - memory.theirs) * (ours - theirs) > 0
+        there = held and (memory.theirs - memory.ours) * (theirs - ours) > 0
+        if here or there:
+            return memory
+    return None

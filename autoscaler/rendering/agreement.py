@@ -1,0 +1,233 @@
+"""How a target in shadow agrees with the HPA beside it, in words and as an answer."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from autoscaler.adapters.agreement import (
+    DirectoryAgreement,
+    NothingComparedError,
+    Sum,
+    TargetAgreement,
+)
+from autoscaler.core.agreement import Agreement, OtherReading, Stretch
+from autoscaler.core.causes import Deviation
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.hpa_differences import FieldDifference
+from autoscaler.core.quantity import format_milli
+from autoscaler.core.text import duration, rfc3339
+from autoscaler.rendering import answers
+from autoscaler.rendering.hpa import hpa_answer
+
+READY_SHARE = 0.99
+READY_SECONDS = 3600.0
+"""So long a target must have been compared, and so much of it in agreement, before it goes over."""
+AGREEMENT_SECONDS = 7 * 86400.0
+"""How much of the past is told unless it is asked otherwise."""
+_MOST_TOLD, _MOST_LOOKED_AT = 100, 1000
+
+AGREEMENT_WORDS = {
+    Agreement.EQUAL: "the same count",
+    Agreement.TIMING: "the same within one period",
+    Agreement.READING: "another reading",
+    Agreement.CONFIGURATION: "a different configuration",
+    Agreement.DEVIATION: "a difference on purpose",
+    Agreement.UNKNOWN: "not known",
+    Agreement.NOT_COMPARED: "not compared",
+}
+DEVIATION_WORDS = {
+    Deviation.AFTER_GAP: "after a gap in a metric nothing goes down here until its range is full",
+    Deviation.AFTER_ABSENCE: "this target was not decided here for a whole window yet",
+    Deviation.INCOMPLETE: "a reading here is incomplete, and scales nothing down",
+    Deviation.NEGATIVE: "a negative sum counts as 0 here, and as infinite load there",
+    Deviation.ZERO: "the rules at zero replicas differ",
+    Deviation.FORGOTTEN: "the HPA holds nothing of what was recommended before: its controller was "
+    "restarted, or its downscale stabilization is shorter",
+}
+_AGREEING = (Agreement.EQUAL, Agreement.TIMING)
+
+
+# -- one disagreement ----------------------------------------------------------------------------
+
+
+def disagreement(stretch: Stretch) -> answers.Disagreement:
+    """Return a stretch as an answer."""
+    return answers.Disagreement(
+        begin=stretch.begin,
+        end=stretch.end,
+        cause=stretch.agreement.value,
+        ours=stretch.ours,
+        theirs=stretch.theirs,
+        message=cause_text(stretch),
+        fields=tuple(
+            answers.OtherField(field=one.field, ours=one.ours, theirs=one.theirs)
+            for one in stretch.fields
+        ),
+        readings=tuple(_reading(one) for one in stretch.readings),
+        deviation=None if stretch.deviation is None else stretch.deviation.value,
+        remembered_since=stretch.remembered,
+    )
+
+
+def cause_text(stretch: Stretch) -> str:
+    """Say why both want other counts: `maxReplicas is 50 here and 10 there`."""
+    told = [*map(_field_text, stretch.fields), *map(_reading_text, stretch.readings)]
+    if stretch.deviation is not None:
+        told.append(DEVIATION_WORDS[stretch.deviation])
+    said = "; ".join(told) or stretch.why or AGREEMENT_WORDS[stretch.agreement]
+    if stretch.remembered is not None:
+        said = f"what was recommended at {rfc3339(stretch.remembered)} is still held: {said}"
+    return said
+
+
+def _field_text(one: FieldDifference) -> str:
+    if one.field.startswith("--"):
+        return f"the HPA acts as if {one.field} were {one.theirs} than {one.ours}"
+    return f"{one.field} is {one.ours} here and {one.theirs} there"
+
+
+def _value_text(one: OtherReading, value: int | None) -> str | None:
+    if value is None:
+        return None
+    return f"{value}%" if one.percent else format_milli(value)
+
+
+def _difference(one: OtherReading) -> float | None:
+    if one.ours is None or one.theirs is None or one.ours == 0:
+        return None
+    return round(100.0 * (one.theirs - one.ours) / one.ours, 1)
+
+
+def _reading_text(one: OtherReading) -> str:
+    ours, theirs = _value_text(one, one.ours), _value_text(one, one.theirs)
+    if theirs is None:
+        return f"{one.metric} has no value there, and {ours} here"
+    if ours is None:
+        return f"{one.metric} is {theirs} there, and has no value here: {one.failure}"
+    difference, lag = _difference(one), ""
+    by = "" if difference is None else f" ({difference:+g} %)"
+    if one.lag is not None and one.lag >= 1:
+        lag = f", as ours was {duration(one.lag)} before"
+    return f"{one.metric} is {ours} here and {theirs} there{by}{lag}"
+
+
+def _reading(one: OtherReading) -> answers.OtherReading:
+    return answers.OtherReading(
+        metric=one.metric,
+        ours=_value_text(one, one.ours),
+        theirs=_value_text(one, one.theirs),
+        difference_percent=_difference(one),
+        lag_seconds=one.lag,
+        failure=one.failure,
+    )
+
+
+# -- a target ------------------------------------------------------------------------------------
+
+
+def kept_of(
+    reader: DirectoryAgreement | None, targets: Collection[str], since: float
+) -> Mapping[str, TargetAgreement]:
+    """Return what is kept of targets since a Unix time; nothing where nothing is compared yet."""
+    if reader is None:
+        return {}
+    try:
+        return reader.of(targets, since, _MOST_LOOKED_AT)
+    except NothingComparedError:
+        return {}
+
+
+def agreement_answer(
+    target: str,
+    kept: TargetAgreement | None,
+    hpa: Hpa | None = None,
+    free: int | None = None,
+    mode: str = "shadow",
+) -> answers.TargetAgreement:
+    """Return how a target agrees: what is ``kept`` of it, the HPA now, and the free run's count."""
+    sums: Mapping[Agreement, Sum] = {} if kept is None else kept.sums
+    compared = sum(one.seconds for kind, one in sums.items() if kind is not Agreement.NOT_COMPARED)
+    share = _share(sums, _AGREEING, compared)
+    verdict, message = _verdict(target, kept, compared, share, hpa)
+    counted = [one for kind, one in sums.items() if kind is not Agreement.NOT_COMPARED]
+    stretches = () if kept is None else kept.stretches
+    longest = sorted(stretches, key=lambda one: one.begin - one.end)[:_MOST_TOLD]
+    return answers.TargetAgreement(
+        target=target,
+        since=None if kept is None else kept.begin,
+        compared_seconds=round(compared, 3),
+        agreement=share,
+        equal=_share(sums, (Agreement.EQUAL,), compared),
+        times=tuple(_times(sums, compared)),
+        disagreements=tuple(disagreement(one) for one in longest),
+        mean_replicas=_mean(sum(one.replicas for one in counted), compared),
+        mean_free_replicas=_mean(sum(one.free for one in counted), compared),
+        free_replicas=free,
+        hpa=None if hpa is None else hpa_answer(hpa),
+        mode=mode,
+        verdict=verdict,
+        message=message,
+    )
+
+
+def _share(sums: Mapping[Agreement, Sum], kinds: Sequence[Agreement], of: float) -> float | None:
+    if of <= 0:
+        return None
+    return round(sum(sums[kind].seconds for kind in kinds if kind in sums) / of, 6)
+
+
+def _mean(total: float, seconds: float) -> float | None:
+    return round(total / seconds, 3) if seconds > 0 else None
+
+
+def _times(sums: Mapping[Agreement, Sum], compared: float) -> Iterator[answers.AgreementTime]:
+    total = sum(one.seconds for one in sums.values())
+    for kind in Agreement:
+        one = sums.get(kind)
+        if one is not None:
+            of = total if kind is Agreement.NOT_COMPARED else compared
+            yield answers.AgreementTime(
+                kind=kind.value,
+                seconds=round(one.seconds, 3),
+                share=round(one.seconds / of, 6) if of > 0 else 0.0,
+                stretches=one.stretches,
+                longest_seconds=round(one.longest, 3),
+            )
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, rounded down so that 100 % is all of it: `99.9 %`."""
+    return f"{int(share * 1000) / 10:g} %"
+
+
+def _verdict(
+    target: str,
+    kept: TargetAgreement | None,
+    compared: float,
+    share: float | None,
+    hpa: Hpa | None,
+) -> tuple[str, str]:
+    """Return whether it may go over, and a sentence that says why or why not."""
+    if kept is None or share is None:
+        if kept is None and hpa is not None:
+            return "notCompared", "the comparison has just begun: two syncs are needed"
+        why = "no HorizontalPodAutoscaler of its object was seen, or more than one"
+        return "notCompared", f"nothing has been compared: {why}"
+    unknown = kept.sums.get(Agreement.UNKNOWN)
+    agrees = f"it agrees with the HPA in {percent(share)} of {duration(compared)}"
+    if share < READY_SHARE or unknown is not None:
+        return "differs", f"{agrees}; else {_largest(kept, compared)}"
+    if compared < READY_SECONDS:
+        left = duration(READY_SECONDS - compared)
+        return "early", f"{agrees} so far; {left} more are needed before it can go over"
+    rest = f"; else {_largest(kept, compared)}" if share < 1 else ""
+    return "ready", f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
+
+
+def _largest(kept: TargetAgreement, compared: float) -> str:
+    """Say what most of the disagreement comes from, with its largest stretch."""
+    causes = [kind for kind in kept.sums if kind not in {*_AGREEING, Agreement.NOT_COMPARED}]
+    kind = max(causes, key=lambda one: kept.sums[one].seconds)
+    said = f"{AGREEMENT_WORDS[kind]} in {percent(kept.sums[kind].seconds / compared)}"
+    told = [one for one in kept.stretches if one.agreement is kind]
+    if not told or kind is Agreement.UNKNOWN:
+        return said
+    return f"{said}: {cause_text(max(told, key=lambda one: one.end - one.begin))}"

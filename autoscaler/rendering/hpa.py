@@ -1,0 +1,75 @@
+"""What the HPA beside a target in shadow has decided, in words and as an answer."""
+
+from collections.abc import Iterator
+
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.quantity import format_milli
+from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
+from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
+from autoscaler.core.text import printable
+from autoscaler.rendering import answers
+
+_LONGEST_NAME = 100
+
+
+def hpa_answer(hpa: Hpa) -> answers.Hpa:
+    """Return an HPA as an answer."""
+    status = hpa.status
+    if status is None:
+        return answers.Hpa(name=hpa.name, scaled_object=hpa.scaled_object)
+    return answers.Hpa(
+        name=hpa.name,
+        scaled_object=hpa.scaled_object,
+        current_replicas=status.current_replicas,
+        desired_replicas=status.desired_replicas,
+        metrics=tuple(_metrics(hpa)),
+        inactive=_inactive(hpa),
+    )
+
+
+def hpa_text(hpa: Hpa) -> str:
+    """Say what an HPA has decided.
+
+    For example `HorizontalPodAutoscaler "web" wants 4 replicas, and found 3; cpu 93% of 70%`.
+    """
+    of = f' of ScaledObject "{hpa.scaled_object}"' if hpa.scaled_object else ""
+    name, status = f'HorizontalPodAutoscaler "{hpa.name}"{of}', hpa.status
+    if status is None:
+        return f"{name} has decided nothing yet"
+    counts = f"wants {status.desired_replicas} replicas, and found {status.current_replicas}"
+    parts = (f"{name} {counts}", ", ".join(_metrics(hpa)), _inactive(hpa))
+    return printable("; ".join(filter(None, parts)), LONGEST_SENTENCE)
+
+
+def _metrics(hpa: Hpa) -> Iterator[str]:
+    """Yield each metric with what it is and what it should be; one that failed has no value."""
+    spec, status = hpa.spec, hpa.status
+    if spec is None or status is None:
+        return
+    for metric, value in zip(spec.metrics, status.values, strict=False):
+        target, name = metric.target, _name(metric)
+        percent = target.average_utilization
+        goal = format_milli(target.average_value or target.value or 0)
+        goal = goal if percent is None else f"{percent}%"
+        if value is None:
+            yield f"{name} without a value, target {goal}"
+        else:
+            read = format_milli(value) if percent is None else f"{value}%"
+            yield f"{name} {read} of {goal}"
+
+
+def _name(metric: MetricSpec) -> str:
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        full = f"{metric.name} of {metric.container}" if metric.container else metric.name
+    else:
+        full = metric.metric.name
+    return printable(full, _LONGEST_NAME)
+
+
+def _inactive(hpa: Hpa) -> str:
+    """Say why it is not scaling, if it is not."""
+    for one in () if hpa.status is None else hpa.status.conditions:
+        if one.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not one.true:
+            return f"{one.type} is False: {one.reason}"
+    return ""

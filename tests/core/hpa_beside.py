@@ -1,0 +1,132 @@
+"""A target in shadow beside an HPA, each with syncs of its own phase, readings and configuration.
+
+The HPA is a target of ours that is written: what it decides is the HPA's decision.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autoscaler.core.agreement import Agreement, Comparison, Stretch, compared
+from autoscaler.core.decision import Calculation, Decision
+from autoscaler.core.extensions import Extensions, Mode
+from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus
+from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from tests.core.builders import BASE
+from tests.core.timeline import Timeline
+
+Load = Callable[[float, int], Mapping[str, float | None]]
+"""The readings at so many seconds with so many replicas."""
+
+
+def status_of(decision: Decision, time: float) -> HpaStatus:
+    """Return what an HPA would report of a decision."""
+    values = []
+    for result in decision.metrics:
+        known = result.outcome.current if isinstance(result.outcome, Calculation) else None
+        value = None
+        if known is not None:
+            value = known.average_utilization
+            if value is None:
+                value = known.value if known.average_value is None else known.average_value
+        values.append(value)
+    conditions = tuple(
+        HpaCondition(one.type, one.status is ConditionStatus.TRUE, one.reason)
+        for one in decision.conditions
+    )
+    current = decision.current or 0
+    return HpaStatus(time, current, decision.desired, tuple(values), conditions)
+
+
+@dataclass
+class Side:
+    """One of both: when it syncs first, and each how many seconds."""
+
+    line: Timeline
+    at: float
+    period: float
+    load: Load
+
+    def read(self, now: float, replicas: int) -> None:
+        """Sync with the load of an instant."""
+        readings: dict[str, Any] = dict(self.load(now, replicas))
+        self.line.at(f"{now}s", **readings)
+
+
+@dataclass
+class HpaBeside:
+    """Plays both, and collects how they agree."""
+
+    ours: HorizontalPodAutoscalerSpec
+    load: Load
+    theirs: HorizontalPodAutoscalerSpec | None = None
+    their_load: Load | None = None
+    their_flags: Flags = field(default_factory=Flags)
+    replicas: int = 3
+    phase: float = 7.0
+    """How many seconds after the HPA ours syncs."""
+    their_period: float = 15.1
+    extensions: Extensions = field(default_factory=Extensions)
+    range_seconds: float | None = None
+    scaled_object: str = ""
+    stretches: list[Stretch] = field(default_factory=list)
+    state: Comparison = field(default_factory=Comparison)
+
+    def __post_init__(self) -> None:
+        of = self.theirs or self.ours
+        shadow = replace(self.extensions, mode=Mode.SHADOW)
+        shadowed = Timeline(self.ours, replicas=self.replicas, extensions=shadow)
+        if self.range_seconds is not None:
+            shadowed.over(self.range_seconds)
+        live = Timeline(of, replicas=self.replicas, flags=self.their_flags)
+        self.hpa = Hpa("web", self.scaled_object, of)
+        self.sides = (
+            Side(live, 0.0, self.their_period, self.their_load or self.load),
+            Side(shadowed, self.phase, 15.0, self.load),
+        )
+
+    def play(self, until: float) -> "HpaBeside":
+        """Go on until so many seconds after the begin."""
+        live, shadowed = self.sides
+        while (side := min(self.sides, key=lambda one: one.at)).at < until:
+            now = side.at
+            side.at = now + side.period
+            if side is live:
+                self._sync_theirs(now)
+                continue
+            if shadowed.line.replicas != live.line.replicas:
+                shadowed.line.by_hand(live.line.replicas, "kube-controller-manager")
+            shadowed.line.beside(self.hpa)
+            shadowed.read(now, live.line.replicas)
+            self.state, found = compared(self.state, shadowed.line.result)
+            self.stretches.extend(found)
+            # The port gives what is new since the last sync, and what is in force.
+            self.hpa = replace(self.hpa, statuses=self.hpa.statuses[-1:])
+        return self
+
+    def _sync_theirs(self, now: float) -> None:
+        line = self.sides[0].line
+        self.sides[0].read(now, line.replicas)
+        status = status_of(line.decision, BASE + now + 0.05)
+        last = self.hpa.status
+        if last is None or replace(last, time=status.time) != status:
+            self.hpa = replace(self.hpa, statuses=(*self.hpa.statuses, status)[-8:])
+
+    def seconds(self) -> Counter[Agreement]:
+        """Return for how many seconds it was how."""
+        total: Counter[Agreement] = Counter()
+        for one in self.stretches:
+            total[one.agreement] += one.end - one.begin  # type: ignore[assignment]
+        return total
+
+    def share(self, *agreements: Agreement) -> float:
+        """Return the share of the time that is of these kinds."""
+        seconds = self.seconds()
+        return math.fsum(seconds[one] for one in agreements) / math.fsum(seconds.values())
+
+    def of(self, agreement: Agreement) -> list[Stretch]:
+        """Return the stretches of one kind."""
+        return [one for one in self.stretches if one.agreement is agreement]
