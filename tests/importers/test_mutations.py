@@ -1,6 +1,5 @@
 """Manifests that are broken in many ways end in sentences, soon."""
 
-import textwrap
 import time
 from pathlib import Path
 
@@ -12,39 +11,15 @@ from autoscaler.documents import read
 from tests.importers import test_manifests
 from tests.importers.accounting import unaccounted
 from tests.importers.importing import imported
+from tests.importers.keda.converting import WHOLE
 from tests.importers.mutations import mutated
 from tests.importers.test_horizontal_pod_autoscalers import RULES
 
-KEDA = textwrap.dedent("""\
-    apiVersion: keda.sh/v1alpha1
-    kind: ScaledObject
-    metadata: {name: orders, namespace: shop, annotations: {autoscaling.keda.sh/paused: "false"}}
-    spec:
-      scaleTargetRef: {name: order-worker}
-      minReplicaCount: 1
-      maxReplicaCount: 20
-      idleReplicaCount: 0
-      advanced:
-        scalingModifiers: {formula: "a > 5 ? b : a", target: "2"}
-      triggers:
-      - type: prometheus
-        name: a
-        metadata: {serverAddress: "http://p:9090", query: sum(a), threshold: "5"}
-      - type: prometheus
-        name: b
-        authenticationRef: {name: auth}
-        metadata: {serverAddress: "http://q", query: b, threshold: "5", authModes: bearer}
-    ---
-    apiVersion: keda.sh/v1alpha1
-    kind: TriggerAuthentication
-    metadata: {name: auth, namespace: shop}
-    spec: {secretTargetRef: [{parameter: bearerToken, name: prometheus, key: token}]}
-    """)
 DOCUMENTS = [
     document
     for text in (
         *(test_manifests.V2, test_manifests.V2BETA1, test_manifests.V1),
-        *(test_manifests.SCALED_OBJECT, KEDA, RULES),
+        *(test_manifests.SCALED_OBJECT, WHOLE, RULES),
     )
     for document in yaml.safe_load_all(text)
 ]

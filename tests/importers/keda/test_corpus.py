@@ -1,4 +1,4 @@
-"""ScaledObjects as people wrote them: imported, or refused for a right reason."""
+"""ScaledObjects as people wrote them: converted, or refused for a right reason."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.config import ConfigError
 from autoscaler.importers.fields import KeyOutcome
-from tests.importers.keda.importing import Import, imported, loaded
+from tests.importers.keda.converting import Converted, converted, loaded
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "scaledobject"
 _READ = {"prometheus", "cpu", "memory", "cron"}
@@ -29,7 +29,7 @@ def all_are_read(text: str) -> bool:
     return "kind: ScaledObject" in text and bool(kinds) and kinds <= _READ
 
 
-def is_valid(result: Import, folder: Path) -> bool:
+def is_valid(result: Converted, folder: Path) -> bool:
     """Return whether there is a target, and the configuration is valid."""
     try:
         loaded(result, folder)
@@ -46,7 +46,7 @@ def test_manifests_as_people_wrote_them(tmp_path: Path) -> None:
     judged, good, wrong = 0, 0, []
     for path in files():
         text = path.read_text()
-        result = imported(text, *(one for one in shared if one != text))
+        result = converted(text, *(one for one in shared if one != text))
         for said in result.said(KeyOutcome.REFUSED).values():
             assert said
         if not all_are_read(text):

@@ -8,10 +8,10 @@ import pytest
 
 from autoscaler.importers.conversion import Options
 from autoscaler.importers.fields import KeyOutcome
-from tests.importers.keda.importing import (
+from tests.importers.keda.converting import (
     TARGET,
-    Import,
-    imported,
+    Converted,
+    converted,
     loaded,
     prometheus,
     scaled_object,
@@ -49,7 +49,7 @@ def average(name: str = "orders", value: object = 30) -> dict[str, object]:
     return external(name, type="AverageValue", averageValue=value)
 
 
-def made(result: Import) -> dict[str, Any]:
+def made(result: Converted) -> dict[str, Any]:
     """Return the one target of a configuration, without what all of them begin with."""
     target = result.target
     assert {key: target[key] for key in TARGET} == TARGET
@@ -251,7 +251,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
 def test_an_example(name: str, tmp_path: Path) -> None:
     """It becomes this target, which is valid, and nothing of it is undecided."""
     spec, expected = EXAMPLES[name]
-    result = imported(scaled_object(spec))
+    result = converted(scaled_object(spec))
     assert made(result) == expected
     assert list(made(result)) == [key for key in ORDER if key in expected]
     assert result.said(KeyOutcome.REFUSED) == {}
@@ -283,7 +283,7 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     """It is computed of all prometheus triggers; cpu stays a metric of its own."""
     spec = NAMED.format(formula="(one + two)/2", kind="AverageValue")
     spec = spec.replace("query: sum(a)", 'query: sum(a), threshold: "5"')
-    result = imported(scaled_object(spec))
+    result = converted(scaled_object(spec))
     assert result.configuration["queries"] == {"orders": "((sum(a) or vector(0)) + sum(b)) / 2"}
     (first, second) = made(result)["metrics"]
     assert first == average(value=2)
@@ -291,7 +291,7 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     assert "# the formula (one + two)/2" in result.text
     assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
-    to_zero = imported(scaled_object(spec.replace("minReplicaCount: 1", "minReplicaCount: 0")))
+    to_zero = converted(scaled_object(spec.replace("minReplicaCount: 1", "minReplicaCount: 0")))
     (first, _) = made(to_zero)["metrics"]
     assert first == {**average(value=2), "activation": 1}
 
@@ -387,7 +387,7 @@ def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
     trigger = prometheus(metadata, f", authenticationRef: {{name: prom, kind: {kind}}}")
     trigger = trigger.replace("http:", "https:")
     documents = authentication(spec, kind), scaled_object("minReplicaCount: 1\n" + trigger)
-    result = imported(*documents, options=Options(read_secret=read))
+    result = converted(*documents, options=Options(read_secret=read))
     if kind.startswith("Cluster"):
         # The Secrets of these are in KEDA's own namespace.
         expected = literal_eval(str(expected).replace("secrets/shop/", "secrets/keda/"))
@@ -397,6 +397,6 @@ def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
     assert files == {part for part in str(expected).split("'") if part.startswith("secrets/")}
     loaded(result, tmp_path)
     if "'username'" in str(expected) or "X-Api-Key" in str(expected):
-        unread = imported(*documents)
+        unread = converted(*documents)
         (why,) = unread.said(KeyOutcome.REFUSED).values()
         assert "which is not read: write it in `prometheus` in place of" in why

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.importers.conversion import Options
 from autoscaler.importers.fields import KeyOutcome
-from tests.importers.keda.importing import HEAD, imported, loaded, prometheus, scaled_object
+from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
 
 ONE = "minReplicaCount: 1\n"
 METADATA = "spec.triggers[0].metadata."
@@ -41,7 +41,7 @@ METADATA = "spec.triggers[0].metadata."
 )
 def test_what_keda_refuses_as_a_whole(spec: str, why: str) -> None:
     """Nothing of it is written, since nothing of it scales now."""
-    result = imported(scaled_object(spec))
+    result = converted(scaled_object(spec))
     assert result.refusals == [why]
     assert result.configuration["targets"] == []
 
@@ -57,7 +57,7 @@ def test_what_keda_refuses_as_a_whole(spec: str, why: str) -> None:
 )
 def test_a_workload_is_needed(reference: str, why: str) -> None:
     """A patch, a template's part and what was of KEDA 1 are told as such."""
-    (refusal,) = imported(scaled_object(prometheus(), reference)).refusals
+    (refusal,) = converted(scaled_object(prometheus(), reference)).refusals
     assert why in refusal
 
 
@@ -229,7 +229,7 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
 )
 def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
     """It stands in the target as undecided with what to do; no secret is in it."""
-    result = imported(scaled_object(ONE + spec), options=Options(partial=True))
+    result = converted(scaled_object(ONE + spec), options=Options(partial=True))
     assert result.said(KeyOutcome.REFUSED) == {place: why}
     (left,) = result.target["undecided"]
     assert left["field"] == place
@@ -286,7 +286,7 @@ def test_what_differs_is_told_and_carried_over(
     spec: str, place: str, why: str, tmp_path: Path
 ) -> None:
     """It is a valid configuration, and a sentence says how it differs."""
-    result = imported(scaled_object(ONE + spec))
+    result = converted(scaled_object(ONE + spec))
     assert why in result.said(KeyOutcome.DIFFERENT)[place]
     assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
@@ -299,7 +299,7 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
         ", metricName: waiting, metricType: Value, activationThreshold: '5', colour: red",
         ", useCachedMetrics: false",
     )
-    result = imported(scaled_object(spec))
+    result = converted(scaled_object(spec))
     no_use = "it has no use where nothing goes to zero"
     ignored = result.said(KeyOutcome.IGNORED)
     assert {place: why for place, why in ignored.items() if place.startswith("spec")} == {
@@ -340,7 +340,7 @@ def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: P
     head = HEAD.replace(
         "namespace: shop", f"namespace: shop, annotations: {{autoscaling.keda.sh/{annotation}}}"
     )
-    result = imported(text.replace(HEAD, head))
+    result = converted(text.replace(HEAD, head))
     assert result.target.get("paused") == paused
     assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
@@ -350,7 +350,7 @@ def test_force_activation_is_for_somebody_to_decide() -> None:
     """Nothing here keeps a target awake by an annotation."""
     annotation = "annotations: {autoscaling.keda.sh/force-activation: 'true'}"
     text = scaled_object(prometheus()).replace("namespace: shop", f"namespace: shop, {annotation}")
-    (why,) = imported(text).said(KeyOutcome.REFUSED).values()
+    (why,) = converted(text).said(KeyOutcome.REFUSED).values()
     assert why == "it keeps the target awake: use `schedules`, or a `minReplicas` without `idle`"
 
 
@@ -362,7 +362,7 @@ def test_each_server_is_written_once(tmp_path: Path) -> None:
         scaled_object(ONE + prometheus(metadata)).replace("order-worker", f"worker-{number}")
         for number, metadata in enumerate(("", tenant, "", tenant, unsafe))
     ]
-    result = imported(*(text.replace("http:", "https:") for text in documents))
+    result = converted(*(text.replace("http:", "https:") for text in documents))
     url = "https://prometheus:9090"
     assert result.configuration["prometheus"] == {
         "url": url,
@@ -394,7 +394,7 @@ triggers:
 def test_a_trigger_of_another_kind_needs_partial_and_a_decision() -> None:
     """Without --partial nothing is written, but a skeleton is offered; with it, it is proposed."""
     text = scaled_object(KAFKA + prometheus().partition("\n")[2])
-    refused = imported(text)
+    refused = converted(text)
     assert refused.refusals == [
         "triggers that cannot be carried over: kafka; --partial imports the rest"
     ]
@@ -405,7 +405,7 @@ def test_a_trigger_of_another_kind_needs_partial_and_a_decision() -> None:
         "metrics:\n- type: External\n  external:\n    metric:\n      name: orders-kafka\n"
         "    target:\n      type: AverageValue\n      averageValue: 50"
     )
-    result = imported(text, options=Options(partial=True))
+    result = converted(text, options=Options(partial=True))
     names = [metric["external"]["metric"]["name"] for metric in result.target["metrics"]]
     assert names == ["orders-kafka", "orders"]
     (left,) = result.target["undecided"]
@@ -431,7 +431,7 @@ spec:
 def test_what_an_authentication_gives_is_accounted_for() -> None:
     """What no trigger needs is ignored, and what is in a store of another kind is told."""
     trigger = prometheus(", authModes: bearer", ", authenticationRef: {name: prom}")
-    result = imported(AUTHENTICATION, scaled_object(ONE + trigger))
+    result = converted(AUTHENTICATION, scaled_object(ONE + trigger))
     assert result.said(KeyOutcome.REFUSED) == {
         "spec.hashiCorpVault": (
             "`ca` comes from HashiCorp Vault: write it to a file, and name that instead"
@@ -442,13 +442,13 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
     }
     ignored = result.said(KeyOutcome.IGNORED)
     assert ignored["spec.secretTargetRef[1]"] == "no trigger that is carried over needs it"
-    unused = imported(AUTHENTICATION, scaled_object(ONE + prometheus()))
+    unused = converted(AUTHENTICATION, scaled_object(ONE + prometheus()))
     assert (
         unused.said(KeyOutcome.IGNORED)["spec.secretTargetRef"] == "no ScaledObject here names it"
     )
     assert unused.said(KeyOutcome.REFUSED) == {}
     lost = KAFKA + "  authenticationRef: {name: prom}\n"
-    named = imported(AUTHENTICATION, scaled_object(lost), options=Options(partial=True))
+    named = converted(AUTHENTICATION, scaled_object(lost), options=Options(partial=True))
     ignored = named.said(KeyOutcome.IGNORED)
     assert ignored["spec.secretTargetRef"] == "no trigger that is carried over needs it"
 
@@ -456,6 +456,6 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
 def test_every_key_is_accounted_for() -> None:
     """What nobody knows is refused, and so is in the target until somebody has decided."""
     text = scaled_object(ONE + "minReplicas: 3\n" + prometheus())
-    result = imported(text)
+    result = converted(text)
     (place,) = result.said(KeyOutcome.REFUSED)
     assert place == "spec.minReplicas"

@@ -1,4 +1,4 @@
-"""Manifests of KEDA, converted as `autoscaler import` does it, and what came of them."""
+"""Manifests of KEDA, converted without files and the command, and what came of them."""
 
 import textwrap
 from dataclasses import dataclass
@@ -39,8 +39,81 @@ def prometheus(metadata: str = "", beside: str = "", *, query: str = "sum(orders
     return f"triggers:\n- {{type: prometheus, metadata: {{{keys}{metadata}}}{beside}}}\n"
 
 
+WHOLE = """\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  name: orders
+  namespace: shop
+  annotations: {autoscaling.keda.sh/paused-replicas: "3"}
+spec:
+  scaleTargetRef: {name: order-worker, kind: Deployment, envSourceContainerName: app}
+  pollingInterval: 30
+  cooldownPeriod: 300
+  initialCooldownPeriod: 10
+  idleReplicaCount: 0
+  minReplicaCount: 1
+  maxReplicaCount: 20
+  fallback: {failureThreshold: 3, replicas: 6, behavior: static}
+  advanced:
+    restoreToOriginalReplicaCount: true
+    horizontalPodAutoscalerConfig:
+      name: keda-hpa
+      behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
+  triggers:
+  - type: prometheus
+    name: one
+    metricType: AverageValue
+    useCachedMetrics: false
+    authenticationRef: {name: prom, kind: TriggerAuthentication}
+    metadata:
+      serverAddress: https://prometheus:9090
+      query: sum(rate(a{job="x"}[2m])) / sum(b)
+      threshold: "30"
+      activationThreshold: "5"
+      ignoreNullValues: "false"
+      customHeaders: X-Scope-OrgID=shop
+      queryParameters: a=b,c=d
+      timeout: "1000"
+      unsafeSsl: "true"
+      authModes: tls,basic
+      awsRegion: eu-west-1
+      namespace: shop
+  - {type: cpu, metadata: {value: "60", type: Utilization}}
+  - type: cron
+    metadata: {start: 0 6 * * 1-5, end: 0 20 * * *, timezone: UTC, desiredReplicas: "3"}
+  - {type: rabbitmq, metadata: {queueName: q, mode: QueueLength, value: "1"}}
+---
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {name: prom, namespace: shop}
+spec:
+  podIdentity: {provider: aws, roleArn: arn}
+  secretTargetRef:
+  - {parameter: username, name: s, key: k}
+  - {parameter: ca, name: s, key: ca}
+  hashiCorpVault: {secrets: [{parameter: password, path: p, key: k}]}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: composed}
+spec:
+  scaleTargetRef: {name: composed}
+  advanced:
+    scalingModifiers:
+      formula: "count([one, two], {# > 1}) > 1 ? max(one, two) ** 2 : -(one + 3) / 2"
+      target: "2"
+      activationTarget: "1"
+      metricType: Value
+  triggers:
+  - {type: prometheus, name: one, metadata: {serverAddress: http://p, query: a, threshold: "1"}}
+  - {type: prometheus, name: two, metadata: {serverAddress: http://p, query: b, threshold: "1"}}
+"""
+"""Documents that have about all that is read."""
+
+
 @dataclass(frozen=True)
-class Import:
+class Converted:
     """What an import made."""
 
     conversion: Conversion
@@ -72,17 +145,17 @@ class Import:
         return [one.why for one in self.conversion.imported if one.state.value == "refused"]
 
 
-def imported(*texts: str, options: Options | None = None) -> Import:
+def converted(*texts: str, options: Options | None = None) -> Converted:
     """Convert the documents of some texts."""
     manifests = [
         Manifest(Fields(document.value), "test", number)
         for number, document in enumerate(documents("---\n".join(texts)), 1)
     ]
     conversion = convert(manifests, options or Options())
-    return Import(conversion, configuration_of(conversion, conversion.written).text)
+    return Converted(conversion, configuration_of(conversion, conversion.written).text)
 
 
-def loaded(result: Import, folder: Path) -> None:
+def loaded(result: Converted, folder: Path) -> None:
     """Load the configuration as the daemon does, with a file for each secret; raises if wrong."""
     for one in result.conversion.written:
         for secret in one.draft.secrets:
