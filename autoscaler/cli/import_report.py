@@ -11,7 +11,7 @@ from autoscaler.core.text import printable
 from autoscaler.documents import one_line, path_of
 from autoscaler.importers.conversion import Imported, ImportState
 from autoscaler.importers.drafts import SecretValue
-from autoscaler.importers.fields import Entry, KeyOutcome
+from autoscaler.importers.fields import KeyEntry, KeyOutcome
 from autoscaler.rendering import wording
 
 _LONGEST = 2000
@@ -103,7 +103,7 @@ class ImportReport:
         part = ", in part" if one.state is ImportState.IN_PART else ""
         refused = ": refused" if one.state is ImportState.REFUSED else ""
         yield f"{place}: {called}{refused}{became}{part}"
-        groups: dict[tuple[KeyOutcome, str], list[Entry]] = {}
+        groups: dict[tuple[KeyOutcome, str], list[KeyEntry]] = {}
         for entry in one.entries:
             if entry.location or one.state is not ImportState.REFUSED:
                 groups.setdefault((entry.outcome, entry.why), []).append(entry)
@@ -114,7 +114,7 @@ class ImportReport:
         yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
 
     def _group(
-        self, one: Imported, outcome: KeyOutcome, why: str, entries: Sequence[Entry]
+        self, one: Imported, outcome: KeyOutcome, why: str, entries: Sequence[KeyEntry]
     ) -> Iterator[str]:
         heading = _HEADINGS[outcome]
         if outcome in {KeyOutcome.CARRIED, KeyOutcome.IGNORED}:

@@ -28,7 +28,7 @@ from autoscaler.config.written import without_defaults
 from autoscaler.core.series import QueryFailure
 from autoscaler.documents import Location, as_yaml, child, path_of
 from autoscaler.importers.adapter_queries import FindSeries
-from autoscaler.importers.configuration import File, configuration_of, split
+from autoscaler.importers.configuration import ConfigurationFile, configuration_of, split
 from autoscaler.importers.conversion import Conversion, Imported, ImportState, Options, convert
 from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
@@ -264,7 +264,7 @@ def _write_private(path: Path, value: bytes) -> None:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _write(path: Path, file: File) -> None:
+def _write(path: Path, file: ConfigurationFile) -> None:
     """Write a file as a whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ _OTHERS = "others"
 
 
 @dataclass
-class File:
+class ConfigurationFile:
     """A file of a configuration, before it is written."""
 
     document: dict[str, object]
@@ -27,7 +27,7 @@ class File:
         return as_text(self.document, self.comments)
 
 
-def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> File:
+def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> ConfigurationFile:
     """Return the configuration with the targets of ``written``, in one file."""
     targets = [one.target for one in written]
     names = {name for target in targets for name in queries_of(target)}
@@ -35,7 +35,7 @@ def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> Fil
     resources = _resources(conversion, targets)
     parts = (*queries.values(), *resources.values(), *targets)
     servers = {str(child(part, "server") or "") for part in parts}
-    file = File(
+    file = ConfigurationFile(
         {
             "prometheus": _prometheus(conversion, servers),
             **({"queries": queries} if queries else {}),
@@ -53,7 +53,7 @@ def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> Fil
     return file
 
 
-def _comment(file: File, place: Location, imported: Imported) -> None:
+def _comment(file: ConfigurationFile, place: Location, imported: Imported) -> None:
     for location, text in imported.draft.comments:
         file.comments[*place, *location].append(text)
 
@@ -92,7 +92,7 @@ def queries_of(target: Mapping[str, object]) -> Iterator[str]:
 
 def split(
     conversion: Conversion, written: Sequence[Imported], folder: str
-) -> tuple[File, dict[str, File]]:
+) -> tuple[ConfigurationFile, dict[str, ConfigurationFile]]:
     """Return the main file, and by its name in ``folder`` one for each namespace.
 
     A query that several of them use stands in the main file.
@@ -113,7 +113,9 @@ def split(
     files = {}
     for namespace, those in by_namespace.items():
         own = {name: one for name, one in queries.items() if users[name] == {namespace}}
-        file = File({**({"queries": own} if own else {}), "targets": [one.target for one in those]})
+        file = ConfigurationFile(
+            {**({"queries": own} if own else {}), "targets": [one.target for one in those]}
+        )
         for name in own:
             file.comments["queries", name] += main.comments.pop(("queries", name), [])
         for index, one in enumerate(those):

@@ -16,7 +16,7 @@ from autoscaler.importers.adapter_queries import (
 )
 from autoscaler.importers.adapter_rules import AdapterRules, merged, rules_in
 from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
-from autoscaler.importers.fields import Entry, KeyOutcome
+from autoscaler.importers.fields import KeyEntry, KeyOutcome
 from autoscaler.importers.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.importers.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
 from autoscaler.importers.keda.authentications import Authentications, ReadSecret, never
@@ -100,14 +100,14 @@ class Imported:
     """Why it was refused, or what it was used for."""
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KeyEntry]:
         """What became of its keys; of a manifest that is left out one entry says it of all."""
         if self.state is ImportState.REFUSED:
             more = (one for one in self.manifest.fields.entries() if one.location)
             lost = [one for one in more if one.outcome is KeyOutcome.REFUSED]
-            return [Entry((), KeyOutcome.REFUSED, self.why), *lost]
+            return [KeyEntry((), KeyOutcome.REFUSED, self.why), *lost]
         if self.state is ImportState.OTHER:
-            return [Entry((), KeyOutcome.IGNORED, "it is no autoscaler")]
+            return [KeyEntry((), KeyOutcome.IGNORED, "it is no autoscaler")]
         return self.manifest.fields.entries()
 
     @property
@@ -136,7 +136,7 @@ class Imported:
         self.draft.target = {key: target[key] for key in (*order, *target)}
 
 
-def _undecided(entry: Entry) -> dict[str, object]:
+def _undecided(entry: KeyEntry) -> dict[str, object]:
     kind = {"type": entry.kind} if entry.kind else {}
     return {"field": path_of(entry.location) or "all", **kind, "why": entry.sentence}
 

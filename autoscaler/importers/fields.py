@@ -23,7 +23,7 @@ class KeyOutcome(Enum):
     """It is lost; a sentence says what to do.  Each is an entry of `undecided` of its target."""
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """What became of a key and of all below it that has no entry of its own."""
 
     location: Location
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class _Entries:
-    by_location: dict[Location, Entry] = field(default_factory=dict)
+    by_location: dict[Location, KeyEntry] = field(default_factory=dict)
     secret: set[Location] = field(default_factory=set)
 
 
@@ -126,29 +126,29 @@ class Fields:
         for location in list(self._left(self._held, self.location, known)):
             self.refused(*location[len(self.location) :], why=why)
 
-    def outcome(self, *keys: str | int) -> Entry | None:
+    def outcome(self, *keys: str | int) -> KeyEntry | None:
         """Return what holds for a key: what was said of it, or of the nearest above it."""
         location = (*self.location, *keys)
         nearest = (location[:length] for length in range(len(location), -1, -1))
         entries = self._entries.by_location
         return next((entries[one] for one in nearest if one in entries), None)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KeyEntry]:
         """Return all that was said of the document, in the order of its keys."""
         said = self._entries.by_location
         order = [one for one in _locations(self._held, self.location) if one in said]
         others = said.keys() - set(order)
         return [said[one] for one in (*sorted(others, key=str), *order)]
 
-    def _say(self, keys: tuple[str | int, ...], entry: Entry) -> None:
+    def _say(self, keys: tuple[str | int, ...], entry: KeyEntry) -> None:
         self._entries.by_location[(*self.location, *keys)] = entry
 
     def _entry(
         self, keys: tuple[str | int, ...], outcome: KeyOutcome, why: str = "", kind: str = ""
-    ) -> Entry:
+    ) -> KeyEntry:
         location, value = (*self.location, *keys), self.peek(*keys)
         hidden = value is None or isinstance(value, dict | list) or location in self._entries.secret
-        return Entry(location, outcome, why, kind, "" if hidden else describe(value))
+        return KeyEntry(location, outcome, why, kind, "" if hidden else describe(value))
 
     def _left(self, value: object, location: Location, known: set[Location]) -> Iterator[Location]:
         if self._entries.by_location.get(location) is not None:
