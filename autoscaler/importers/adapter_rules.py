@@ -138,8 +138,10 @@ class AdapterRule:
 
     def name_of(self, series: str) -> str | None:
         """Return the name of the metric that series of a name become; None for none."""
-        found = self.matches.search(series) if self.takes(series) else None
-        return None if found is None else expand(self.name_as, self.matches, found)
+        found = self.matches.search(series)
+        if found is None or not self.takes(series):
+            return None
+        return expand(self.name_as, self.matches, found)
 
     @cached_property
     def metric(self) -> str | None:

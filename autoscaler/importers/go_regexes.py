@@ -19,6 +19,8 @@ _LARGEST = 1_000
 _DEEPEST = 50
 _MOST_REPETITIONS = 1_000
 """The most that RE2 takes in ``{n,m}``."""
+_MOST_PLACES = 30
+"""Of an expression in which it repeats: each is a further way for all that follow."""
 _MOST_TEXTS = 16
 _FEW = 4
 """A class of so many characters is taken for each of them; a larger one for any."""
@@ -284,6 +286,7 @@ class _RegexParser:
         self._depth = 0
         self._folds = False
         self._dot_is_all = False
+        self._places = 0
         self.captures = 0
         self.names: dict[str, int] = {}
 
@@ -333,6 +336,9 @@ class _RegexParser:
         greedy = not self._take("?")
         if self._bounds() is not None:
             raise self._error("a repetition is repeated")
+        self._places += 1
+        if self._places > _MOST_PLACES:
+            raise self._error(f"it repeats in more than {_MOST_PLACES} places: write it shorter")
         return _Repeat(node, *bounds, greedy)
 
     def _bounds(self) -> tuple[int, int | None] | None:

@@ -20,6 +20,8 @@ MATCHES = [
     ("^(.*?)_total", "a_total_b_total_c", ("a_total", "a")),
     ("_total$", "http_total", ("_total",)),
     ("ab?", "a ab", ("a",)),
+    ("(?:ab)+?", "abab", ("ab",)),
+    ("(?:ab)+", "abab", ("abab",)),
     ("^b|a", "xa", ("a",)),
     ("_total$", "http_totals", None),
     ("(a|ab)(c|bcd)?", "abcd", ("abcd", "a", "bcd")),
@@ -89,7 +91,7 @@ def test_an_expression_that_backtracks_elsewhere_takes_no_time(source: str) -> N
 
 def test_an_expression_is_bounded() -> None:
     """In its text, its depth, and in what its repetitions make of it."""
-    for source in ("a" * (LONGEST + 1), "(" * 80 + ")" * 80, "((a{100}){100}){100}"):
+    for source in ("a" * (LONGEST + 1), "(" * 80 + ")" * 80, "((a{100}){100}){100}", "a+" * 40):
         with pytest.raises(ValueError, match=r"characters|deep|repeats"):
             GoRegex(source)
     assert GoRegex("a*").search("a" * 2_000) is None
