@@ -111,7 +111,8 @@ class ImportReport:
             for (of, why), entries in groups.items():
                 if of is outcome:
                     yield from self._group(one, outcome, why, entries)
-        yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
+        if one.state is ImportState.REFUSED:  # else it stands in the configuration
+            yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
 
     def _group(
         self, one: Imported, outcome: KeyOutcome, why: str, entries: Sequence[KeyEntry]

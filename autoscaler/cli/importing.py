@@ -29,7 +29,14 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.documents import Location, as_yaml, child, path_of
 from autoscaler.importers.adapter_queries import FindSeries
 from autoscaler.importers.configuration import ConfigurationFile, configuration_of, split
-from autoscaler.importers.conversion import Conversion, Imported, ImportState, Options, convert
+from autoscaler.importers.conversion import (
+    Conversion,
+    Imported,
+    ImportState,
+    Options,
+    SeriesError,
+    convert,
+)
 from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.manifests import Manifest, ManifestRole
@@ -145,7 +152,7 @@ class _Import:
         if url is None:
             return None
         settings, stop = PrometheusSettings(url=url), Event()
-        reader = PrometheusReader(settings, stop, name="import", absent_seconds=FOR_A_COMMAND)
+        reader = PrometheusReader(settings, stop, absent_seconds=FOR_A_COMMAND)
         stack.callback(reader.close)
         known: dict[str, list[Mapping[str, str]]] = {}
 
@@ -153,15 +160,10 @@ class _Import:
             if selector not in known:
                 answer = reader.query(selector, None, clock.monotonic() + settings.timeout)
                 if isinstance(answer, QueryFailure):
-                    raise CommandError(f"Prometheus cannot be asked for series: {answer.message}")
+                    raise SeriesError(f"Prometheus was not asked for series: {answer.message}")
                 known[selector] = [series.labels for series in answer.series]
             return known[selector]
 
-        try:
-            find("vector(1)")
-        except CommandError as error:
-            self._failures.append(f"{error}; rules are chosen by the names in them")
-            return None
         return find
 
     # -- secrets -----------------------------------------------------------------------------------

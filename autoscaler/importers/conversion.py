@@ -58,6 +58,10 @@ _JOB = (
 )
 
 
+class SeriesError(Exception):
+    """Prometheus could not be asked for series; the text says why.  `find_series` may raise it."""
+
+
 class ImportState(Enum):
     """What became of a manifest."""
 
@@ -194,6 +198,8 @@ def convert(
     if not importer.shared.servers:
         notes.append(_NO_URL)
         importer.shared.server({"url": UNKNOWN_URL}, _NO_URL)
+    if importer.not_asked:
+        notes.append(importer.not_asked)
     resources, problems = resource_queries(adapter)
     return Conversion(importer.shared, imported, resources, [*notes, *problems])
 
@@ -208,6 +214,8 @@ class _Importer:
     shared: Shared
     authentications: Authentications
     rules: AdapterRules
+    not_asked: str = ""
+    """Why Prometheus is not asked any more."""
 
     def read(self, manifest: Manifest) -> Imported:
         """Convert a manifest, if it is an autoscaler."""
@@ -242,8 +250,16 @@ class _Importer:
             return scaled_object(manifest.fields, self.authentications, self.shared, namespace)
 
         def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
-            asked = {**more, "namespace": namespace, "find_series": self.options.find_series}
-            return resolve(self.rules, kind, name, **asked)
+            asked = {**more, "namespace": namespace}
+            if self.not_asked:
+                return resolve(self.rules, kind, name, **asked)
+            try:
+                return resolve(
+                    self.rules, kind, name, **asked, find_series=self.options.find_series
+                )
+            except SeriesError as error:
+                self.not_asked = f"{error}; which series a rule is for is taken from its names"
+                return resolve(self.rules, kind, name, **asked)
 
         return horizontal_pod_autoscaler(manifest.fields, self.shared, resolve_here)
 
