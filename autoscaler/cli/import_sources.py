@@ -1,7 +1,6 @@
 """What `autoscaler import` reads: files, folders, standard input; each document by itself."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ MOST_OF_A_FILE = 64 * 2**20
 _MOST_OF_ALL = 256 * 2**20
 _MOST_FILES = 50_000
 _MOST_DOCUMENTS = 100_000
-_TEMPLATE = re.compile(rb"\{\{[^\n]*?\}\}")
+_TEMPLATE = b"{{"
 _A_TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
@@ -96,14 +95,13 @@ class ImportSources:
         except yaml.YAMLError as error:
             problem = syntax_problem(error, shown, part)
             line = before + (problem.line or 1)
-            template = _TEMPLATE.search(part) is not None
-            why = _A_TEMPLATE if template else problem.message
+            why = _A_TEMPLATE if _TEMPLATE in part else problem.message
             self.unread.append(Unread(shown, why, number, line))
             return
         broken = next((fault for fault in faults if fault[2] != TWICE), None)
         if broken is not None:
             _, line, why = broken
-            why = _A_TEMPLATE if _TEMPLATE.search(part) is not None else why
+            why = _A_TEMPLATE if _TEMPLATE in part else why
             self.unread.append(Unread(shown, why, number, before + line))
             return
         if value is None:

@@ -3,15 +3,16 @@
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast, get_args
 
 from autoscaler.core.spec import SOURCES
 from autoscaler.documents import child, describe
 from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, Unresolved
-from autoscaler.importers.drafts import Comment, Shared, TargetDraft
+from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
 from autoscaler.importers.fields import Fields
+from autoscaler.importers.promql_trees import A_RATIO_IS_DIVIDED, is_ratio, parse
 from autoscaler.importers.values import json_of, not_filled_in, placeholders
 
 VERSIONS = ("autoscaling/v1", "autoscaling/v2beta1", "autoscaling/v2beta2", "autoscaling/v2")
@@ -35,6 +36,7 @@ _OF_V2 = (
     "{} has no such key, and its API server refuses it or leaves it out; it is read as in "
     "autoscaling/v2"
 )
+_RATIO = A_RATIO_IS_DIVIDED.format("the HPA")
 _GOOGLE = "prometheus.googleapis.com|"
 _CONFIRM = "its query is a guess from the name: correct it in `queries`, then delete this entry"
 
@@ -169,18 +171,60 @@ def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, obje
         metric.carried()  # no configuration accepts it, and says why
         return dict(metric.value)
     metric.get("type")
-    place = ("metrics", number)
     of_v2 = not any(source.peek(one) is not None for one in _OLD_KEYS)
     if not of_v2 and reading.version in VERSIONS[2:]:
         why = f"{reading.version} refuses a metric like this; it is read as in autoscaling/v2beta1"
-        reading.differs(source, why=why, place=place)
-    written = _source(source, key) if not of_v2 else _of_v2(source)
-    if isinstance(written.get("metric"), dict):
-        name = source.peek("metric", "name") if of_v2 else source.peek("metricName")
-        keys = ("metric", "name") if of_v2 else ("metricName",)
-        if isinstance(name, str) and name:
-            _named(reading, source, keys, str(kind), written)
+        reading.differs(source, why=why, place=("metrics", number))
+    written = _of_v2(source) if of_v2 else _source(source, key)
+    if kind in get_args(MetricType) and isinstance(written.get("metric"), dict):
+        served = _ServedMetric(reading, cast("MetricType", kind), source, number, of_v2=of_v2)
+        written |= served.resolved(written)
     return {"type": kind, key: written}
+
+
+@dataclass
+class _ServedMetric:
+    """A metric that an adapter serves, whose query has to be found."""
+
+    reading: _HpaReading
+    kind: MetricType
+    source: Fields
+    number: int
+    of_v2: bool
+
+    def resolved(self, written: Mapping[str, object]) -> dict[str, object]:
+        """Return `metric` with the name of its query, and the selector that it has for that."""
+        keys = ("metric", "name") if self.of_v2 else ("metricName",)
+        name, selector = self.source.peek(*keys), child(written, "metric", "selector")
+        if not isinstance(name, str) or not name:
+            return {}
+        described = self._described(written.get("describedObject"))
+        shared = self.reading.shared
+        found = self.reading.resolve(self.kind, name, described=described, selector=selector)
+        if isinstance(found, Unresolved):
+            guess = _guess(self.kind, name, "" if described is None else described.kind)
+            self.source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=self.kind)
+            chosen = {} if selector is None else {"selector": selector}
+            return {"metric": {"name": shared.query(name, guess), **chosen}}
+        average = child(written, "target", "averageValue")
+        if self.kind != "Pods" and average is not None and _is_ratio(found.query):
+            place = ("metrics", self.number)
+            self.reading.differs(self.source, self._average, why=_RATIO, place=place)
+        own = shared.query(found.name, found.query, *found.notes)
+        return {"metric": {"name": own, **({"selector": found.selector} if found.selector else {})}}
+
+    @property
+    def _average(self) -> str:
+        """The key at which an average is written."""
+        old = "averageValue" if self.kind == "Object" else "targetAverageValue"
+        return "target" if self.of_v2 else old
+
+    @staticmethod
+    def _described(of: object) -> Described | None:
+        if not isinstance(of, dict):
+            return None
+        version, kind, name = (str(of.get(key) or "") for key in ("apiVersion", "kind", "name"))
+        return Described(version.rpartition("/")[0], kind, name)
 
 
 def _of_v2(source: Fields) -> dict[str, object]:
@@ -212,35 +256,12 @@ def _source(source: Fields, key: str) -> dict[str, object]:
     return new
 
 
-def _named(
-    reading: _HpaReading,
-    source: Fields,
-    keys: tuple[str, ...],
-    kind: str,
-    written: dict[str, object],
-) -> None:
-    """Find the query of a metric, and write its name and selector as they are for that."""
-    metric, name, of = written["metric"], source.peek(*keys), written.get("describedObject")
-    if (
-        not isinstance(metric, dict)
-        or not isinstance(name, str)
-        or kind not in get_args(MetricType)
-    ):
-        return
-    group, described_kind, described_name = (
-        str(child(of, key) or "") for key in ("apiVersion", "kind", "name")
-    )
-    described = Described(group.rpartition("/")[0], described_kind, described_name) if of else None
-    selector = metric.get("selector")
-    found = reading.resolve(cast("MetricType", kind), name, described=described, selector=selector)
-    if isinstance(found, Unresolved):
-        metric["name"] = reading.shared.query(name, _guess(kind, name, described_kind))
-        source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=kind)
-        return
-    metric["name"] = reading.shared.query(found.name, found.query, *found.notes)
-    metric.pop("selector", None)
-    if found.selector:
-        metric["selector"] = found.selector
+def _is_ratio(query: Query) -> bool:
+    promql = query if isinstance(query, str) else query.get("query")
+    try:
+        return isinstance(promql, str) and is_ratio(parse(promql))
+    except ValueError:
+        return False
 
 
 def _guess(kind: str, name: str, described_kind: str) -> str:

@@ -58,20 +58,21 @@ class _Layout:
             yield from self._entry(key, inner, place, indent)
 
     def _entry(self, key: str, value: object, location: Location, indent: str) -> Iterator[str]:
-        if isinstance(value, dict | list) and value:
-            flow = self._on_one_line({key: value}, location, indent)
-            if flow is not None:
-                yield flow
-                return
-            # A very long key takes two lines.
-            for line in as_yaml({key: None}).removesuffix(" null").split("\n"):
-                yield f"{indent}{line}"
-            if isinstance(value, dict):
-                yield from self.mapping(value, location, indent + _INDENT)
-            else:
-                yield from self._list(value, location, indent)
-        else:
+        head = as_yaml({key: None}).removesuffix(" null")
+        # A key that needs a line of its own, as a very long one, is no person's.
+        nested = isinstance(value, dict | list) and value and not head.startswith("? ")
+        if not nested:
             yield from (f"{indent}{line}" if line else "" for line in _plain(key, value))
+            return
+        flow = self._on_one_line({key: value}, location, indent)
+        if flow is not None:
+            yield flow
+            return
+        yield f"{indent}{head}"
+        if isinstance(value, dict):
+            yield from self.mapping(value, location, indent + _INDENT)
+        elif isinstance(value, list):
+            yield from self._list(value, location, indent)
 
     def _list(self, value: Sequence[object], location: Location, indent: str) -> Iterator[str]:
         for index, item in enumerate(value):
@@ -79,7 +80,7 @@ class _Layout:
             for text in self._comments.get(place, ()):
                 yield from _comment(text, indent)
             flow = self._flow_item(item, place, indent)
-            if flow is not None or not isinstance(item, dict):
+            if flow is not None or not isinstance(item, dict) or not item:
                 yield f"{indent}- {as_flow(item) if flow is None else flow}"
                 continue
             mark = "- "

@@ -231,6 +231,13 @@ def may_be_nan(tree: Node) -> bool:
     return False
 
 
+A_RATIO_IS_DIVIDED = (
+    "a ratio, an average or a quantile is divided by the replicas as AverageValue, as in {}: type "
+    "Value, with the same number as `value`, was probably meant"
+)
+"""What is to be said of a ratio that is held at AverageValue, with whose behaviour that is."""
+
+
 def is_ratio(tree: Node) -> bool:
     """Return whether an expression is a ratio, an average or a quantile, and no total."""
     match tree:

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.test_commands import ran
 
 TEXT = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
+COMMAND = re.compile(r"^\$ (.*)\n(.*?)(?=^\$ |\Z)", re.DOTALL | re.MULTILINE)
 WALKS = re.findall(r"^## (A.*?)\n(.*?)(?=^## )", TEXT, re.DOTALL | re.MULTILINE)
 
 
@@ -18,7 +19,7 @@ def test_a_walk(title: str, walk: str, tmp_path: Path, monkeypatch: pytest.Monke
     for name, text in re.findall(r"```yaml\n(# (?:.*?)\.yaml)\n(.*?)```", walk, re.DOTALL):
         Path(name.removeprefix("# ")).write_text(f"{name}\n{text}")
     shown = "".join(re.findall(r"```console\n(.*?)```", walk, re.DOTALL))
-    for command, output in re.findall(r"^\$ (.*)\n(.*?)(?=^\$ |\Z)", shown, re.DOTALL | re.M):
+    for command, output in COMMAND.findall(shown):
         program, *arguments = command.split()
         printed = Path(arguments[0]).read_text() if program == "cat" else ran(*arguments)[1]
         assert printed == output, (title, command)

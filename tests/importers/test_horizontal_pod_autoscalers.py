@@ -176,6 +176,30 @@ def test_a_rule_gives_the_query(tmp_path: Path) -> None:
     assert len({target.queries for target in ran.config.targets}) == 1
 
 
+RATIO = textwrap.dedent("""\
+    externalRules:
+    - seriesQuery: 'errors_total{namespace!=""}'
+      resources: {overrides: {namespace: {resource: namespace}}}
+      name: {as: share}
+      metricsQuery: 'sum(rate(errors_total{<<.LabelMatchers>>}[1m])) by (<<.GroupBy>>) /
+        sum(rate(requests_total{<<.LabelMatchers>>}[1m])) by (<<.GroupBy>>)'
+    """)
+
+
+@pytest.mark.parametrize("kind", ["AverageValue", "Value"])
+def test_a_ratio_that_is_divided_by_the_replicas(tmp_path: Path, kind: str) -> None:
+    """It is imported as it is, and a comment says what was probably meant."""
+    key = kind[0].lower() + kind[1:]
+    target = f"target: {{type: {kind}, {key}: 500m}}"
+    metric = f"metrics: [{{type: External, external: {{metric: {{name: share}}, {target}}}}}]"
+    ran = imported(tmp_path, autoscaler(metric), RATIO)
+    assert ran.code == 0
+    assert ran.target["metrics"][0]["external"]["target"] == {"type": kind, key: "500m"}
+    different = ran.keys("different")
+    assert list(different) == (["spec.metrics[0].external.target"] if different else [])
+    assert bool(different) == ("# a ratio, an average" in ran.text) == (kind == "AverageValue")
+
+
 DIFFERENT = [
     ("{kind: Deployment, name: web}", "autoscaling/v2", "", "apps/v1 is meant"),
     ("{apiVersion: extensions/v1beta1, kind: Deployment, name: web}", "autoscaling/v1", "", "apps"),

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda.metadata import is_false, number_of, text_of
 from autoscaler.importers.keda.promql import is_one_value
-from autoscaler.importers.promql_trees import is_ratio, may_be_nan, parse, tidied
+from autoscaler.importers.promql_trees import (
+    A_RATIO_IS_DIVIDED,
+    is_ratio,
+    may_be_nan,
+    parse,
+    tidied,
+)
 from autoscaler.importers.values import not_filled_in, placeholder
 
 KIND = "prometheus"
@@ -16,10 +22,7 @@ NULLS = (
     "KEDA takes an empty answer, NaN and infinity for 0 (ignoreNullValues): leave out `empty` and "
     "`nan` where they may be an outage, so that they scale nothing down"
 )
-RATIO = (
-    "a ratio, an average or a quantile is divided by the replicas as AverageValue, as in KEDA: "
-    "type Value, with the same number as `value`, was probably meant"
-)
+RATIO = A_RATIO_IS_DIVIDED.format("KEDA")
 _SMALLEST = 0.001
 """Of a threshold, in KEDA and here: a thousandth."""
 _NULLS_IN_SHORT = "KEDA takes an empty answer for 0, and so it is here by `empty: zero`"
