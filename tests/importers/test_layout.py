@@ -37,10 +37,9 @@ VALUES = st.recursive(
 def places(value: object, location: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return where something is in a document."""
     found = [location]
-    inner = value.items() if isinstance(value, dict) else ()
-    inner = enumerate(value) if isinstance(value, list) else inner
-    for key, one in inner:
-        found += places(one, (*location, key))
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            found += places(one, (*location, key))
     return found
 
 
