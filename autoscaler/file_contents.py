@@ -1,8 +1,10 @@
-"""Reads whole files up to a limit, and refuses pipes, sockets and devices."""
+"""Reads whole files up to a limit, and refuses pipes, sockets and devices; replaces whole files."""
 
 import errno
 import os
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 MOST_OF_A_SECRET = 2**20
@@ -50,6 +52,39 @@ def read_bytes(path: Path, most: int) -> bytes:
             if len(data) > most:
                 raise TooLargeError(path, most)
     return bytes(data)
+
+
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write a file in one step: whoever reads it finds all of the old content or of the new.
+
+    A link goes on leading to it, and it keeps its owner and its mode; a new one, or a ``private``
+    one, can be read by its owner only.  Raises OSError, and leaves nothing behind then.
+    """
+    real = Path(os.path.realpath(path))
+    # Hidden, so that no pattern of files finds it.
+    descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with suppress(FileNotFoundError):
+                status = real.stat()
+                own = os.fstat(file.fileno())
+                if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
+                if not private:
+                    os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(real)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def refuse_other_than_file(path: Path, mode: int) -> None:

@@ -1,11 +1,11 @@
 """The real servers of a benchmark: etcd, kube-apiserver and Prometheus on loopback.
 
-No controller runs, so that what the servers do is what the autoscaler makes them do: a Deployment
-that is scaled gets no ReplicaSet and no pods.
+Unless told otherwise no controller runs, so that what the servers do is what the autoscaler makes
+them do: a Deployment that is scaled gets no ReplicaSet and no pods.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -17,6 +17,7 @@ from benchmarks.bulk import Bulk
 from benchmarks.series import SeriesPage
 from tests.worlds.certificates import self_signed
 from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.service_account import target_rules
 
@@ -26,18 +27,26 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Bed:
-    """A control plane without controllers, and a Prometheus that scrapes `page`."""
+    """A control plane, and a Prometheus that scrapes `page` and more `pages`."""
 
-    def __init__(self, report: Callable[[str], None], scrape_interval: str = "1s") -> None:
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        scrape_interval: str = "1s",
+        *,
+        controllers: Sequence[str] = (),
+        pages: Sequence[Exporter] = (),
+    ) -> None:
         self.report = report
         self._folder = tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True)
         self.plane = ControlPlane(
-            controllers=(),
+            controllers=controllers,
             users={USER: ()},
             apiserver_flags=_aggregator(self.folder),
             report=report,
         )
         self.page = SeriesPage()
+        self._pages = [self.page, *pages]
         self.prometheus = PrometheusServer(
             self.folder / "prometheus", scrape_interval=scrape_interval
         )
@@ -64,12 +73,18 @@ class Bed:
         """Return what Prometheus publishes about itself."""
         return urllib3.request("GET", f"{self.prometheus.url}/metrics", timeout=10).data.decode()
 
+    def start_prometheus(self) -> None:
+        """Start Prometheus, with the data that it had when it was stopped."""
+        self.prometheus.start([page.target for page in self._pages])
+
     def __enter__(self) -> Self:
         with ExitStack() as opening:
             opening.callback(self._folder.cleanup)
-            opening.enter_context(self.page)
+            for page in self._pages:
+                opening.enter_context(page)
             # It scrapes nothing in its first five seconds, in which the control plane starts.
-            opening.enter_context(self.prometheus).start([self.page.target])
+            opening.enter_context(self.prometheus)
+            self.start_prometheus()
             opening.enter_context(self.plane)
             self.bulk = opening.enter_context(Bulk(self.plane))
             fleet.create_namespace(self.bulk)

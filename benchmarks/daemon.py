@@ -61,6 +61,7 @@ syncPeriod: {period:g}s
 stateDirectory: "{state}"
 {record}listen: 127.0.0.1:0
 queries: {queries}
+resourceQueries: {resources}
 targets:
 """
 
@@ -115,12 +116,29 @@ def write_config(
 
 
 def write_targets(
-    bed: Bed, settings: Settings, queries: Mapping[str, str], specs: Iterable[Json]
+    bed: Bed,
+    settings: Settings,
+    queries: Mapping[str, str],
+    specs: Iterable[Json],
+    resources: Json | None = None,
 ) -> Path:
-    """Write the configuration of targets with those HorizontalPodAutoscalerSpecs."""
+    """Write the configuration of targets with those HorizontalPodAutoscalerSpecs.
+
+    `resources` are queries in place of the built-in ones.
+    """
     # JSON is YAML.
     targets = (f"- {json.dumps({'namespace': fleet.NAMESPACE, **spec})}\n" for spec in specs)
-    return _write(bed, settings, queries, targets)
+    return _write(bed, settings, queries, targets, resources)
+
+
+def state_directory(bed: Bed) -> Path:
+    """Return where the daemon keeps its histories and its record."""
+    return bed.folder / "state"
+
+
+def log_file(bed: Bed) -> Path:
+    """Return where its log is."""
+    return bed.folder / "autoscaler.log"
 
 
 def limits_writes(bed: Bed) -> bool:
@@ -131,17 +149,22 @@ def limits_writes(bed: Bed) -> bool:
 
 
 def _write(
-    bed: Bed, settings: Settings, queries: Mapping[str, str], targets: Iterable[str]
+    bed: Bed,
+    settings: Settings,
+    queries: Mapping[str, str],
+    targets: Iterable[str],
+    resources: Json | None = None,
 ) -> Path:
     writes = settings.max_writes_per_second
     head = _HEAD.format(
         prometheus=bed.prometheus.url,
         kubeconfig=bed.kubeconfig,
-        state=bed.folder / "state",
+        state=state_directory(bed),
         record="" if settings.record else "record: null\n",
         writes="" if writes is None else f", maxWritesPerSecond: {writes}",
         period=settings.period,
         queries=json.dumps(queries),
+        resources=json.dumps(resources or {}),
     )
     path = bed.folder / "autoscaler.yaml"
     path.write_text(head + "".join(targets))
@@ -151,17 +174,20 @@ def _write(
 class Daemon:
     """`autoscaler run -c FILE` as a process, with its log in a file."""
 
-    def __init__(self, bed: Bed, config: Path, targets: int, log_level: str) -> None:
+    def __init__(
+        self, bed: Bed, config: Path, targets: int, log_level: str, *arguments: str
+    ) -> None:
         self.started = 0.0
         self._targets = targets
-        self._log = bed.folder / "autoscaler.log"
+        self._log = log_file(bed)
         self._log.unlink(missing_ok=True)
         # Each measurement starts from nothing.
-        shutil.rmtree(bed.folder / "state", ignore_errors=True)
+        shutil.rmtree(state_directory(bed), ignore_errors=True)
         self._read_to = 0
         self._syncs: list[SyncLine] = []
         argv = ["-m", "autoscaler", "run", "-c", str(config), "--log-level", log_level]
-        self._process = ServerProcess([sys.executable, *argv, "--log-format", "json"], self._log)
+        argv += ["--log-format", "json", *arguments]
+        self._process = ServerProcess([sys.executable, *argv], self._log)
 
     def __enter__(self) -> Self:
         self.started = time.time()
@@ -195,6 +221,12 @@ class Daemon:
             return 0.0
 
         return wait_until("every target is decided", look, timeout=timeout)
+
+    def address(self) -> str:
+        """Return where it serves its pages; empty before it does."""
+        with self._log.open() as log:
+            lines = (json.loads(line) for line in log if '"event": "listening"' in line)
+            return next((line["address"] for line in lines), "")
 
     def syncs(self) -> list[SyncLine]:
         """Return the lines of syncs so far, in the order they ended; they are logged at debug."""

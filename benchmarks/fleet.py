@@ -17,7 +17,7 @@ PODS = workloads.collection("Pod", NAMESPACE)
 UNLIMITED_DOWN: Json = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 """The behavior of targets that may go down at once, and up as by default."""
 
-_HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
 
 
 def name(number: int) -> str:
@@ -81,12 +81,12 @@ def create_pods(bulk: Bulk, numbers: Iterable[int], each: int) -> None:
 def create_hpas(bulk: Bulk, numbers: Iterable[int]) -> None:
     """Create an HPA for each Deployment, with the same fields as our own targets."""
     for_all = (spec(name(each), METRIC, queue(each), UNLIMITED_DOWN) for each in numbers)
-    bulk.send(Request("POST", _HPAS, hpa(one)) for one in for_all)
+    bulk.send(Request("POST", HPAS, hpa(one)) for one in for_all)
 
 
 def create_hpa(bulk: Bulk, spec: Json) -> None:
     """Create the HPA of that spec."""
-    bulk.send([Request("POST", _HPAS, hpa(spec))])
+    bulk.send([Request("POST", HPAS, hpa(spec))])
 
 
 def hpa(spec: Json) -> Json:

@@ -1,6 +1,6 @@
 """The HPA side: kube-controller-manager's HPA controller behind prometheus-adapter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -9,7 +9,7 @@ import urllib3
 from benchmarks import fleet
 from benchmarks.bed import Bed
 from tests.worlds.controlplane import binaries
-from tests.worlds.controlplane.api import Api, ApiError
+from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.server import ControlPlane, Files
 from tests.worlds.process import ServerFailedError, ServerProcess, free_port
 from tests.worlds.prometheus_adapter.adapter import ADAPTER, PrometheusAdapter
@@ -20,8 +20,11 @@ TUNED = (
     "--kube-api-burst=4000",
 )
 
-_GROUP = "external.metrics.k8s.io"
-_RULES = {
+EXTERNAL_API = "external.metrics.k8s.io"
+"""What serves External metrics; the others are metrics.k8s.io and custom.metrics.k8s.io."""
+
+_VERSION = "v1beta1"
+_RULES: Json = {
     "externalRules": [
         {
             "seriesQuery": f'{{__name__="{fleet.METRIC}"}}',
@@ -33,12 +36,28 @@ _RULES = {
 
 
 class Adapter:
-    """prometheus-adapter, which serves external.metrics.k8s.io through the API server."""
+    """prometheus-adapter, which serves the `apis` through the API server.
 
-    def __init__(self, bed: Bed) -> None:
+    It is ready when `ready` says so.  Unless told another address it asks the Prometheus of the
+    bed.
+    """
+
+    def __init__(
+        self,
+        bed: Bed,
+        rules: Json = _RULES,
+        *,
+        apis: Sequence[str] = (EXTERNAL_API,),
+        ready: Callable[[Api], bool] | None = None,
+        prometheus_url: str | None = None,
+        flags: Sequence[str] = (),
+    ) -> None:
         self._bed = bed
+        self._apis = apis
+        self._ready = ready or _serves
+        url = prometheus_url or bed.prometheus.url
         self._adapter = PrometheusAdapter(
-            bed.folder, bed.plane, bed.prometheus.url, _RULES, report=bed.report
+            bed.folder, bed.plane, url, rules, flags, report=bed.report
         )
 
     @property
@@ -48,8 +67,8 @@ class Adapter:
 
     def __enter__(self) -> Self:
         with self._bed.plane.api() as api:
-            register(api, ADAPTER, self._adapter.port)
-            self._adapter.start(lambda: _serves(api))
+            register(api, ADAPTER, self._adapter.port, self._apis)
+            self._adapter.start(lambda: self._ready(api))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,11 +139,8 @@ class HpaController:
         self._pool.close()
 
 
-def register(api: Api, name: str, port: int) -> None:
-    """Make the API server ask the named adapter at that port of this machine.
-
-    It serves external metrics.
-    """
+def register(api: Api, name: str, port: int, metrics_apis: Sequence[str] = (EXTERNAL_API,)) -> None:
+    """Make the API server ask the named adapter at that port of this machine for metrics."""
     service = {
         "metadata": {"name": name},
         "spec": {
@@ -134,30 +150,35 @@ def register(api: Api, name: str, port: int) -> None:
         },
     }
     api.create(f"/api/v1/namespaces/{fleet.NAMESPACE}/services", service)
-    api.create(
-        "/apis/apiregistration.k8s.io/v1/apiservices",
-        {
-            "metadata": {"name": f"v1beta1.{_GROUP}"},
-            "spec": {
-                "group": _GROUP,
-                "version": "v1beta1",
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-                "insecureSkipTLSVerify": True,
-                "service": {
-                    "namespace": fleet.NAMESPACE,
-                    "name": name,
-                    "port": port,
+    for group in metrics_apis:
+        api.create(
+            "/apis/apiregistration.k8s.io/v1/apiservices",
+            {
+                "metadata": {"name": f"{_VERSION}.{group}"},
+                "spec": {
+                    "group": group,
+                    "version": _VERSION,
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "insecureSkipTLSVerify": True,
+                    "service": {
+                        "namespace": fleet.NAMESPACE,
+                        "name": name,
+                        "port": port,
+                    },
                 },
             },
-        },
-    )
+        )
+
+
+def metrics_path(group: str, metric: str) -> str:
+    """Return where one of the APIs serves a metric of the namespace."""
+    return f"/apis/{group}/{_VERSION}/namespaces/{fleet.NAMESPACE}/{metric}"
 
 
 def _serves(api: Api) -> bool:
-    path = f"/apis/{_GROUP}/v1beta1/namespaces/{fleet.NAMESPACE}/{fleet.METRIC}"
     try:
-        found = api.get(path)
+        found = api.get(metrics_path(EXTERNAL_API, fleet.METRIC))
     except ApiError:
         return False
     return bool(found["items"])

@@ -142,6 +142,10 @@ _TO_REACH_A_DAEMON: Mapping[str, Any] = {
     "user": Annotated[str | None, _option("Your user name.", "NAME")],
     "password_file": Annotated[Path | None, _option("The file with your password.")],
 }
+_TO_ADOPT: Mapping[str, Any] = {
+    "config": Annotated[Path | None, _config(_TARGETS_FILE)],
+    **_TO_REACH_A_DAEMON,
+}
 _TO_READ_DECISIONS: Mapping[str, Any] = {
     "config": Annotated[Path | None, _config("The YAML file of the daemon.")],
     "state_directory": Annotated[
@@ -638,6 +642,44 @@ def resume(
     from autoscaler.cli.pausing import resume as resume_all
 
     sys.exit(resume_all(targets, config, context, override=override))
+
+
+@_command(
+    "adopt shop/order-worker -c autoscaler.yaml",
+    "adopt shop/order-worker -c autoscaler.yaml --execute",
+    "adopt shop/order-worker -c autoscaler.yaml --back --execute",
+)
+@_with_place(_TO_ADOPT)
+def adopt(
+    targets: Workloads,
+    context: Context = None,
+    execute: Annotated[bool, _flag("execute", "Do it, instead of printing the steps.")] = False,
+    back: Annotated[bool, _flag("back", "Give it back to the autoscaler that was.")] = False,
+    backup: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder for its manifest [replaced, beside FILE]."),
+    ] = None,
+    anyway: Annotated[bool, _flag("anyway", "Also where something speaks against it.")] = False,
+    *,
+    place: "SourceOptions",
+) -> None:
+    """Go over from a HorizontalPodAutoscaler or KEDA, or back.
+
+    A target in shadow goes live, and the autoscaler beside it is saved and deleted; a ScaledObject
+    is paused. Nothing moves in between. Without --execute the steps are printed, as commands. With
+    it each is done when the one before holds; what was interrupted goes on where it ended.
+
+    It asks the daemon as `status` does, and the cluster with your kubeconfig and your rights.
+
+    Exit codes: 0 done, or printed, 1 it could not be done, or not to the end, 2 bad arguments or
+    configuration.
+    """
+    from autoscaler.cli.adopting import Wishes
+    from autoscaler.cli.adopting import adopt as adopt_all
+
+    if place.config is None:
+        raise typer.BadParameter("give the configuration of the targets with --config FILE")
+    sys.exit(adopt_all(targets, place, Wishes(context, backup, execute, back, anyway)))
 
 
 @_command("schema > autoscaler.schema.json")

@@ -13,7 +13,7 @@ from autoscaler.cli.target_names import chosen
 from autoscaler.core.agreement import Agreement
 from autoscaler.core.text import duration, printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import AGREEMENT_WORDS, percent
+from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, percent
 from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
 
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
@@ -44,7 +44,7 @@ def print_agreement(
     else:
         for line in _lines(found, shutil.get_terminal_size().columns):
             print(line)
-    ready = all(one.verdict == "ready" for one in found.targets)
+    ready = all(one.verdict == READY for one in found.targets)
     return 0 if found.targets and ready else 1
 
 

@@ -40,9 +40,11 @@ from autoscaler.rendering.answers import (
     AnswerModel,
     Change,
     ChangeList,
+    DaemonHealth,
     Explanation,
     Json,
     Lapse,
+    TargetDetail,
     TargetList,
 )
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
@@ -110,7 +112,7 @@ def source_of(place: SourceOptions) -> "DecisionSource":
             return directory
         nothing = f"nothing is recorded in {directory.path}, and "
     try:
-        return _daemon_of(place, nothing)
+        return daemon_of(place, nothing)
     except NoAddressError as error:
         raise CommandError(f"{nothing}{error}") from None
 
@@ -119,7 +121,7 @@ def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
     """Return what to read of the present, a daemon or else a directory; the standings; a note."""
     directory = _directory_of(place)
     if directory is None or place.directory is None:
-        daemon = _daemon_of(place)
+        daemon = daemon_of(place)
         try:
             return daemon, daemon.standings(), ""
         except NotRunningError as error:
@@ -147,7 +149,7 @@ def _directory_of(place: SourceOptions) -> "DirectorySource | None":
     return DirectorySource(directory)
 
 
-def _daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
+def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
     """Return the daemon that is named, of the configuration, or usual; raises NoAddressError."""
     url, file = place.url or LISTEN.url(), place.config
     if place.url is None and file is not None:
@@ -287,6 +289,14 @@ class DaemonSource:
     def targets(self) -> Sequence[str]:
         """Return the keys of all targets."""
         return [target.target for target in self.standings().targets.targets]
+
+    def target(self, key: str) -> TargetDetail | None:
+        """Return a target with the configuration that is in force; None if it is none there."""
+        return self._read(TargetDetail, f"/targets/{quote(key)}")
+
+    def health(self) -> DaemonHealth:
+        """Return how the daemon itself stands."""
+        return self._answer(DaemonHealth, self._document("/health"))
 
     def explanation(self, target: str, at: float) -> Explanation | None:
         """Explain what held at an instant; None where nothing is recorded."""

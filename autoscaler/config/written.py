@@ -42,6 +42,40 @@ def as_written(target: Target) -> Parts:
     return parts
 
 
+_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+_IN_THE_API = (ResourceMetric, ContainerResourceMetric)
+
+
+def as_autoscaler(target: Target) -> tuple[Parts, tuple[str, ...]]:
+    """Return the HorizontalPodAutoscaler of a target, by its workload's name, and what it lacks.
+
+    What it lacks are the paths of the target's own fields, and each metric that an adapter would
+    have to serve, as a sentence.
+    """
+    spec = {key: part for key, part in _parts(target.spec).items() if key in _OF_AN_AUTOSCALER}
+    sources = [(metric, _parts(metric)) for metric in target.spec.metrics]
+    spec["metrics"] = [{"type": one.type, SOURCES[one.type]: source} for one, source in sources]
+    whole, usual = as_written(target), {"namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER}
+    lost = [f"`{key}` is of this autoscaler only" for key in whole if key not in usual]
+    lost += [
+        f"{metric.type} metric {metric.metric.name}: a metrics adapter has to serve it by that name"
+        for metric in target.spec.metrics
+        if not isinstance(metric, _IN_THE_API)
+    ]
+    parts: Parts = _without_nothing(
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {
+                "name": target.spec.scale_target_ref.name,
+                "namespace": target.namespace,
+            },
+            "spec": spec,
+        }
+    )
+    return parts, tuple(lost)
+
+
 def written(target: Target, *, complete: bool = True) -> Parts:
     """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
     spec, extensions = target.spec, _parts(target.extensions)

@@ -4,10 +4,12 @@ Both counts are steps over time.  They are compared between all instants at whic
 have changed, one period later: then it is known whether the other one came to the same count.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +26,7 @@ from autoscaler.core.hpa_differences import (
 )
 from autoscaler.core.load_in_pods import is_divided
 from autoscaler.core.observation import Scale
+from autoscaler.core.quick import changed, quick
 from autoscaler.core.spec import MetricSpec, measures_pods
 from autoscaler.core.status import winner_name
 from autoscaler.core.step import step_of
@@ -37,7 +40,11 @@ _SLACK_SECONDS = 1.5
 _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
+_CALM_SECONDS = 60.0
+"""A time in which nothing changes is told in such pieces."""
 _MOST_ROUGH, _ROUGH = 20, 3.0
+_TIME = attrgetter("time")
+_SAID = attrgetter("current", "desired", "read", "failures", "evidence", "free", "asked")
 
 
 class Agreement(StrEnum):
@@ -46,6 +53,8 @@ class Agreement(StrEnum):
     EQUAL = "equal"
     TIMING = "timing"
     """The other one has, or has passed, the same count within one period."""
+    SAMPLING = "sampling"
+    """Either holds what it was asked for at an instant at which the other one did not read."""
     READING = "reading"
     """A metric was read as another value."""
     CONFIGURATION = "configuration"
@@ -77,6 +86,7 @@ class OtherReading:
     """Whether the values are percent of the request."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A time in Unix seconds with one cause; the counts are those of it that differ most."""
@@ -120,6 +130,7 @@ class Value(NamedTuple):
     all: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Point:
     """A sync of ours.  ``desired`` is None where the scale could not be read."""
@@ -133,7 +144,7 @@ class Point:
     free: int | None = None
     """What the free run has come to; None where it has the count of the object."""
     asked: tuple[int, int] | None = None
-    """The counts that the metrics ask for here and there, before they are stabilized."""
+    """The counts that the metrics ask for here and there, before they are stabilized, if known."""
 
 
 _Step = TypeVar("_Step", Point, HpaStatus)
@@ -150,6 +161,7 @@ class Memory:
     fields: tuple[FieldDifference, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What is remembered of a target's comparison between two syncs; a new one is empty."""
@@ -194,12 +206,10 @@ def compared(before: Comparison, result: SyncResult) -> tuple[Comparison, tuple[
     free = free_run(state.free, left, result)
     point = _point(result, statuses, state)
     if free is not None:
-        point = replace(point, free=free.count)
-    state = replace(
+        point = changed(point, free=free.count)
+    state = changed(
         state,
-        points=(*state.points, replace(point, free=None if free is None else free.count))[
-            -_MOST_POINTS:
-        ],
+        points=_appended(state.points, point),
         statuses=statuses,
         judged=now if state.judged is None else state.judged,
         free=free,
@@ -212,7 +222,8 @@ def ended(state: Comparison) -> tuple[Stretch, ...]:
     """Return what is left to be said of a comparison that ends, as far as it can be known."""
     if state.target is None or not state.points:
         return ()
-    return _judged(state, state.target, state.points[-1].time + _around(state.target))[1]
+    end = state.points[-1].time + _around(state.target)
+    return _judged(state, state.target, end, at_once=True)[1]
 
 
 def _not_compared(begin: float | None, end: float, why: str) -> tuple[Stretch, ...]:
@@ -247,6 +258,17 @@ def _joined(
     return (*known, *(one for one in new if one.time > last))[-_MOST_POINTS:]
 
 
+def _appended(points: tuple[Point, ...], point: Point) -> tuple[Point, ...]:
+    """Add a sync; of many that are alike only the first and the last are kept."""
+    if points and points[-1].read == point.read:
+        point = changed(point, read=points[-1].read)
+    if len(points) > 1 and point.evidence is None:
+        said = _SAID(point)
+        if _SAID(points[-1]) == said == _SAID(points[-2]):
+            return (*points[:-1], point)
+    return (*points, point)[-_MOST_POINTS:]
+
+
 # -- one sync ------------------------------------------------------------------------------------
 
 
@@ -267,15 +289,17 @@ def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: Comparison)
     theirs, combined = _read_there(status, result.target, counterpart), decision.combination
     values = [None if value is None else value.one for value in theirs]
     asked = evidence = None
-    if combined is not None and (theirs != read or counterpart.others):
-        proposal = proposal_there(result, status, values, counterpart)
-        if proposal is not None and proposal != combined.after:
-            asked = (combined.after, proposal)
+    if combined is not None:
+        there: int | None = combined.after
+        if theirs != read or counterpart.others:
+            there = proposal_there(result, status, values, counterpart)
+        asked = None if there is None else (combined.after, there)
     unmoved = _unmoved(result, scale, state.points[-1] if state.points else None)
     own = result if unmoved is None else unmoved
     if own.decision.desired != status.desired_replicas:
-        evidence = evidence_of(own, status, values, counterpart)
-    return replace(point, asked=asked, evidence=evidence)
+        around = _around(result.target)
+        evidence = evidence_of(own, status, values, counterpart, around)
+    return changed(point, asked=asked, evidence=evidence)
 
 
 def _unmoved(result: SyncResult, scale: Scale, last: Point | None) -> SyncResult | None:
@@ -362,18 +386,22 @@ def _around(target: Target) -> float:
 
 
 def _judged(
-    state: Comparison, target: Target, now: float
+    state: Comparison, target: Target, now: float, *, at_once: bool = False
 ) -> tuple[Comparison, tuple[Stretch, ...]]:
     """Judge all that is older than one period, and forget what nothing later needs."""
     around = _around(target)
     begin, end = state.judged, now - around
     if begin is None or end <= begin or not state.points:
         return state, ()
+    if not at_once and end - begin < _CALM_SECONDS and _is_calm(state, begin):
+        return state, ()
     memories = state.memories
-    for point in state.points:
+    for point in _in_force(state.points, begin, end):
         if point.asked is not None and begin < point.time <= end:
-            memories = _kept(memories, _memory(state, target, point, *point.asked), end)
-    state = replace(state, memories=memories)
+            memory = _memory(state, target, point, *point.asked)
+            memories = memories if memory is None else _kept(memories, memory, end)
+    if memories is not state.memories:
+        state = replace(state, memories=memories)
     stretches: list[Stretch] = []
     for piece in _pieces(state, begin, end):
         found = _stretch(state, target, piece, around)
@@ -382,9 +410,10 @@ def _judged(
             stretches.append(found)
         else:
             stretches[-1] = joined
-    points = _since([point.time for point in state.points], end - around - _LONGEST_LAG_SECONDS)
-    statuses = _since([status.time for status in state.statuses], end - around)
-    state = replace(
+    oldest = end - around
+    points = _first_in_force(state.points, oldest - _LONGEST_LAG_SECONDS)
+    statuses = _first_in_force(state.statuses, oldest)
+    state = changed(
         state,
         judged=end,
         points=state.points[points:],
@@ -393,27 +422,58 @@ def _judged(
     return state, tuple(stretches)
 
 
-def _memory(state: Comparison, target: Target, point: Point, ours: int, theirs: int) -> Memory:
-    """Return a sync to remember, with why both were asked for other counts in it."""
+def _is_calm(state: Comparison, begin: float) -> bool:
+    """Return whether both have wanted the same, and nothing has changed, since an instant."""
+    if len(state.points) < 2 or not state.statuses:
+        return False
+    before, last = state.points[-2:]
+    status = state.statuses[-1]
+    wanted = before.desired == last.desired == status.desired_replicas
+    return wanted and max(before.time, status.time) <= begin and last.free is None
+
+
+def _memory(
+    state: Comparison, target: Target, point: Point, ours: int, theirs: int
+) -> Memory | None:
+    """Return a sync to remember, with why only one of both was asked for its count.
+
+    None where the other one was asked for as much within one period: it remembers that too.
+    """
+    if ours == theirs:
+        return None
+    around = _around(target)
+    near = _in_force(state.points, point.time - around, point.time + around)
+    asked = [one.asked for one in near if one.asked is not None]
+    more, less = (0, 1) if ours > theirs else (1, 0)
+    has_peak = any(counts[less] >= max(ours, theirs) for counts in asked)
+    has_low = any(counts[more] <= min(ours, theirs) for counts in asked)
+    if has_peak and has_low:
+        return None
     statuses = _in_force(state.statuses, point.time, point.time)
     readings = _other_readings(state, target, point.time, point.time, statuses[0])
     targets = [one for one in state.counterpart.differences if one.field.startswith("metrics")]
     return Memory(point.time, ours, theirs, readings, () if readings else tuple(targets))
 
 
-def _since(times: Sequence[float], instant: float) -> int:
-    """Return the index of the last time that is not after an instant; 0 where all are."""
-    return max((index for index, time in enumerate(times) if time <= instant), default=0)
+def _first_in_force(steps: Sequence[_Step], instant: float) -> int:
+    """Return the index of the step that is in force at an instant; 0 where none is yet."""
+    return max(0, bisect_right(steps, instant, key=_TIME) - 1)
+
+
+def _in_force(steps: Sequence[_Step], begin: float, end: float) -> Sequence[_Step]:
+    """Return the steps that are in force at some instant of a time; of none yet the first."""
+    first = _first_in_force(steps, begin)
+    return steps[first : max(first + 1, bisect_right(steps, end, key=_TIME))]
 
 
 def _pieces(state: Comparison, begin: float, end: float) -> Iterator[_Piece]:
-    changes = {point.time for point in state.points} | {one.time for one in state.statuses}
+    points, statuses = _in_force(state.points, begin, end), _in_force(state.statuses, begin, end)
+    changes = {one.time for one in points} | {one.time for one in statuses}
     cuts = [begin, *sorted(at for at in changes if begin < at < end), end]
     for first, last in pairwise(cuts):
-        points = [point for point in state.points if point.time <= first]
-        known = [status for status in state.statuses if status.time <= first]
-        point = points[-1] if points else state.points[0]
-        yield _Piece(first, last, point, known[-1] if known else None)
+        (point,) = _in_force(points, first, first)
+        known = bisect_right(statuses, first, key=_TIME)
+        yield _Piece(first, last, point, statuses[known - 1] if known else None)
 
 
 def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) -> Stretch:
@@ -437,6 +497,9 @@ def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) ->
     if evidence is None:
         return stretch  # the status was in force for less than a period
     readings = _other_readings(state, target, piece.begin, piece.end, status)
+    if evidence.by_readings and not readings and begin - status.time > around:
+        # It lasts: what is lost in rounding is enough for another count.
+        readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
     return _explained(stretch, evidence, readings, memory)
 
@@ -455,7 +518,8 @@ def _explained(
     configuration = replace(stretch, agreement=Agreement.CONFIGURATION, fields=fields)
     held = stretch
     if memory is not None:
-        held = _by_readings(replace(stretch, remembered=memory.time), memory.readings)
+        held = replace(stretch, agreement=Agreement.SAMPLING, remembered=memory.time)
+        held = _by_readings(held, memory.readings)
         if memory.fields:
             held = replace(held, agreement=Agreement.CONFIGURATION, fields=memory.fields)
     choices = (
@@ -463,9 +527,12 @@ def _explained(
         (evidence.by_readings, by_readings),
         (evidence.deviation is not None and not forgotten, deviation),
         (memory is not None, held),
+        # The other one met the peak up to a period before, and looks again up to a period later.
+        (forgotten and evidence.expires, stretch),
         (forgotten, deviation),
         (readings != (), by_readings),
         (fields != (), configuration),
+        (evidence.expires, stretch),
     )
     unknown = replace(stretch, agreement=Agreement.UNKNOWN)
     return next((found for is_so, found in choices if is_so), unknown)
@@ -493,17 +560,11 @@ def _is_timing(state: Comparison, piece: _Piece, ours: int, theirs: int, around:
     return min(own) <= theirs <= max(own) or min(other) <= ours <= max(other)
 
 
-def _in_force(steps: Sequence[_Step], begin: float, end: float) -> Sequence[_Step]:
-    """Return the steps that are in force at some instant of a time."""
-    first = _since([step.time for step in steps], begin)
-    return [step for step in steps[first:] if step.time <= end]
-
-
 def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
     """Return what was found of the piece's status at the sync before it, or at the next one."""
     status = piece.status
-    later = [point for point in state.points if point.time >= piece.end]
-    for point in (piece.point, *later[:1]):
+    later = bisect_left(state.points, piece.end, key=_TIME)
+    for point in (piece.point, *state.points[later : later + 1]):
         found = point.evidence
         if found is not None and status is not None and found.status_time == status.time:
             return found
@@ -511,7 +572,13 @@ def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
 
 
 def _other_readings(
-    state: Comparison, target: Target, begin: float, end: float, status: HpaStatus
+    state: Comparison,
+    target: Target,
+    begin: float,
+    end: float,
+    status: HpaStatus,
+    *,
+    exactly: bool = False,
 ) -> tuple[OtherReading, ...]:
     """Return the metrics whose value there is none that ours had within one period.
 
@@ -534,7 +601,7 @@ def _other_readings(
                 last = known[-1].one
                 found.append(OtherReading(index, name, last, None, percent=percent))
             continue
-        slack = _slack(state.points, index, status)
+        slack = 0.0 if exactly else _slack(state.points, index, status)
         alls = [value.all for value in known]
         if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
             continue

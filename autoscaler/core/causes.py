@@ -76,6 +76,8 @@ class Evidence:
     related: tuple[FieldDifference, ...] = ()
     held: bool = False
     """Whether a recommendation of ours holds the count."""
+    expires: bool = False
+    """Whether it does not for longer than two periods."""
 
 
 def evidence_of(
@@ -83,8 +85,12 @@ def evidence_of(
     status: HpaStatus,
     theirs: Sequence[int | None],
     counterpart: Counterpart,
+    around: float,
 ) -> Evidence:
-    """Look for what makes the decision that of the HPA; ``theirs`` are its values, as ours."""
+    """Look for what makes the decision that of the HPA; ``theirs`` are its values, as ours.
+
+    ``around`` are the seconds of one period.
+    """
     again = _Again(result, status.desired_replicas)
     decision = result.decision
     stable = decision.stabilization
@@ -98,6 +104,9 @@ def evidence_of(
             if (other.up and up) or (other.down and down)
         ),
         held=stable is not None and stable.before != stable.after,
+        expires=stable is not None
+        and stable.until is not None
+        and stable.until - decision.time <= 2 * around,
     )
     fields = _fields(again, counterpart)
     if fields:
@@ -293,9 +302,7 @@ def _flags(again: _Again, status: HpaStatus) -> Iterator[FieldDifference]:
             window = f"{down_window(behavior, flags):g}s"
             yield FieldDifference(_WINDOW_FLAG, window, "more" if held else "less")
             return
-    rules = (None, down) if behavior is None else (behavior.scale_up, down)
-    by_flag = any(rule is None or rule.tolerance is None for rule in rules)
-    if by_flag and not held and status.reason(SCALING_LIMITED) in {WITHIN_RANGE, ""}:
+    if _by_flag(again) and not held and status.reason(SCALING_LIMITED) in {WITHIN_RANGE, ""}:
         for tolerance, word in ((_ANY_TOLERANCE, "more"), (0.0, "less")):
             if again.gives_theirs(flags=replace(flags, tolerance=tolerance)):
                 yield FieldDifference(_TOLERANCE_FLAG, f"{flags.tolerance:g}", word)
@@ -309,6 +316,17 @@ def _flags(again: _Again, status: HpaStatus) -> Iterator[FieldDifference]:
                 ours = f"{flags.cpu_initialization_period:g}s"
                 yield FieldDifference(_READINESS_FLAGS, ours, "another one")
                 return
+
+
+def _by_flag(again: _Again) -> bool:
+    """Return whether the HPA's tolerance is that of the flag, in the direction of the metrics."""
+    decision, theirs = again.result.decision, again.result.decision.hpa
+    behavior = None if theirs is None or theirs.spec is None else theirs.spec.behavior
+    if behavior is None:
+        return True
+    combined = decision.combination
+    down = combined is not None and combined.after < combined.before
+    return (behavior.scale_down if down else behavior.scale_up).tolerance is None
 
 
 def _counts_unready(decision: Decision, metrics: Sequence[MetricSpec]) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from autoscaler.core.decision import ForeignChange, Outcome, Reconciled, Zone
-from autoscaler.core.history import Contention, History
+from autoscaler.core.history import Contention, History, Recommendation
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
@@ -72,27 +72,47 @@ def _changed_by_others(
     return history, ForeignChange(before, current, scale.replicas_by, reversal=reversal)
 
 
-def controlled_by(controller: str | Unchecked | None, history: History) -> tuple[History, str]:
+def controlled_by(
+    context: DecisionContext, history: History, foreign: ForeignChange | None
+) -> tuple[History, str]:
     """Return the history with the autoscaler that controls the target, and a sentence if one does.
 
     If it cannot be checked, the last known one stands, also after a restart (semantics 7.6).
-    Recommendations are dropped: the count that the other one leaves becomes the first.
+    A change of the count is taken for the other one's, which the policies go on counting.
     """
-    name, unchecked = controller or "", ""
+    if foreign is not None:
+        before, after = foreign.before, foreign.after
+        # It is none that somebody could undo.
+        left = history.contention
+        history = applied(context.spec, history, before, after, context.stamp, now=context.now)
+        history = replace(history, contention=left, zeroed_by_us=False)
+    name, unchecked = context.observation.controller or "", ""
     if isinstance(name, Unchecked):
         unchecked = name.message
         name = history.controller if name.known is None else name.known
     if name != history.controller:
-        history = replace(history, controller=name)
+        # The count that the other one leaves becomes a recommendation.
+        has_hole = not name and history.recommendations is not None
+        unobserved = history.unobserved or has_hole
+        history = replace(history, controller=name, unobserved=unobserved)
     if not name:
         return history, ""
-    history = replace(history, recommendations=None)
+    history = replace(history, recommendations=_of_window_up(context, history))
     if unchecked:
         return history, (
             f"{name} controlled this target too when that was last known, and it cannot be "
             f"checked now ({unchecked}); nothing is done until it is known to be gone"
         )
     return history, f"{name} controls this target too; nothing is done until that is gone"
+
+
+def _of_window_up(context: DecisionContext, history: History) -> tuple[Recommendation, ...] | None:
+    """Return the recommendations that still keep the target from scaling up; None without any."""
+    behavior = context.spec.behavior
+    window = behavior and behavior.scale_up.stabilization_window_seconds
+    cutoff = context.now - (window or 0)
+    kept = (one for one in history.recommendations or () if one.time > cutoff)
+    return tuple(one for one in kept if not one.only_down) or None
 
 
 def left_alone(message: str, scale: Scale, status: StatusRecorder) -> Reconciled:

@@ -67,7 +67,7 @@ def decide(
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     history, foreign, has_risen = _since_last_sync(context, scale, history)
     if (observation.controller or history.controller) and not guards.shadow:
-        history, message = contention.controlled_by(observation.controller, history)
+        history, message = contention.controlled_by(context, history, foreign)
         if message:
             result = contention.left_alone(message, scale, status)
             return _concluded(context, result, guards, history, foreign)

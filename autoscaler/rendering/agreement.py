@@ -17,6 +17,8 @@ from autoscaler.core.text import duration, rfc3339
 from autoscaler.rendering import answers
 from autoscaler.rendering.hpa import hpa_answer
 
+READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
+"""The verdicts on a target that is to go over."""
 READY_SHARE = 0.99
 READY_SECONDS = 3600.0
 """So long a target must have been compared, and so much of it in agreement, before it goes over."""
@@ -27,6 +29,7 @@ _MOST_TOLD, _MOST_LOOKED_AT = 100, 1000
 AGREEMENT_WORDS = {
     Agreement.EQUAL: "the same count",
     Agreement.TIMING: "the same within one period",
+    Agreement.SAMPLING: "a reading of another instant is held",
     Agreement.READING: "another reading",
     Agreement.CONFIGURATION: "a different configuration",
     Agreement.DEVIATION: "a difference on purpose",
@@ -208,18 +211,18 @@ def _verdict(
     """Return whether it may go over, and a sentence that says why or why not."""
     if kept is None or share is None:
         if kept is None and hpa is not None:
-            return "notCompared", "the comparison has just begun: two syncs are needed"
+            return NOT_COMPARED, "the comparison has just begun: two syncs are needed"
         why = "no HorizontalPodAutoscaler of its object was seen, or more than one"
-        return "notCompared", f"nothing has been compared: {why}"
+        return NOT_COMPARED, f"nothing has been compared: {why}"
     unknown = kept.sums.get(Agreement.UNKNOWN)
     agrees = f"it agrees with the HPA in {percent(share)} of {duration(compared)}"
     if share < READY_SHARE or unknown is not None:
-        return "differs", f"{agrees}; else {_largest(kept, compared)}"
+        return DIFFERS, f"{agrees}; else {_largest(kept, compared)}"
     if compared < READY_SECONDS:
         left = duration(READY_SECONDS - compared)
-        return "early", f"{agrees} so far; {left} more are needed before it can go over"
+        return EARLY, f"{agrees} so far; {left} more are needed before it can go over"
     rest = f"; else {_largest(kept, compared)}" if share < 1 else ""
-    return "ready", f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
+    return READY, f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 
 
 def _largest(kept: TargetAgreement, compared: float) -> str:

@@ -102,18 +102,24 @@ def test_the_same_spec_agrees_at_any_phase(
     beside = HpaBeside(of, load, phase=phase).play(3600)
     assert causes(beside) == set()
     assert beside.share(A.EQUAL) > 0.7
-    assert math.isclose(sum(beside.seconds().values()), 3600, abs_tol=60)
+    assert math.isclose(sum(beside.seconds().values()), 3600, abs_tol=100)
 
 
-def test_a_series_that_jumps_is_no_other_reading() -> None:
-    """Its values between our syncs may be outside of ours, as far as ours jump themselves."""
+@pytest.mark.parametrize("of", [PLAIN, QUICK])
+def test_a_series_that_jumps_is_no_other_reading(of: HorizontalPodAutoscalerSpec) -> None:
+    """Its values between our syncs may be outside of ours, as far as ours jump themselves.
+
+    A peak that only one of both has met is held for a window: that is told apart.
+    """
     noise = random.Random(1)  # noqa: S311 - no secret
     jumps = [noise.gauss(0, 6) for _ in range(3600)]
 
     def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001
         return {"queue": max(0.0, 100 + 80 * math.sin(now / 300) + jumps[int(now)])}
 
-    assert HpaBeside(QUICK, load).play(3600).share(A.EQUAL, A.TIMING) > 0.99
+    beside = HpaBeside(of, load).play(3600)
+    assert beside.share(A.EQUAL, A.TIMING, A.SAMPLING) > 0.99
+    assert all(one.remembered is not None for one in beside.of(A.SAMPLING))
 
 
 # -- another configuration -----------------------------------------------------------------------

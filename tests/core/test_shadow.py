@@ -112,6 +112,83 @@ def test_it_goes_live_without_a_move(controller: str | Unchecked | None) -> None
     line.at("5m30s", queue=20).want(2)
 
 
+HANDED_OVER = st.sampled_from(
+    [
+        spec(QUEUE, maximum=50),
+        spec(
+            QUEUE,
+            maximum=50,
+            behavior=behavior(
+                up=rules(pods_policy(4, 15), window=60), down=rules(percent_policy(100, 15))
+            ),
+        ),
+    ]
+)
+
+
+def handed_over(of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int) -> Timeline:
+    """Return a target after a shadow that saw these counts, and so many syncs live beside them."""
+    line = Timeline(of, replicas=counts[0], extensions=IN_SHADOW).controlled_by(HPA)
+    for number, count in enumerate(counts):
+        line.by_hand(count, "kube-controller-manager").at(f"{15 * number}s", queue=10 * count)
+    line.extensions = Extensions()
+    for number in range(len(counts), len(counts) + beside):
+        line.at(f"{15 * number}s", queue=10 * counts[-1]).want(counts[-1], outcome="blocked")
+    return line.controlled_by(None)
+
+
+@settings(max_examples=60)
+@given(
+    HANDED_OVER,
+    st.lists(st.integers(1, 20), min_size=1, max_size=20),
+    st.integers(1, 3),
+    st.lists(st.integers(0, 200), min_size=20, max_size=20),
+)
+def test_nothing_goes_down_for_a_window_after_a_hand_over(
+    of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int, loads_: list[int]
+) -> None:
+    """Whatever the shadow has learnt, whatever comes: the count that is taken over is the least."""
+    line = handed_over(of, counts, beside)
+    begin = len(counts) + beside
+    for number, load in enumerate(loads_, begin):
+        line.at(f"{15 * number}s", queue=load)
+        assert line.replicas >= counts[-1]
+
+
+@settings(max_examples=40)
+@given(HANDED_OVER, st.lists(st.integers(1, 20), min_size=1, max_size=20), st.integers(1, 3))
+def test_nothing_moves_in_a_hand_over_while_the_load_is_the_same(
+    of: HorizontalPodAutoscalerSpec, counts: list[int], beside: int
+) -> None:
+    """What the shadow has learnt moves no count either, up or down."""
+    line = handed_over(of, counts, beside)
+    for number in range(len(counts) + beside, len(counts) + beside + 30):
+        line.at(f"{15 * number}s", queue=10 * counts[-1]).want(counts[-1])
+
+
+def test_a_hand_over_does_not_begin_a_window_of_scale_ups_anew() -> None:
+    """A load that rose 30 s before is followed 60 s after it rose, as without a hand-over."""
+    of = spec(QUEUE, maximum=50, behavior=behavior(up=rules(pods_policy(9, 15), window=60)))
+    line = Timeline(of, replicas=3, extensions=IN_SHADOW).controlled_by(HPA)
+    line.at("0s", queue=30).at("15s", queue=30).at("30s", queue=60)
+    line.extensions = Extensions()
+    line.at("45s", queue=60).want(3, outcome="blocked")
+    line.controlled_by(None).at("1m", queue=60).want(3, stabilized="ScaleUpStabilized")
+    line.at("1m15s", queue=60).want(6)
+
+
+def test_the_policies_count_what_the_other_one_scaled_last() -> None:
+    """Four pods a minute: those of the HPA just before the hand-over are of the same minute."""
+    of = spec(QUEUE, maximum=50, behavior=behavior(up=rules(pods_policy(4, 60), window=0)))
+    line = Timeline(of, replicas=3, extensions=IN_SHADOW).controlled_by(HPA).at("0s", queue=200)
+    line.extensions = Extensions()
+    line.at("15s", queue=200).by_hand(6, "kube-controller-manager").at("30s", queue=200)
+    # The last one is found once the other is gone.
+    line.by_hand(7, "kube-controller-manager").controlled_by(None).at("45s", queue=200).want(7)
+    line.at("1m15s", queue=200).want(7)
+    line.at("1m31s", queue=200).want(10)
+
+
 def test_a_live_target_goes_into_shadow() -> None:
     """Holds of contention end, and the count that is found is followed."""
     line = Timeline(spec(QUEUE), replicas=3).at("0s", queue=60)

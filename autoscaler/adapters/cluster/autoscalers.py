@@ -192,9 +192,12 @@ def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
     metadata, target = obj["metadata"], obj["spec"]["scaleTargetRef"]
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
-    words = f'HorizontalPodAutoscaler "{printable(name, _LONGEST_NAME)}"'
-    keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
-    if keda:
-        words = f'{words} of {KEDA_KIND} "{keda}"'
     controlled = (namespace, group, target["kind"], target["name"])
-    return (namespace, name), _Entry(controlled, words)
+    return (namespace, name), _Entry(controlled, words_of(metadata))
+
+
+def words_of(metadata: JsonObject) -> str:
+    """Name a HorizontalPodAutoscaler, and the ScaledObject if KEDA made it."""
+    words = f'HorizontalPodAutoscaler "{printable(metadata["name"], _LONGEST_NAME)}"'
+    keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
+    return f'{words} of {KEDA_KIND} "{keda}"' if keda else words

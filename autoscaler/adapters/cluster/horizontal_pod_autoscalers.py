@@ -30,6 +30,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
     TargetType,
 )
+from autoscaler.core.status import SCALING_ACTIVE
 from autoscaler.core.text import printable
 
 KEDA_KIND = "ScaledObject"
@@ -41,7 +42,7 @@ _Read = TypeVar("_Read")
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
-def hpa_of(obj: JsonObject, received: float) -> Hpa:
+def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
     """Return an HPA, whose status was received at a Unix time."""
     metadata = obj["metadata"]
     spec = _or_none(_spec, obj.get("spec"))
@@ -156,7 +157,7 @@ def _rules(given: Mapping[str, Any]) -> ScalingRules:
 
 
 def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatus | None:
-    """Return a status; None before the first decision, when it has no condition."""
+    """Return a status; None where nothing was decided yet: that is no count of 0."""
     conditions = tuple(
         HpaCondition(
             printable(one["type"], _LONGEST_REASON),
@@ -165,14 +166,16 @@ def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatu
         )
         for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
     )
-    if not conditions:
+    current, desired = _count(given.get("currentReplicas", 0)), _count(given["desiredReplicas"])
+    inactive = any(one.type == SCALING_ACTIVE and not one.true for one in conditions)
+    if desired == 0 and (not conditions or (inactive and current > 0)):
         return None
     read = (given.get("currentMetrics") or [])[: min(metrics, _MOST_METRICS)]
     values = [_or_none(_value, one) for one in read]
     return HpaStatus(
         received,
-        _count(given.get("currentReplicas", 0)),
-        _count(given["desiredReplicas"]),
+        current,
+        desired,
         # They have the order of the spec; the entry of one that failed is empty.
         (*values, *(None,) * (metrics - len(values))),
         conditions,

@@ -5,7 +5,7 @@ than RBAC decide.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler import clock
@@ -111,10 +111,15 @@ def missing_rights(
 ) -> list[str]:
     """Return a sentence for each kind of right that is lacked, as known by the ``deadline``."""
     resources = _resources(api, targets, deadline) if targets else []
+    return lacking(api, rights_needed(targets, resources, lease, events=events), deadline)
+
+
+def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[str]:
+    """Return a sentence for each of some rights that is lacked, as known by the ``deadline``."""
     review = _Reviews(api, deadline)
     lacked: list[Right] = []
     try:
-        for right in rights_needed(targets, resources, lease, events=events):
+        for right in rights:
             if right.namespaces is None:
                 lacked += [] if review.is_allowed(right, "") else [right]
             elif namespaces := review.lacking(right, right.namespaces):

@@ -1,0 +1,1 @@
+"""The daemon in shadow beside HPAs of every kind, while their loads change."""

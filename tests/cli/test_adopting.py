@@ -1,0 +1,256 @@
+"""`autoscaler adopt` where it may not go on, or was interrupted: on a real API server."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.cluster.replaced import Replaced, ReplacedAutoscalers
+from autoscaler.adapters.daemon import Daemon
+from autoscaler.cli import adopting, adoption_text, moving
+from autoscaler.cli.adopting import Wishes, adopt
+from autoscaler.cli.moving import Other
+from autoscaler.cli.sources import SourceOptions
+from autoscaler.file_contents import replace_file
+from tests.worlds.cluster import others
+from tests.worlds.controlplane.api import Json
+from tests.worlds.daemon import DaemonProcess, Document
+from tests.worlds.process import free_port
+from tests.worlds.world import World
+
+EXECUTE = Wishes(execute=True)
+BACK = Wishes(execute=True, back=True)
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A daemon with targets in shadow, and who adopts them in this process."""
+
+    world: World
+    daemon: DaemonProcess
+    capsys: pytest.CaptureFixture[str]
+
+    def adopt(self, name: str, wishes: Wishes, url: str | None = None) -> tuple[int, str, str]:
+        """Adopt a target; return the exit code, what is printed, and what is wrong."""
+        url = url or f"http://{self.daemon.address}"
+        place = SourceOptions(self.daemon.file, None, url, Daemon(""))
+        code = adopt([f"{self.world.namespace}/{name}"], place, wishes)
+        printed = self.capsys.readouterr()
+        key = f"{self.world.key(name)}: "
+        return code, printed.out.replace(key, ""), printed.err.replace(key, "")
+
+    def refused(self, name: str, wishes: Wishes = EXECUTE, url: str | None = None) -> str:
+        """Return why it is refused; nothing may be changed by it."""
+        before = self.daemon.file.read_bytes(), self.there()
+        code, out, error = self.adopt(name, wishes, url)
+        assert (code, out) == (1, "")
+        assert (self.daemon.file.read_bytes(), self.there()) == before
+        assert not (self.daemon.file.parent / "replaced").exists()
+        return error.replace("\nnothing was changed\n", "")
+
+    def there(self) -> list[str]:
+        """Return the names of the HPAs."""
+        items = self.world.api.get(others.path_of(self.world.namespace))["items"]
+        return sorted(one["metadata"]["name"] for one in items)
+
+    def decided(self, name: str, count: int, **labels: str) -> None:
+        """Let an HPA want a count; make it if it is not there, with labels."""
+        path = others.path_of(self.world.namespace)
+        if name not in self.there():
+            hpa = others.autoscaler(name, of="a")
+            hpa["metadata"]["labels"] = labels
+            others.create(self.world.api, self.world.namespace, hpa)
+        status = {"desiredReplicas": count, "currentReplicas": 1, "currentMetrics": []}
+        self.world.api.patch(f"{path}/{name}/status", {"status": status})
+
+    def target(self, name: str) -> Json:
+        """Return what the daemon says of a target."""
+        target: Json = json.loads(self.daemon.page(f"/api/v1/targets/{self.world.key(name)}"))
+        return target
+
+    def mode(self, name: str) -> str:
+        """Return the mode that the daemon has in force."""
+        mode: str = self.target(name)["configuration"]["mode"]
+        return mode
+
+
+@pytest.fixture
+def run(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Bed]]:
+    """Give a function that starts a daemon whose target `a` is in shadow."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(world.plane.kubeconfig))
+    monkeypatch.setattr(moving, "_PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(adopting, "_RELOAD_SECONDS", 0.0)
+    world.want(1)
+    world.deploy("a", paused=True)
+    with ExitStack() as stack:
+
+        def start(*more: Document, arguments: tuple[str, ...] = (), mode: str = "shadow") -> Bed:
+            document = world.document(world.target("a", mode=mode), *more)
+            daemon = stack.enter_context(world.start(document, *arguments))
+            daemon.wait_event("started")
+            count = "autoscaler_target_current_replicas"
+            daemon.wait("a sync", lambda: daemon.metric(count, target=world.key("a")))
+            return Bed(world, daemon, capsys)
+
+        yield start
+
+
+def test_it_refuses_where_something_is_in_the_way(
+    run: Callable[..., Bed], world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It says what, and what to do; the HPA, the file and the folder stay as they were."""
+    for name in ("live", "lost"):
+        world.deploy(name, paused=True)
+    bed = run(world.target("live"), world.target("lost", mode="shadow", metrics=[]))
+    bed.decided("web", 1)
+    nobody = f"http://127.0.0.1:{free_port()}"
+    assert bed.refused("a", url=nobody) == (
+        f"no daemon listens at {nobody}; start it with `autoscaler run`, or name its --url"
+    )
+    failing = bed.refused("lost")
+    assert failing.startswith("it is failing: in shadow: ")
+    assert failing.endswith("; --anyway goes over all the same")
+    others.create(world.api, world.namespace, others.autoscaler("of-live", of="live"))
+    assert bed.refused("live").startswith("it is not in shadow, so nothing is known of what it ")
+    others.create(world.api, world.namespace, others.autoscaler("other", of="a"))
+    assert bed.refused("a") == (
+        'HorizontalPodAutoscaler "other" and HorizontalPodAutoscaler "web" scale it at once; '
+        "delete those that should not, and begin again with the one that is left\n"
+    )
+    world.api.delete(f"{others.path_of(world.namespace)}/other")
+    monkeypatch.setattr(
+        *(adopting, "verdict_of"),
+        lambda _, key: moving.ShadowVerdict(agrees=False, sentence=f"{key} differs often"),
+    )
+    assert bed.refused("a") == (
+        f"{world.namespace}/Deployment/a differs often; --anyway goes over all the same"
+    )
+    monkeypatch.undo()
+    monkeypatch.setenv("KUBECONFIG", world.environment["KUBECONFIG"])
+    assert (
+        "do not permit to delete horizontalpodautoscalers.autoscaling in namespace "
+        f"{world.namespace}: the other autoscaler cannot be taken away or brought back; "
+        "the role in docs/moving.md grants it"
+    ) in bed.refused("a")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
+    assert bed.refused("a").startswith("autoscaler cannot adopt: no Kubernetes configuration: ")
+    code, _, error = bed.adopt("ab", EXECUTE)
+    assert (code, error) == (
+        2,
+        f"no target is called {world.namespace}/ab; did you mean {world.namespace}/a?\n",
+    )
+
+
+def test_it_goes_on_where_it_ended(
+    run: Callable[..., Bed], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be written, an HPA that is not at rest, a daemon that is gone."""
+    bed = run()
+
+    def refuse(path: Path, content: bytes, **more: bool) -> None:
+        if path == bed.daemon.file:
+            raise OSError(30, "Read-only file system")
+        replace_file(path, content, **more)
+
+    with monkeypatch.context() as context:
+        context.setattr("autoscaler.cli.moving.replace_file", refuse)
+        code, out, error = bed.adopt("a", EXECUTE)
+    assert (code, out) == (1, "no other autoscaler scales it\n")
+    assert error.startswith(
+        f"{bed.daemon.file} cannot be written: Read-only file system; make this change where the "
+        "file comes from, and run the same command again"
+    )
+    assert "\n-  mode: shadow\n" in error
+    bed.decided("web", 8)
+    code, out, error = bed.adopt("a", EXECUTE)
+    hpa = 'HorizontalPodAutoscaler "web"'
+    assert code == 1
+    assert out.endswith(f"the daemon has it live, and leaves it alone while {hpa} is there\n")
+    assert error == (
+        f"{hpa} wants 8 replicas, and found 1; cpu without a value, target 80%, and the count is "
+        "1: it is in the middle of a change, and stays until both are the same; --anyway does not "
+        "wait for that; run the same command again to go on, or with --back to go back\n"
+    )
+    assert (bed.there(), bed.mode("a")) == (["web"], "live")
+    bed.decided("web", 1)
+    assert bed.adopt("a", EXECUTE)[0] == 0
+    assert (bed.there(), world.replicas("a")) == ([], 1)
+    code, out, _ = bed.adopt("a", EXECUTE)
+    assert code == 0
+    assert out == (
+        "no other autoscaler scales it\n"
+        "done: it is scaled from here, and was taken over at 1 replica; stays at 1 replica\n"
+    )
+    saved = bed.daemon.file.parent / f"replaced/{world.namespace}.Deployment.a.json"
+    assert saved.stat().st_mode & 0o777 == 0o600
+    nobody = f"http://127.0.0.1:{free_port()}"
+    code, out, _ = bed.adopt("a", BACK, nobody)
+    assert (code, bed.there()) == (0, ["web"])
+    assert f"not known whether the daemon leaves it alone: no daemon listens at {nobody};" in out
+    assert "mode: shadow" in bed.daemon.file.read_text()
+
+
+def test_it_tells_who_makes_the_other_one_again() -> None:
+    """Helm and GitOps are known by what they write on their objects."""
+    hpa = others.autoscaler("web")
+    hpa["metadata"]["labels"] = {"kustomize.toolkit.fluxcd.io/name": "shop"}
+    assert adoption_text.not_gone("shop/web", Other(hpa)) == (
+        'HorizontalPodAutoscaler "web" is still there, or there again: Flux (Kustomization shop) '
+        "made it again; take it away there. shop/web is left alone as long as it is there"
+    )
+
+
+def test_a_daemon_that_does_not_see_the_other_one_goes_back_into_shadow(
+    run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the user's kubeconfig names another cluster: no two scale at once for long."""
+    bed, elsewhere = run(), others.autoscaler("web", of="a")
+    elsewhere["metadata"]["uid"] = "1"
+    monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: Replaced((elsewhere,)))
+    code, _, error = bed.adopt("a", EXECUTE)
+    assert code == 1
+    assert error == (
+        'the daemon does not see HorizontalPodAutoscaler "web", and began to scale beside it; '
+        f"`mode: shadow` is in {bed.daemon.file} again. Give it the right to list and watch "
+        "HorizontalPodAutoscalers, and look whether your kubeconfig names its cluster\n"
+    )
+    bed.daemon.wait("the shadow", lambda: bed.mode("a") == "shadow")
+
+
+def test_a_daemon_that_has_all_in_shadow_is_to_be_started_again(
+    run: Callable[..., Bed], world: World
+) -> None:
+    """No change of a file ends `run --shadow`."""
+    world.deploy("b", paused=True)
+    bed = run(world.target("b"), arguments=("--shadow",))
+    bed.decided("web", 1)
+    bed.daemon.first_sync(world.key("b"))
+    assert bed.refused("a") == (
+        f"the daemon at http://{bed.daemon.address} runs with `--shadow`, as "
+        f"{world.key('b')} shows, which its file does not have in shadow; start it again without "
+        "that: what another autoscaler scales is left alone then"
+    )
+
+
+def test_it_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
+    """The HPA that the target is, once somebody has seen what it lacks."""
+    bed = run(mode="live")
+    assert bed.refused("a", BACK) == (
+        "External metric demand: a metrics adapter has to serve it by that name; --anyway makes it "
+        "all the same"
+    )
+    code, reviewed, _ = bed.adopt("a", Wishes(back=True))
+    assert code == 0
+    assert "\n       - type: External\n" in reviewed
+    assert reviewed.endswith("--execute does nothing as long as something is in the way\n")
+    assert bed.adopt("a", Wishes(execute=True, back=True, anyway=True))[0] == 0
+    made: Json = bed.world.api.get(f"{others.path_of(bed.world.namespace)}/a")
+    assert made["spec"]["maxReplicas"] == 10
+    assert made["spec"]["metrics"][0]["external"]["target"]["averageValue"] == "1"
+    assert bed.mode("a") == "shadow"
