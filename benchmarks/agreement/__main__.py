@@ -88,7 +88,7 @@ def _summary(told: Json) -> Iterator[str]:
         for each in one["times"]:
             total[each["kind"]] += each["seconds"]
         yield f"{one['target']}: {one['message']}"
-        for stretch in one.get("disagreements", ())[:3]:
+        for stretch in one.get("disagreements", ())[:5]:
             counts = f"{stretch['ours']} here, {stretch['theirs']} there"
             yield f"    {stretch['begin']} to {stretch['end']}, {counts}: {stretch['message']}"
     compared = sum(total.values()) - total["notCompared"]
