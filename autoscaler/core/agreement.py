@@ -505,7 +505,10 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece, around: float)
         # It lasts: what is lost in rounding is enough for another count.
         readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
-    return _explained(stretch, evidence, readings, memory)
+    found = _explained(stretch, evidence, readings, memory)
+    if found.agreement is Agreement.UNKNOWN and _is_between(state, target, piece, status, around):
+        return stretch
+    return found
 
 
 def _explained(
@@ -562,6 +565,29 @@ def _is_timing(state: HpaComparison, piece: _Piece, ours: int, theirs: int, arou
             own.append(wanted)
     other = [one.desired_replicas for one in _in_force(state.statuses, begin, end)]
     return min(own) <= theirs <= max(own) or min(other) <= ours <= max(other)
+
+
+def _is_between(
+    state: HpaComparison, target: Target, piece: _Piece, status: HpaStatus, around: float
+) -> bool:
+    """Return whether an HPA that has just read has read what lies between two syncs of ours.
+
+    Readings of pods are compared as they are: pods that start count for neither of both.
+    """
+    near = _in_force(state.points, piece.begin, piece.end)
+    if piece.begin - status.time >= around or len(near) < 2:
+        return False
+    before, after = near[0].read, near[-1].read
+    read = zip(before, _read_there(status, target, state.counterpart), after, strict=False)
+    return all(
+        one is None
+        or (
+            first is not None
+            and last is not None
+            and min(first.one, last.one) - 1 <= one.one <= max(first.one, last.one) + 1
+        )
+        for first, one, last in read
+    )
 
 
 def _evidence_at(state: HpaComparison, piece: _Piece) -> Evidence | None:
