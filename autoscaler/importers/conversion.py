@@ -233,10 +233,10 @@ class _Importer:
             imported.refuse(refusal)
             return imported
         namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
-        before = self.shared.copy()
+        before = self.shared.size
         imported.draft = self._draft(manifest, namespace)
         if imported.draft.refusal or (imported.draft.only_in_part and not self.options.partial):
-            self.shared = before  # what is not written names no query and no server
+            self.shared.shrink(before)  # what is not written names no query and no server
         if imported.draft.refusal:
             imported.refuse(imported.draft.refusal)
         elif imported.draft.only_in_part and not self.options.partial:

@@ -72,16 +72,21 @@ class Shared:
     server_comments: dict[str, list[str]] = field(default_factory=dict)
     _by_query: dict[str, str] = field(default_factory=dict)
 
-    def copy(self) -> "Shared":
-        """Return the same, to which a target can be added that may be left out again."""
-        return Shared(
-            self.comparisons,
-            dict(self.queries),
-            {name: list(texts) for name, texts in self.query_comments.items()},
-            dict(self.servers),
-            {name: list(texts) for name, texts in self.server_comments.items()},
-            dict(self._by_query),
-        )
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many queries and servers there are: what `shrink` takes."""
+        return len(self.queries), len(self.servers)
+
+    def shrink(self, size: tuple[int, int]) -> None:
+        """Take away what was added since, for a target that is not written after all."""
+        queries, servers = size
+        while len(self.queries) > queries:
+            name, query = self.queries.popitem()
+            del self._by_query[repr(query)]
+            self.query_comments.pop(name, None)
+        while len(self.servers) > servers:
+            name, _ = self.servers.popitem()
+            self.server_comments.pop(name, None)
 
     def query(self, wanted: str, query: Query, *comments: str) -> str:
         """Add a query under a name that no other one has, and return the name.
