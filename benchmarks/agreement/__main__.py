@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import hpa, measures
+from benchmarks import measures
 from benchmarks.agreement.options import Options, parse
 from benchmarks.agreement.planted import (
     GAP_FROM,
@@ -34,12 +34,12 @@ from benchmarks.agreement.planted import (
 from benchmarks.agreement.stage import Pace, Stage, at_work
 from benchmarks.agreement.workloads import under_keda, workloads
 from benchmarks.command import Report, exit_code
-from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.keda.isolation import isolate
 from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
 from benchmarks.scale import machine
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Json
+from tests.worlds.prometheus_adapter import adapter
 
 Act = Callable[[], None]
 
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.keda:
             # What is built or downloaded needs the network.
             binaries.locate(report=report)
-            ADAPTER_MODULE.built([hpa.ADAPTER], report)
+            adapter.ADAPTER_MODULE.built([adapter.ADAPTER], report)
             KEDA.built([OPERATOR, ADAPTER], report)
             isolate("benchmarks.agreement", arguments)
         report(f"{machine()}; seed {options.seed}")
