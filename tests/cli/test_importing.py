@@ -206,6 +206,26 @@ def test_only_what_is_asked_for_is_imported_in_part(tmp_path: Path) -> None:
     assert part.decided.targets
 
 
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither its query nor its server, which would be the default one as the first."""
+    other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
+    refused = SCALED.replace("---", other).replace("name: orders", "name: lost")
+    done = imported(tmp_path, refused, SCALED.replace("https://thanos", "https://second"))
+    assert done.target["scaleTargetRef"]["name"] == "orders"
+    assert done.document["prometheus"]["url"] == "https://second.example"
+    assert list(done.document["prometheus"]) == ["url", "bearerTokenFile"]
+    assert list(done.document["queries"]) == ["orders"]
+
+
+def test_the_namespace_of_authentications_that_name_none(tmp_path: Path) -> None:
+    """It is that of -n, as it is for the ScaledObject beside them."""
+    text = SCALED.replace(", namespace: bank", "")
+    done = imported(tmp_path, text, options=ImportOptions(namespace="shop"))
+    assert "undecided" not in done.target
+    (secret,) = done.report["secrets"]
+    assert secret["namespace"] == done.target["namespace"] == "shop"
+
+
 REPORT = """\
 {file}:1: HorizontalPodAutoscaler shop/web -> shop/Deployment/web, in part
   exactly: apiVersion, kind, metadata.namespace, spec.scaleTargetRef.kind, \

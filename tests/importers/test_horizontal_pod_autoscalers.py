@@ -283,6 +283,8 @@ def test_the_rest_is_imported(tmp_path: Path) -> None:
     places = [(one["document"], one["line"]) for one in ran.report["sources"]]
     assert places[0] == (1, 1)
     assert places[1] == (2, texts[0].count("\n") + 2)
+    whole_at = next(place for place in places if place[0] == len(texts))
+    assert whole_at[1] == sum(text.count("\n") + 1 for text in texts[:-1]) + 1
     assert ran.report["summary"]["other"] == 1
 
 
