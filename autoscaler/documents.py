@@ -469,7 +469,32 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def as_yaml(value: object) -> str:
-    """Write a value as YAML in printable ASCII, without a line end."""
-    longest_line = 10_000  # longer ones are folded
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=longest_line).rstrip("\n")
+class _Blocks(_Dumper):
+    """Writes texts of several lines as blocks, in which nothing is escaped."""
+
+
+_Blocks.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        _TAG + "str", text, style="|" if "\n" in text.rstrip("\n") else None
+    ),
+)
+_LONGEST_LINE = 10_000
+"""Longer ones are folded."""
+
+
+def as_yaml(value: object, *, blocks: bool = False) -> str:
+    """Write a value as YAML in printable ASCII, without a line end.
+
+    With ``blocks`` texts of several lines stand as they are, where YAML lets them.
+    """
+    dumper = _Blocks if blocks else _Dumper
+    return yaml.dump(value, Dumper=dumper, sort_keys=False, width=_LONGEST_LINE).rstrip("\n")
+
+
+def as_flow(value: object) -> str:
+    """Write a value as YAML on one line, as ``{a: 1, b: [2]}``."""
+    written = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, width=10**9, default_flow_style=True
+    )
+    return written.removesuffix("...\n").rstrip("\n")

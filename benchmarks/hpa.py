@@ -1,28 +1,18 @@
 """The HPA side: kube-controller-manager's HPA controller behind prometheus-adapter."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 import urllib3
-import yaml
 
 from benchmarks import fleet
 from benchmarks.bed import Bed
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Api, ApiError, Json
 from tests.worlds.controlplane.server import ControlPlane, Files
-from tests.worlds.gomodule import GoModule
 from tests.worlds.process import ServerFailedError, ServerProcess, free_port
-
-ADAPTER = "prometheus-adapter"
-ADAPTER_MODULE = GoModule(
-    folder=Path(__file__).parent / "adapter",
-    title="the benchmarks",
-    pinned="sigs.k8s.io/prometheus-adapter",
-    packages={ADAPTER: "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
-)
+from tests.worlds.prometheus_adapter.adapter import ADAPTER, PrometheusAdapter
 
 TUNED = (
     "--concurrent-horizontal-pod-autoscaler-syncs=50",
@@ -65,44 +55,24 @@ class Adapter:
         self._bed = bed
         self._apis = apis
         self._ready = ready or _serves
-        self._port = free_port()
-        program = ADAPTER_MODULE.built([ADAPTER], bed.report)[ADAPTER]
-        config = bed.folder / "adapter.yaml"
-        config.write_text(yaml.safe_dump(rules))
-        kubeconfig = bed.plane.kubeconfig
-        self._process = ServerProcess(
-            [
-                str(program),
-                f"--config={config}",
-                f"--prometheus-url={prometheus_url or bed.prometheus.url}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={self._port}",
-                f"--cert-dir={bed.folder / 'adapter-certificates'}",
-                f"--lister-kubeconfig={kubeconfig}",
-                f"--authentication-kubeconfig={kubeconfig}",
-                f"--authorization-kubeconfig={kubeconfig}",
-                *flags,
-            ],
-            bed.folder / "adapter.log",
+        url = prometheus_url or bed.prometheus.url
+        self._adapter = PrometheusAdapter(
+            bed.folder, bed.plane, url, rules, flags, report=bed.report
         )
 
     @property
     def pids(self) -> dict[str, int]:
         """The process, by the name under which its cost is reported."""
-        return {} if self._process.pid is None else {ADAPTER: self._process.pid}
+        return self._adapter.pids
 
     def __enter__(self) -> Self:
-        with ExitStack() as opening:
-            self._process.start()
-            opening.callback(self._process.stop)
-            with self._bed.plane.api() as api:
-                register(api, ADAPTER, self._port, self._apis)
-                self._process.wait_ready(lambda: self._ready(api), timeout=90)
-            opening.pop_all()
+        with self._bed.plane.api() as api:
+            register(api, ADAPTER, self._adapter.port, self._apis)
+            self._adapter.start(lambda: self._ready(api))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.stop()
+        self._adapter.stop()
 
 
 class HpaController:

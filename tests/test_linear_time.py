@@ -28,6 +28,11 @@ from autoscaler.config import loading, promql
 from autoscaler.config.problems import ConfigError
 from autoscaler.core import quantity, selectors
 from autoscaler.core.text import printable
+from autoscaler.importers import promql_trees
+from autoscaler.importers.go_regexes import GoRegex
+from autoscaler.importers.go_templates import Template
+from autoscaler.importers.keda.cron_windows import windows_of
+from autoscaler.importers.keda.formulas import Trigger, promql_of
 from autoscaler.settings import durations, fields
 from autoscaler.transport import retries
 from tests import hostile
@@ -174,7 +179,24 @@ QUERIES = (
     "rate(x[5m:",
     "x[",
 )
+PATTERNS = ("(", "a", "(a", "(a)*", "[", "[a", "{1,2}", "|", "^", "\\Q", "(?", "$1", "${")
+TEMPLATES = ("<<", "<<.", "<<if .", "<</*", '<<"', "<<(", "<<- ", "<<end>>", "<<.a>>", ">>", "- ")
+TREES = (*QUERIES, "sum(", "sum by (a", "x{", 'x{a="b",', "a + ", "a or ", "-", "^ ")
 NUMBERS = ("1", "0", ".", "1.", "+", "1e", "9e9", "-1", "1m", "1h", "0x1", "1_")
+FORMULAS = (
+    "a",
+    "a + ",
+    "a ^ ",
+    "(",
+    "[",
+    "max(a, ",
+    "a ? a : ",
+    "-",
+    "count([a], ",
+    "1",
+    "{#",
+    "a.",
+)
 CRONS = ("*", "1,", "1-2,", "*/2,", "* ", "L", "mon,", "1-")
 TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
@@ -184,9 +206,18 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),
     ("condition of PromQL", promql.is_condition, QUERIES),
+    ("expression of Go", GoRegex, PATTERNS),
+    ("match of an expression of Go", GoRegex("(a*)*(b|a+)?$").search, ("a", "b", "ab")),
+    ("template of Go", lambda text: Template(text).fill({"a": "b"}), TEMPLATES),
+    ("tree of PromQL", promql_trees.parse, TREES),
+    ("PromQL on one line", promql_trees.tidied, TREES),
+    ("PromQL with another label", lambda text: promql_trees.keeping(text, ["a"]), TREES),
     ("plain scalar of YAML", documents.scalar, NUMBERS),
     ("cron expression", lambda text: schedules.Cron(text, UTC), CRONS),
     ("cron expression of five", lambda text: schedules.Cron(f"{text} * * * *", UTC), CRONS),
+    ("start of a cron trigger", lambda text: windows_of(text, "0 0 * * *"), CRONS),
+    ("formula of KEDA", lambda text: promql_of(text, {"a": Trigger("sum(a)")}), FORMULAS),
+    ("query in a formula of KEDA", lambda text: promql_of("a + a", {"a": Trigger(text)}), QUERIES),
     ("time zone", schedules.time_zone, ("Europe/", "/", "..", "A")),
     ("address", fields.listen_address, ("a.", "a", ":", "[:", "1.")),
     ("time", lambda text: times.instant(text, 1.8e9), TIMES),

@@ -39,6 +39,7 @@ SCHEMA = Schema(
     CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE hours (
         target INTEGER NOT NULL, hour INTEGER NOT NULL, agreement TEXT NOT NULL,
+        begin REAL NOT NULL,
         seconds REAL NOT NULL, stretches INTEGER NOT NULL, longest REAL NOT NULL,
         replicas REAL NOT NULL, free REAL NOT NULL,
         PRIMARY KEY (target, hour, agreement)
@@ -53,9 +54,10 @@ SCHEMA = Schema(
     "PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576;",
 )
 _SUM = (
-    "INSERT INTO hours VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-    " ON CONFLICT DO UPDATE SET seconds = seconds + ?4, stretches = stretches + ?5,"
-    " longest = max(longest, ?6), replicas = replicas + ?7, free = free + ?8"
+    "INSERT INTO hours VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " ON CONFLICT DO UPDATE SET begin = min(begin, ?4), seconds = seconds + ?5,"
+    " stretches = stretches + ?6, longest = max(longest, ?7), replicas = replicas + ?8,"
+    " free = free + ?9"
 )
 _TOLD = frozenset(Agreement) - {Agreement.EQUAL, Agreement.TIMING, Agreement.NOT_COMPARED}
 """What is kept with its cause."""
@@ -87,8 +89,8 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetAgreement:
-    """What is kept of a target since an instant: ``begin`` is the first of it, in Unix seconds."""
+class KeptAgreement:
+    """What is kept of a target: ``begin`` is the first instant of it, in Unix seconds."""
 
     begin: float
     sums: Mapping[Agreement, Sum]
@@ -116,12 +118,13 @@ class _File(Opened):
         with self.transaction() as connection:
             for row in rows:
                 stretch, target = row.stretch, self._id(row.target)
-                hour, kind = int((stretch.end - row.seconds) // _HOUR), stretch.agreement
+                begin, kind = stretch.end - row.seconds, stretch.agreement
                 length = stretch.end - stretch.begin
                 connection.execute(
                     _SUM,
                     (
-                        *(target, hour, kind.value, row.seconds, int(row.begins), length),
+                        *(target, int(begin // _HOUR), kind.value, begin),
+                        *(row.seconds, int(row.begins), length),
                         *(row.replicas * row.seconds, row.free * row.seconds),
                     ),
                 )
@@ -216,9 +219,7 @@ class DirectoryAgreement:
         with self._opened() as connection:
             return sorted(_ids_of(connection))
 
-    def of(
-        self, targets: Collection[str], since: float, limit: int
-    ) -> Mapping[str, TargetAgreement]:
+    def of(self, targets: Collection[str], since: float, limit: int) -> Mapping[str, KeptAgreement]:
         """Return what is kept of targets since a Unix time, by their keys, of which it is.
 
         With each are at most ``limit`` disagreements, the longest ones.  Sums begin with a whole
@@ -265,10 +266,10 @@ class DirectoryAgreement:
 
 def _agreement_of(
     connection: sqlite3.Connection, target: int, since: float, limit: int
-) -> TargetAgreement | None:
+) -> KeptAgreement | None:
     hour = int(since // _HOUR)
     rows = connection.execute(
-        "SELECT min(hour), agreement, sum(seconds), sum(stretches), max(longest), sum(replicas),"
+        "SELECT min(begin), agreement, sum(seconds), sum(stretches), max(longest), sum(replicas),"
         " sum(free) FROM hours WHERE target = ? AND hour >= ? GROUP BY agreement",
         (target, hour),
     ).fetchall()
@@ -279,8 +280,8 @@ def _agreement_of(
         " ORDER BY end - begin DESC, begin DESC LIMIT ?",
         (target, since, limit),
     )
-    return TargetAgreement(
-        max(since, min(row[0] for row in rows) * _HOUR),
+    return KeptAgreement(
+        min(row[0] for row in rows),
         {Agreement(kind): Sum(*rest) for _, kind, *rest in rows},
         tuple(loads(Stretch, body) for (body,) in stretches),
     )

@@ -96,7 +96,9 @@ def _command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., No
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         line = (command.__doc__ or "").partition("\n")[0]
-        return app.command(cls=GroupedCommand, short_help=line, epilog=epilog)(command)
+        # Where the name is a word of Python, the function has _ behind it.
+        name = command.__name__.rstrip("_")
+        return app.command(name, cls=GroupedCommand, short_help=line, epilog=epilog)(command)
 
     return decorate
 
@@ -112,6 +114,17 @@ def _daemon_url(url: str | None) -> str | None:
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url or "") & set("@?#"):
         raise typer.BadParameter("it must be an address such as http://127.0.0.1:9191")
     return url and url.rstrip("/")
+
+
+def _prometheus_url(url: str | None) -> str | None:
+    from pydantic import ValidationError
+
+    from autoscaler.settings.prometheus import PrometheusSettings
+
+    try:
+        return url and PrometheusSettings(url=url).url
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"]) from None
 
 
 def _option(help_text: str, metavar: str = "FILE", **more: Any) -> Any:
@@ -289,6 +302,112 @@ def validate(
     from autoscaler.cli.validating import validate_files
 
     sys.exit(validate_files(files, ask_prometheus=prometheus, strict=strict))
+
+
+@_command(
+    "import hpa.yaml keda/ -o autoscaler.yaml",
+    "import --from-cluster -A --prometheus http://prometheus:9090 --shadow -o autoscaler.yaml",
+)
+def import_(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Manifests: files, folders of them, or - for standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    from_cluster: Annotated[
+        bool, _flag("from-cluster", "Read what the cluster has, with your kubeconfig.")
+    ] = False,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            *("--namespace", "-n"),
+            help="The namespace to read, and of manifests that name none; else default.",
+            show_default=False,
+        ),
+    ] = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Read all namespaces of the cluster.")
+    ] = False,
+    context: Context = None,
+    adapter_rules: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rules of prometheus-adapter: values of its chart, its ConfigMap or its "
+            "configuration; else those among the manifests, or of the cluster.",
+            show_default=False,
+        ),
+    ] = None,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Your Prometheus; it is asked which series rules are for."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            *("--output", "-o"), metavar="FILE", help="The configuration; default standard output."
+        ),
+    ] = None,
+    report: Annotated[
+        Literal["text", "json", "markdown"],
+        typer.Option(help="What became of each source; on stderr unless there is --output."),
+    ] = "text",
+    shadow: Annotated[
+        bool, _flag("shadow", "All targets decide in shadow, beside what scales now.")
+    ] = False,
+    partial: Annotated[
+        bool, _flag("partial", "Import ScaledObjects without triggers that cannot be.")
+    ] = False,
+    split: Annotated[
+        bool, _flag("split", "One file for each namespace, which the main one includes.")
+    ] = False,
+    write_secrets: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the secrets that are needed to files there."),
+    ] = None,
+) -> None:
+    """Convert autoscalers of others to a configuration, and tell what became of each key.
+
+    It reads HorizontalPodAutoscalers of every version, ScaledObjects of KEDA and the rules of
+    prometheus-adapter. What cannot be carried over stands in the configuration as `undecided`, and
+    keeps it from being valid until somebody has decided; the rest is imported.
+
+    Exit codes: 0 all was imported and the configuration is valid, 1 something could not be read,
+    asked or written, 2 bad arguments, 3 something was refused or is undecided, or files of
+    secrets are missing.
+    """
+    from autoscaler.cli.importing import ImportOptions, import_autoscalers
+
+    given = files or []
+    for is_wrong, why in (
+        (not given and not from_cluster, "name a file, a folder, - or --from-cluster"),
+        (all_namespaces and namespace, "give --namespace or --all-namespaces"),
+        (not from_cluster and all_namespaces, "--all-namespaces goes with --from-cluster"),
+        (not from_cluster and context, "--context goes with --from-cluster"),
+        (split and output is None, "--split needs --output"),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(why)
+    options = ImportOptions(
+        from_cluster=from_cluster,
+        namespace=namespace,
+        all_namespaces=all_namespaces,
+        context=context,
+        adapter_rules=tuple(adapter_rules or ()),
+        prometheus=_prometheus_url(prometheus),
+        output=output,
+        report=report,
+        shadow=shadow,
+        partial=partial,
+        split=split,
+        write_secrets=write_secrets,
+    )
+    sys.exit(import_autoscalers(given, options))
 
 
 @_command("plan -c autoscaler.yaml", "plan -c autoscaler.yaml --explain shop/order-worker")

@@ -247,9 +247,13 @@ def _made_live(move: Move) -> Other:
 
 def _wait_until_left_alone(move: Move) -> None:
     """Wait until the target is live; back into shadow with it where the other one is not seen."""
+    beside: set[float | None] = set()
 
     def left_alone(now: Situation) -> bool | None:
-        if is_in_charge(now) and now.other.autoscaler is not None:
+        if is_in_charge(now) and now.other.autoscaler is not None and now.state is not None:
+            beside.add(now.state.last_sync)
+        # The last sync of one that was live already may be from before the other one was made.
+        if len(beside) > (move.in_file is Mode.LIVE):
             path = move.write(Mode.SHADOW)
             raise CommandError(f"{move.key}: {adoption_text.unseen(now, path)}")
         return now.word == State.CONTROLLED or None
@@ -325,11 +329,11 @@ def _fail(move: Move, failure: Failure | None) -> None:
 def _problems_back(move: Move, wishes: Wishes) -> list[str]:
     """Return why a target cannot be given back."""
     standing = move.look()
-    other, manifest = standing.other, move.saved_manifest()
-    if other.is_there:
+    if standing.other.is_there:
         return []
-    if other.scaled_object is not None:
+    if standing.other.scaled_object is not None:
         return move.cluster.lacking(KEDA_KIND, "list", "patch")
+    manifest = move.saved_manifest()
     problems = move.cluster.lacking(HPA_KIND, "list", "create")
     if manifest is not None and manifest["kind"] == KEDA_KIND:
         problems.append(

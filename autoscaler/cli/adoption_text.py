@@ -197,9 +197,10 @@ def _said(what: str, sentences: Sequence[str]) -> list[str]:
 def _notes(move: Move, standing: Situation) -> list[str]:
     """Return what to know before going over."""
     notes, other = [], standing.other
-    verdict = verdict_of(move.daemon, move.target.key)
-    if other.is_there and verdict.agrees is not False:
-        notes.append(verdict.sentence)
+    if other.is_there and standing.at_daemon is Mode.SHADOW:
+        verdict = verdict_of(move.daemon, move.target.key)
+        # What is in the way is told already.
+        notes += [] if verdict.agrees is False else [verdict.sentence]
     if other.object is not None and other.is_there:
         notes += [_returns(other.object, by) for by in returns_by(other.object)]
     if other.scaled_object is not None:

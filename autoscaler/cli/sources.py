@@ -330,7 +330,11 @@ class DaemonSource:
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
         """Return how targets agree with their HPAs, or all that are in shadow."""
         query = [("target", target) for target in targets] + [("since", rfc3339_milli(since))]
-        return self._answer(AgreementList, self._document(f"/agreement?{urlencode(query)}"))
+        try:
+            document = self._document(f"/agreement?{urlencode(query)}")
+        except NotThereError as error:
+            raise CommandError(str(error)) from None
+        return self._answer(AgreementList, document)
 
     def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
         explained = self._read(

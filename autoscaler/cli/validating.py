@@ -10,7 +10,6 @@ from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, 
 from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.reading import MOST_OF_A_FILE
-from autoscaler.importers.manifests import Conversion
 from autoscaler.rendering import wording
 
 _STANDARD_INPUT = Path("-")
@@ -24,25 +23,18 @@ def validate_files(
     """Check every file, print all mistakes and warnings, and return the exit code.
 
     ``ask_prometheus`` also asks the queries of each valid file; ``strict`` makes warnings mistakes.
-    The manifests of all files are converted to one configuration.
     """
-    conversion = Conversion()
-    codes = {
-        _validate(file, conversion, ask_prometheus=ask_prometheus, strict=strict) for file in files
-    }
-    ready = conversion.ready
-    if ready:
-        print(ready, flush=True)
+    codes = {_validate(file, ask_prometheus=ask_prometheus, strict=strict) for file in files}
     return max(codes, default=0)
 
 
-def _validate(file: Path, conversion: Conversion, *, ask_prometheus: bool, strict: bool) -> int:
+def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
     try:
         content = _standard_input() if file == _STANDARD_INPUT else None
         path = file if content is None else _SHOWN
-        config = load(path, namespace_or_anywhere, content, conversion)
+        config = load(path, namespace_or_anywhere, content)
     except ConfigError as error:
-        _print_refusal(error)
+        print(error, file=sys.stderr, flush=True)
         return 2
     print(f"{config.path}: valid, {_counted(config)}", flush=True)
     warnings = [
@@ -64,13 +56,6 @@ def _standard_input() -> bytes:
         print("reading standard input; Ctrl-D ends it", file=sys.stderr)
     # One byte more than permitted, so that too much is refused as in a file.
     return sys.stdin.buffer.read(MOST_OF_A_FILE + 1)
-
-
-def _print_refusal(error: ConfigError) -> None:
-    for problem in error.problems:
-        print(problem.text, file=sys.stderr, flush=True)
-        if problem.ready:
-            print(problem.ready, flush=True)
 
 
 def _election_warnings(config: Config) -> list[str]:

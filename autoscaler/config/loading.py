@@ -16,7 +16,6 @@ from autoscaler.config.conversion import config_of
 from autoscaler.config.error_messages import findings_of
 from autoscaler.config.problems import (
     MOST_LOOKED_AT,
-    MOST_PROBLEMS,
     ConfigError,
     Finding,
     Problem,
@@ -38,8 +37,7 @@ from autoscaler.config.sources import (
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
 from autoscaler.config.web_files import unusable_web_files
 from autoscaler.documents import Location, Value, entries
-from autoscaler.importers.manifests import Conversion, advice_on, ready_of
-from autoscaler.importers.scaled_objects import Shared
+from autoscaler.importers.manifests import described
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _FREE = "x-"
@@ -87,16 +85,14 @@ def load(
     path: Path,
     namespace: Callable[[], str | None] = pod_namespace,
     content: bytes | None = None,
-    conversion: Conversion | None = None,
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
     ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where
-    it was read already and ``path`` only names it.  ``conversion`` collects what manifests become
-    that stand in place of a file.  Raises ConfigError with every problem of every
+    it was read already and ``path`` only names it.  Raises ConfigError with every problem of every
     file at once, in their order.
     """
-    reading = Reading(conversion)
+    reading = Reading()
     main = reading.source(path, "a configuration has at least `prometheus` and `targets`", content)
     if main is None:
         problems = chosen(reading.problems, str(path), more=reading.full)
@@ -212,7 +208,6 @@ class _Checking:
     def __init__(self, reading: Reading) -> None:
         self.findings: list[tuple[Source, Finding]] = []
         self._most = MOST_LOOKED_AT - len(reading.problems)
-        self._comparisons = reading.comparisons
 
     @property
     def room(self) -> int:
@@ -229,22 +224,19 @@ class _Checking:
             return None
         value = {key: inner for key, inner in source.value.items() if not key.startswith(_FREE)}
         targets = value.get("targets")
-        manifests = _manifests(targets, ("targets",), Shared(self._comparisons))
+        manifests = _manifests(targets, ("targets",))
         self.add(source, manifests)
         left: dict[str, Value] = {"targets": []} if manifests or isinstance(targets, list) else {}
         return self._valid(source, value | left, model, ())
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
         """Check target by target, as pydantic makes all errors of a call, and yield the right."""
-        ready = MOST_PROBLEMS
         for source in sources:
-            shared = Shared(self._comparisons)
             for index, target in entries(source.value, "targets"):
                 if not self.room:
                     return
                 place = ("targets", index)
-                manifests = _manifests(target, place, shared, with_ready=ready > 0)
-                ready -= len(manifests)
+                manifests = _manifests(target, place)
                 self.add(source, manifests)
                 model = None if manifests else self._valid(source, target, TargetModel, place)
                 if model is not None and not self.findings:
@@ -258,21 +250,12 @@ class _Checking:
         return result
 
 
-def _manifests(
-    value: object, location: Location, shared: Shared, *, with_ready: bool = True
-) -> list[Finding]:
-    """Find manifests where targets belong; ``with_ready`` also writes what they would be."""
+def _manifests(value: object, location: Location) -> list[Finding]:
+    """Find manifests where targets belong."""
     if not isinstance(value, dict) or _MANIFESTS.isdisjoint(value):
         return []
-    return [
-        Finding(
-            *(one.location, one.message),
-            show_value=False,
-            details=one.draft.notes,
-            ready=ready_of([one], entry=True) if one.kind and with_ready else "",
-        )
-        for one in advice_on(value, location, shared)
-    ]
+    found = described(value, location)
+    return [] if found is None else [Finding(*found, show_value=False)]
 
 
 def _validated(

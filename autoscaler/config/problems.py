@@ -143,7 +143,7 @@ class Finding(NamedTuple):
     """A fault at a place of a document, before its line and value are looked up.
 
     ``meant`` are the places where an unknown key was probably meant to stand, ``missing`` those any
-    of which would have fixed the fault; ``details`` and ``ready`` as in a `Problem`.
+    of which would have fixed the fault.
     """
 
     location: Location
@@ -151,8 +151,6 @@ class Finding(NamedTuple):
     show_value: bool = True
     meant: tuple[Location, ...] = ()
     missing: tuple[Location, ...] = ()
-    details: tuple[str, ...] = ()
-    ready: str = ""
 
 
 def below(location: Location, finding: Finding) -> Finding:
@@ -169,9 +167,7 @@ class Problem:
     """One fault of a configuration, in a sentence that says what would be right.
 
     ``line`` counts from 1 and is None where there is no text to count in; ``value`` is the
-    faulty value, shortened, and None where there is none or where it may be a secret.  ``details``
-    are lines that say more, and ``ready`` is what would be right, as YAML that can be pasted; both
-    are mostly empty.
+    faulty value, shortened, and None where there is none or where it may be a secret.
     """
 
     file: str
@@ -179,20 +175,12 @@ class Problem:
     path: str
     value: str | None
     message: str
-    details: tuple[str, ...] = ()
-    ready: str = ""
 
     @property
     def kind(self) -> tuple[str, str]:
         """What mistakes that differ only in their place and names have in common."""
         words = self.message.split(maxsplit=2)[:2]
         return _NAMED.sub(r"\1.*", _POSITION.sub("[]", self.path)), " ".join(words)
-
-    @property
-    def text(self) -> str:
-        """The problem as one line, and its details below it, indented."""
-        details = (one_line(f"  {detail}", _MOST_CHARACTERS) for detail in self.details)
-        return "\n".join((str(self), *details))
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -211,7 +199,7 @@ class ConfigError(Exception):
         self.sources = Sources({}) if sources is None else sources
 
     def __str__(self) -> str:
-        return "\n".join(problem.text for problem in self.problems)
+        return "\n".join(map(str, self.problems))
 
 
 def chosen(problems: Sequence[Problem], file: str, *, more: bool) -> list[Problem]:
@@ -261,8 +249,8 @@ def located(
     for finding in findings:
         place = Place(0) if places is None else places[finding.location]
         at, value = _as_written(finding.location, document), _shown(finding, document, place)
-        said = finding.message, finding.details, finding.ready
-        problems.append(Problem(file, place.line or None, path_of(at), value, *said))
+        line = place.line or None
+        problems.append(Problem(file, line, path_of(at), value, finding.message))
     return problems
 
 

@@ -8,76 +8,56 @@ https://prometheus.io/docs/prometheus/latest/querying/basics/
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
+from autoscaler.promql_tokens import (
+    AGGREGATIONS,
+    COMPARISONS,
+    MATCHER_OPERATORS,
+    PromqlToken,
+    tokens_of,
+)
 from autoscaler.settings import durations
 
 _MOST_CHARACTERS = 64 << 10
 """Of an expression whose selectors are read."""
 
-# A string that is never closed goes on to the end, so that no part of a text is read twice.
-_TOKEN = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)|`[^`]*+(?:`|\Z))"""
-    r"|(?P<blank>\#[^\n]*+|\s++)"
-    r"|(?P<word>[A-Za-z_:][A-Za-z0-9_:]*+)"
-    r"|(?P<number>[0-9][A-Za-z0-9_.]*+)"
-    r"|(?P<sign>=~|!~|[=!<>]=|.)",
-    re.DOTALL,
-)
 _DURATION = re.compile(r"(?:[0-9]{1,18}(?:ms|[smhdwy]))++|[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _PART = re.compile(r"([0-9]{1,18})(ms|[smhdwy])")
-_COMPARISONS = frozenset({"==", "!=", ">=", "<=", ">", "<"})
 _LABEL_LISTS = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
-_AGGREGATIONS = frozenset(
-    {
-        *("sum", "avg", "min", "max", "count", "stddev", "stdvar", "topk", "bottomk", "quantile"),
-        *("count_values", "group", "limitk", "limit_ratio"),
-    }
-)
 _WORDS = frozenset({"and", "or", "unless", "bool", "atan2", "inf", "nan", "start", "end"})
 """Words that are no metric."""
 _NAME = ("__name__", "=")
-_OPERATORS = frozenset({"=", "!=", "=~", "!~"})
 
 
-class _PromqlToken(NamedTuple):
-    kind: str
-    text: str
-
-    @property
-    def seconds(self) -> float | None:
-        if _DURATION.fullmatch(self.text) is None:
-            return None
-        if not self.text[-1].isalpha():
-            return float(self.text)
-        parts = _PART.findall(self.text)
-        return float(sum(int(count) * durations.UNITS[unit] for count, unit in parts))
+def _seconds(token: PromqlToken) -> float | None:
+    if _DURATION.fullmatch(token.text) is None:
+        return None
+    if not token.text[-1].isalpha():
+        return float(token.text)
+    parts = _PART.findall(token.text)
+    return float(sum(int(count) * durations.UNITS[unit] for count, unit in parts))
 
 
-_END = _PromqlToken("", "")
+_END = PromqlToken("", "")
 
 
 class _Tokens:
     """The tokens of an expression but blanks and comments, which are read once."""
 
     def __init__(self, promql: str) -> None:
-        self._tokens = [
-            _PromqlToken(match.lastgroup or "", match[0])
-            for match in _TOKEN.finditer(promql)
-            if match.lastgroup != "blank"
-        ]
+        self._tokens = list(tokens_of(promql))
         self._at = 0
 
-    def __iter__(self) -> Iterator[_PromqlToken]:
+    def __iter__(self) -> Iterator[PromqlToken]:
         while self._at < len(self._tokens):
             yield self.next()
 
-    def next(self) -> _PromqlToken:
+    def next(self) -> PromqlToken:
         token = self.peek()
         self._at += 1
         return token
 
-    def peek(self) -> _PromqlToken:
+    def peek(self) -> PromqlToken:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def take(self, sign: str) -> bool:
@@ -89,11 +69,11 @@ class _Tokens:
     def skip_to(self, sign: str) -> bool:
         return any(token.text == sign for token in self)
 
-    def range(self) -> _PromqlToken:
+    def range(self) -> PromqlToken:
         """Return the duration in brackets that are open, of a subquery without its step."""
         duration = self.next()
         closed = self.peek().text[:1] in {"]", ":"} and self.skip_to("]")
-        return duration if closed and duration.seconds is not None else _END
+        return duration if closed and _seconds(duration) is not None else _END
 
 
 _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
@@ -123,9 +103,9 @@ def range_of(promql: str) -> float:
             before = longest.pop()
             callers.pop()
         elif token.text == "[":
-            length = tokens.range().seconds or 0.0
+            length = _seconds(tokens.range()) or 0.0
             before += 0.0 if callers[-1] in _OF_THE_LAST_SAMPLES else length
-        elif token.text.lower() == "offset" and (seconds := tokens.peek().seconds) is not None:
+        elif token.text.lower() == "offset" and (seconds := _seconds(tokens.peek())) is not None:
             before += seconds
             tokens.next()
         elif token.kind != "string":
@@ -171,7 +151,7 @@ class _Group:
             self.settled = True
         elif text in {"on", "ignoring"}:
             self.labels = True
-        elif text in _COMPARISONS or text == "bool":
+        elif text in COMPARISONS or text == "bool":
             self.compared = text != "bool"
         else:
             self.parts += 1
@@ -184,7 +164,7 @@ def is_condition(promql: str) -> bool:
     means that they are there.
     """
     groups = [_Group()]
-    for kind, written in _Tokens(promql):
+    for kind, written, _ in _Tokens(promql):
         text, group = written.lower(), groups[-1]
         if text in {"(", "[", "{"}:
             groups.append(_Group())
@@ -262,7 +242,7 @@ def _selectors(tokens: _Tokens) -> Iterator[VectorSelector]:
             tokens.skip_to("]")
 
 
-def _selector(first: _PromqlToken, tokens: _Tokens) -> VectorSelector | None:
+def _selector(first: PromqlToken, tokens: _Tokens) -> VectorSelector | None:
     """Read the rest of a selector; None for what is not understood."""
     matchers: list[Matcher] = []
     name = "" if first.text == "{" else first.text
@@ -288,15 +268,15 @@ def _matcher(tokens: _Tokens) -> Matcher | None:
     label, operator = tokens.next(), tokens.peek().text
     if label.kind == "string" and operator in {",", "}"}:  # a name of any characters
         return Matcher("__name__", "=", label.text)
-    if label.kind not in {"word", "string"} or operator not in _OPERATORS:
+    if label.kind not in {"word", "string"} or operator not in MATCHER_OPERATORS:
         return None
     tokens.next()
     value = tokens.next()
     return Matcher(label.text, operator, value.text) if value.kind == "string" else None
 
 
-def _is_word(token: _PromqlToken, then: _PromqlToken) -> bool:
+def _is_word(token: PromqlToken, then: PromqlToken) -> bool:
     word = token.text.lower()
-    if word in _AGGREGATIONS:
+    if word in AGGREGATIONS:
         return then.text.lower() in _LABEL_LISTS
     return word in _WORDS | _LABEL_LISTS | {"offset"}

@@ -20,8 +20,7 @@ from autoscaler.config.problems import (
 from autoscaler.config.settings import KEYS, Config
 from autoscaler.documents import SECOND, TWICE, Location, Tally, Value, documents, path_of, read
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
-from autoscaler.importers.manifests import Conversion, advice_on
-from autoscaler.importers.scaled_objects import Comparisons, Shared
+from autoscaler.importers.manifests import described
 
 MOST_OF_A_FILE = 16 * 2**20
 """Bytes of one file of a configuration; 10,000 large targets have 10 million."""
@@ -94,14 +93,11 @@ class Reading:
     """Reads files one after another; ``problems`` are those of their text, in order.
 
     Nothing is quoted from a file that has none of the keys of a configuration.  ``digests`` are
-    of each content, by absolute path; None where it could not be read.  ``conversion`` collects
-    what manifests become; ``comparisons`` are those that are left for all files together.
+    of each content, by absolute path; None where it could not be read.
     """
 
-    def __init__(self, conversion: Conversion | None = None) -> None:
+    def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._conversion = conversion
-        self.comparisons = Comparisons()
         self.digests: dict[Path, str | None] = {}
         self._tally = Tally()
         self._bytes = 0
@@ -146,37 +142,23 @@ class Reading:
         return None if sentence or value is None else Source(path, text, value)
 
     def _manifests(self, file: str, text: bytes) -> list[Problem]:
-        """Say, without quoting more, what manifests a file holds, and what they would be here."""
-        # What would be ready with a problem that is not told is not written.
-        most = MOST_PROBLEMS if len(self.problems) < MOST_PROBLEMS else 0
-        conversion = self._conversion or Conversion(most, Shared(self.comparisons))
+        """Say, without quoting more, what manifests a file holds; one sentence for each kind."""
         repeated: dict[int, Problem] = {}
 
         def report(_: Location, line: int, message: str) -> None:
             if message == TWICE and len(repeated) < MOST_PROBLEMS:
                 repeated[line] = Problem(file, line, "", None, f"{message}{_IS_A_LINE_MISSING}")
 
-        problems: list[Problem] = []
-        other: list[Problem] = []
-        for advice, line in (
-            (advice, document.line_of(advice.location))
-            for document in documents(text, report)
-            for advice in advice_on(document.value, (), conversion.shared)
-        ):
-            problem = Problem(file, line, "", None, advice.message, advice.draft.notes)
-            if advice.kind:
-                conversion.add(advice)
-                problems.append(problem)
-            elif not other:
-                other.append(problem)
-            if len(problems) >= MOST_LOOKED_AT:
+        said: dict[str, Problem] = {}
+        for document in documents(text, report):
+            found = described(document.value, ())
+            if found is not None:
+                location, message = found
+                line = document.line_of(location)
+                said.setdefault(message, Problem(file, line, "", None, message))
+            if len(said) >= MOST_PROBLEMS:
                 break
-        problems = [*(repeated.values() if problems else ()), *(problems or other)]
-        if self._conversion is None and most and problems:
-            # The targets of all of them are one file, which stands at the last that is reported.
-            last = min(len(problems), MOST_PROBLEMS) - 1
-            problems[last] = replace(problems[last], ready=conversion.ready)
-        return problems
+        return [*(repeated.values() if said else ()), *said.values()]
 
     def _text(self, path: Path, content: bytes | None) -> bytes | None:
         try:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from autoscaler.config.promql import range_of
@@ -26,6 +26,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.documents import Location, one_line, path_of
 from autoscaler.settings.durations import format_seconds
+from autoscaler.settings.models import fields_by_key, model_at
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -189,6 +190,33 @@ def _without_nothing(part: Any) -> Any:
         left = {key: one for key, one in part.items() if one not in (None, [])}
         return {key: _without_nothing(one) for key, one in left.items() if one is not False}
     return list(map(_without_nothing, part)) if isinstance(part, list) else part
+
+
+def without_defaults(part: object, model: type[BaseModel]) -> object:
+    """Leave out of a part of a document what is the default of its key in ``model`` anyway."""
+    if not isinstance(part, Mapping):
+        return part
+    known, left = fields_by_key(model), {}
+    for key, value in part.items():
+        inner = model_at(model, (key,))
+        shorter = value if inner is None else without_defaults(value, inner)
+        if key not in known or not _is_default(model, key, shorter):
+            left[key] = shorter
+    return left
+
+
+def _is_default(model: type[BaseModel], key: str, value: object) -> bool:
+    field = fields_by_key(model)[key]
+    if value is None or field.is_required():
+        return value is None  # which counts as absent
+    kind: Any = field.annotation
+    if field.metadata:
+        kind = Annotated[kind, *field.metadata]
+    try:
+        usual: object = field.get_default(call_default_factory=True)
+        return bool(TypeAdapter(kind).validate_python(value) == usual)
+    except ValidationError:
+        return False
 
 
 _AT_RESTART = (

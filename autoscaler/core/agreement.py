@@ -67,7 +67,7 @@ class Agreement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherReading:
+class DifferingReading:
     """A metric with another value there, in percent or milli-units; None where it has none.
 
     Where the HPA divides a value by the replicas, it is the value before that.
@@ -97,7 +97,7 @@ class Stretch:
     ours: int = 0
     theirs: int = 0
     fields: tuple[FieldDifference, ...] = ()
-    readings: tuple[OtherReading, ...] = ()
+    readings: tuple[DifferingReading, ...] = ()
     deviation: Deviation | None = None
     remembered: float | None = None
     """Since when a count is held that only one of both has been asked for; None if none is."""
@@ -151,26 +151,26 @@ _Step = TypeVar("_Step", Point, HpaStatus)
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class RememberedSync:
     """A sync in which metrics asked for other counts here and there: either may be held later."""
 
     time: float
     ours: int
     theirs: int
-    readings: tuple[OtherReading, ...] = ()
+    readings: tuple[DifferingReading, ...] = ()
     fields: tuple[FieldDifference, ...] = ()
 
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class HpaComparison:
     """What is remembered of a target's comparison between two syncs; a new one is empty."""
 
     points: tuple[Point, ...] = ()
     statuses: tuple[HpaStatus, ...] = ()
     judged: float | None = None
     """Until when it is known how both agree."""
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[RememberedSync, ...] = ()
     free: FreeRun | None = None
     """The free run, where its count is another than that of the object."""
     target: Target | None = None
@@ -185,14 +185,16 @@ class Comparison:
         return self.points[-1].current if self.points else None
 
 
-def compared(before: Comparison, result: SyncResult) -> tuple[Comparison, tuple[Stretch, ...]]:
+def compared(
+    before: HpaComparison, result: SyncResult
+) -> tuple[HpaComparison, tuple[Stretch, ...]]:
     """Take a sync to the comparison; return what became known by it, in order."""
     decision, target = result.decision, result.target
     hpa = decision.hpa
     now, last = decision.stamp, before.points[-1] if before.points else None
     if last is not None and now <= last.time:
         # The clock was set back: nothing of it can be put in order.
-        before, last = Comparison(), None
+        before, last = HpaComparison(), None
     state = _with_counterpart(before, result, hpa)
     if last is not None and now - last.time > (GAP_PERIODS + 0.5) * target.sync_period:
         gap = _not_compared(state.judged, now, "this process made no decision")
@@ -218,7 +220,7 @@ def compared(before: Comparison, result: SyncResult) -> tuple[Comparison, tuple[
     return state, (*gap, *stretches)
 
 
-def ended(state: Comparison) -> tuple[Stretch, ...]:
+def ended(state: HpaComparison) -> tuple[Stretch, ...]:
     """Return what is left to be said of a comparison that ends, as far as it can be known."""
     if state.target is None or not state.points:
         return ()
@@ -232,7 +234,7 @@ def _not_compared(begin: float | None, end: float, why: str) -> tuple[Stretch, .
     return (Stretch(begin, end, Agreement.NOT_COMPARED, why=why),)
 
 
-def _with_counterpart(state: Comparison, result: SyncResult, hpa: Hpa | None) -> Comparison:
+def _with_counterpart(state: HpaComparison, result: SyncResult, hpa: Hpa | None) -> HpaComparison:
     """Compare both configurations again where one of them is another."""
     known = state.hpa
     same = (hpa is None and known is None) or (
@@ -272,7 +274,7 @@ def _appended(points: tuple[Point, ...], point: Point) -> tuple[Point, ...]:
 # -- one sync ------------------------------------------------------------------------------------
 
 
-def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: Comparison) -> Point:
+def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: HpaComparison) -> Point:
     """Return the sync as a point; why it is not as the HPA has decided is looked for at once."""
     decision, scale, counterpart = result.decision, result.decision.scale, state.counterpart
     read = _read(decision)
@@ -358,7 +360,9 @@ def _value(metric: MetricSpec, number: int, replicas: int, divided_by: int) -> V
     return Value(number, number * replicas if measures_pods(metric) else number)
 
 
-def _kept(memories: tuple[Memory, ...], new: Memory, now: float) -> tuple[Memory, ...]:
+def _kept(
+    memories: tuple[RememberedSync, ...], new: RememberedSync, now: float
+) -> tuple[RememberedSync, ...]:
     """Keep the last memories; of those that follow with the same counts the last."""
     if memories and memories[0].time < now - _LONGEST_MEMORY_SECONDS:
         memories = memories[1:]
@@ -386,8 +390,8 @@ def _around(target: Target) -> float:
 
 
 def _judged(
-    state: Comparison, target: Target, now: float, *, at_once: bool = False
-) -> tuple[Comparison, tuple[Stretch, ...]]:
+    state: HpaComparison, target: Target, now: float, *, at_once: bool = False
+) -> tuple[HpaComparison, tuple[Stretch, ...]]:
     """Judge all that is older than one period, and forget what nothing later needs."""
     around = _around(target)
     begin, end = state.judged, now - around
@@ -422,7 +426,7 @@ def _judged(
     return state, tuple(stretches)
 
 
-def _is_calm(state: Comparison, begin: float) -> bool:
+def _is_calm(state: HpaComparison, begin: float) -> bool:
     """Return whether both have wanted the same, and nothing has changed, since an instant."""
     if len(state.points) < 2 or not state.statuses:
         return False
@@ -433,8 +437,8 @@ def _is_calm(state: Comparison, begin: float) -> bool:
 
 
 def _memory(
-    state: Comparison, target: Target, point: Point, ours: int, theirs: int
-) -> Memory | None:
+    state: HpaComparison, target: Target, point: Point, ours: int, theirs: int
+) -> RememberedSync | None:
     """Return a sync to remember, with why only one of both was asked for its count.
 
     None where the other one was asked for as much within one period: it remembers that too.
@@ -452,7 +456,7 @@ def _memory(
     statuses = _in_force(state.statuses, point.time, point.time)
     readings = _other_readings(state, target, point.time, point.time, statuses[0])
     targets = [one for one in state.counterpart.differences if one.field.startswith("metrics")]
-    return Memory(point.time, ours, theirs, readings, () if readings else tuple(targets))
+    return RememberedSync(point.time, ours, theirs, readings, () if readings else tuple(targets))
 
 
 def _first_in_force(steps: Sequence[_Step], instant: float) -> int:
@@ -466,7 +470,7 @@ def _in_force(steps: Sequence[_Step], begin: float, end: float) -> Sequence[_Ste
     return steps[first : max(first + 1, bisect_right(steps, end, key=_TIME))]
 
 
-def _pieces(state: Comparison, begin: float, end: float) -> Iterator[_Piece]:
+def _pieces(state: HpaComparison, begin: float, end: float) -> Iterator[_Piece]:
     points, statuses = _in_force(state.points, begin, end), _in_force(state.statuses, begin, end)
     changes = {one.time for one in points} | {one.time for one in statuses}
     cuts = [begin, *sorted(at for at in changes if begin < at < end), end]
@@ -476,7 +480,7 @@ def _pieces(state: Comparison, begin: float, end: float) -> Iterator[_Piece]:
         yield _Piece(first, last, point, statuses[known - 1] if known else None)
 
 
-def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) -> Stretch:
+def _stretch(state: HpaComparison, target: Target, piece: _Piece, around: float) -> Stretch:
     """Say how both agree in a piece."""
     point, status = piece.point, piece.status
     begin, end, ours = piece.begin, piece.end, point.desired
@@ -501,14 +505,17 @@ def _stretch(state: Comparison, target: Target, piece: _Piece, around: float) ->
         # It lasts: what is lost in rounding is enough for another count.
         readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
-    return _explained(stretch, evidence, readings, memory)
+    found = _explained(stretch, evidence, readings, memory)
+    if found.agreement is Agreement.UNKNOWN and _is_between(state, target, piece, status, around):
+        return stretch
+    return found
 
 
 def _explained(
     stretch: Stretch,
     evidence: Evidence,
-    readings: tuple[OtherReading, ...],
-    memory: Memory | None,
+    readings: tuple[DifferingReading, ...],
+    memory: RememberedSync | None,
 ) -> Stretch:
     """Return the stretch with the first cause that there is; what was decided again comes first."""
     by_readings = _by_readings(stretch, readings)
@@ -538,14 +545,14 @@ def _explained(
     return next((found for is_so, found in choices if is_so), unknown)
 
 
-def _by_readings(stretch: Stretch, readings: tuple[OtherReading, ...]) -> Stretch:
+def _by_readings(stretch: Stretch, readings: tuple[DifferingReading, ...]) -> Stretch:
     """Name the metrics with another value; where each was so within a period, it is timing."""
     if not readings:
         return stretch
     return replace(stretch, agreement=Agreement.READING, readings=readings)
 
 
-def _is_timing(state: Comparison, piece: _Piece, ours: int, theirs: int, around: float) -> bool:
+def _is_timing(state: HpaComparison, piece: _Piece, ours: int, theirs: int, around: float) -> bool:
     """Return whether one of both comes to the other's count, or passes it, within one period."""
     begin, end, status = piece.begin, piece.end + around, piece.status
     own = []
@@ -560,7 +567,30 @@ def _is_timing(state: Comparison, piece: _Piece, ours: int, theirs: int, around:
     return min(own) <= theirs <= max(own) or min(other) <= ours <= max(other)
 
 
-def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
+def _is_between(
+    state: HpaComparison, target: Target, piece: _Piece, status: HpaStatus, around: float
+) -> bool:
+    """Return whether an HPA that has just read has read what lies between two syncs of ours.
+
+    Readings of pods are compared as they are: pods that start count for neither of both.
+    """
+    near = _in_force(state.points, piece.begin, piece.end)
+    if piece.begin - status.time >= around or len(near) < 2:
+        return False
+    before, after = near[0].read, near[-1].read
+    read = zip(before, _read_there(status, target, state.counterpart), after, strict=False)
+    return all(
+        one is None
+        or (
+            first is not None
+            and last is not None
+            and min(first.one, last.one) - 1 <= one.one <= max(first.one, last.one) + 1
+        )
+        for first, one, last in read
+    )
+
+
+def _evidence_at(state: HpaComparison, piece: _Piece) -> Evidence | None:
     """Return what was found of the piece's status at the sync before it, or at the next one."""
     status = piece.status
     later = bisect_left(state.points, piece.end, key=_TIME)
@@ -572,14 +602,14 @@ def _evidence_at(state: Comparison, piece: _Piece) -> Evidence | None:
 
 
 def _other_readings(
-    state: Comparison,
+    state: HpaComparison,
     target: Target,
     begin: float,
     end: float,
     status: HpaStatus,
     *,
     exactly: bool = False,
-) -> tuple[OtherReading, ...]:
+) -> tuple[DifferingReading, ...]:
     """Return the metrics whose value there is none that ours had within one period.
 
     The controller writes no status while nothing changes: the values of one are those of all its
@@ -599,7 +629,7 @@ def _other_readings(
         if theirs is None:
             if known and len(known) == len(read):
                 last = known[-1].one
-                found.append(OtherReading(index, name, last, None, percent=percent))
+                found.append(DifferingReading(index, name, last, None, percent=percent))
             continue
         slack = 0.0 if exactly else _slack(state.points, index, status)
         alls = [value.all for value in known]
@@ -609,7 +639,7 @@ def _other_readings(
         failure = point.failures[index] if index < len(point.failures) else ""
         lag = _lag(state.points, index, theirs.all, begin)
         ours = None if value is None else value.one
-        found.append(OtherReading(index, name, ours, theirs.one, lag, failure, percent))
+        found.append(DifferingReading(index, name, ours, theirs.one, lag, failure, percent))
     return tuple(found)
 
 
@@ -641,8 +671,8 @@ def _lag(points: Sequence[Point], index: int, value: int, now: float) -> float |
 
 
 def _memory_of(
-    state: Comparison, status: HpaStatus, evidence: Evidence, ours: int, theirs: int
-) -> Memory | None:
+    state: HpaComparison, status: HpaStatus, evidence: Evidence, ours: int, theirs: int
+) -> RememberedSync | None:
     """Return the sync whose recommendation one of both still holds, and the other never had."""
     held = held_there(status)
     for memory in reversed(state.memories):

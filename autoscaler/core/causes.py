@@ -91,7 +91,7 @@ def evidence_of(
 
     ``around`` are the seconds of one period.
     """
-    again = _Again(result, status.desired_replicas)
+    again = _DecidedAgain(result, status.desired_replicas)
     decision = result.decision
     stable = decision.stabilization
     counts, current = (status.desired_replicas, decision.desired), decision.current or 0
@@ -142,7 +142,7 @@ def proposal_there(
     return combined.after if isinstance(combined, Combination) else None
 
 
-class _Again:
+class _DecidedAgain:
     """Decides a result again with other inputs, and compares with the count of the HPA."""
 
     def __init__(self, result: SyncResult, theirs: int) -> None:
@@ -193,7 +193,7 @@ class _Again:
 # -- what is configured --------------------------------------------------------------------------
 
 
-def _fields(again: _Again, counterpart: Counterpart) -> tuple[FieldDifference, ...]:
+def _fields(again: _DecidedAgain, counterpart: Counterpart) -> tuple[FieldDifference, ...]:
     """Return the fields that make it the HPA's decision if they are as there: one, or all."""
     others = [other for other in counterpart.others if other.spec is not None]
     for other in others:
@@ -227,7 +227,7 @@ def _fields(again: _Again, counterpart: Counterpart) -> tuple[FieldDifference, .
     return ()
 
 
-def _decides(again: _Again, spec: HorizontalPodAutoscalerSpec) -> bool:
+def _decides(again: _DecidedAgain, spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether it is the HPA's decision with another spec, whose metrics may be fewer."""
     if len(spec.metrics) == len(again.spec.metrics):
         return again.gives_theirs(spec)
@@ -244,7 +244,7 @@ def _decides(again: _Again, spec: HorizontalPodAutoscalerSpec) -> bool:
 # -- our own rules -------------------------------------------------------------------------------
 
 
-def _deviation(again: _Again, status: HpaStatus) -> Deviation | None:
+def _deviation(again: _DecidedAgain, status: HpaStatus) -> Deviation | None:
     """Return the first rule of ours, or of a process that forgets, that sets both apart."""
     decision, history = again.result.decision, again.history
     stable, outcomes = decision.stabilization, [one.outcome for one in decision.metrics]
@@ -277,7 +277,7 @@ def held_there(status: HpaStatus) -> bool:
     return status.reason(ABLE_TO_SCALE) in {SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED}
 
 
-def _is_new(again: _Again) -> bool:
+def _is_new(again: _DecidedAgain) -> bool:
     """Return whether recommendations of ours begin, or have a hole, within the longest window."""
     behavior, flags = again.spec.behavior, again.flags
     window = down_window(behavior, flags)
@@ -290,7 +290,7 @@ def _is_new(again: _Again) -> bool:
 # -- flags of the controller ---------------------------------------------------------------------
 
 
-def _flags(again: _Again, status: HpaStatus) -> Iterator[FieldDifference]:
+def _flags(again: _DecidedAgain, status: HpaStatus) -> Iterator[FieldDifference]:
     """Yield flags of kube-controller-manager whose other value would explain the HPA's count."""
     flags, behavior = again.flags, again.spec.behavior
     decision, down = again.result.decision, None if behavior is None else behavior.scale_down
@@ -318,7 +318,7 @@ def _flags(again: _Again, status: HpaStatus) -> Iterator[FieldDifference]:
                 return
 
 
-def _by_flag(again: _Again) -> bool:
+def _by_flag(again: _DecidedAgain) -> bool:
     """Return whether the HPA's tolerance is that of the flag, in the direction of the metrics."""
     decision, theirs = again.result.decision, again.result.decision.hpa
     behavior = None if theirs is None or theirs.spec is None else theirs.spec.behavior

@@ -40,7 +40,7 @@ class FieldDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherField:
+class DifferingField:
     """A difference, and our spec with only that field as theirs; None where that is no spec.
 
     ``up`` and ``down`` say which changes of the count it can be about.
@@ -60,7 +60,7 @@ class Counterpart:
     """
 
     metrics: tuple[int | None, ...]
-    others: tuple[OtherField, ...]
+    others: tuple[DifferingField, ...]
 
     @property
     def differences(self) -> tuple[FieldDifference, ...]:
@@ -125,21 +125,23 @@ def _metrics(
     ours: HorizontalPodAutoscalerSpec,
     theirs: HorizontalPodAutoscalerSpec,
     matched: Sequence[int | None],
-) -> Iterator[OtherField]:
+) -> Iterator[DifferingField]:
     for index, found in enumerate(matched):
         metric, place = ours.metrics[index], f"metrics[{index}]"
         if found is None:
             rest = (*ours.metrics[:index], *ours.metrics[index + 1 :])
             spec = replace(ours, metrics=rest) if rest else None
-            yield OtherField(FieldDifference(place, _named(metric), NOT_SET), spec)
+            yield DifferingField(FieldDifference(place, _named(metric), NOT_SET), spec)
         elif (target := theirs.metrics[found].target) != metric.target:
             changed = list(ours.metrics)
             changed[index] = replace(metric, target=target)
             path = f"{place}.{SOURCES[metric.type]}.target"
             difference = FieldDifference(path, target_text(metric.target), target_text(target))
-            yield OtherField(difference, replace(ours, metrics=tuple(changed)))
+            yield DifferingField(difference, replace(ours, metrics=tuple(changed)))
     for index in sorted(set(range(len(theirs.metrics))) - set(matched)):
-        yield OtherField(FieldDifference("metrics", NOT_SET, _named(theirs.metrics[index])), None)
+        yield DifferingField(
+            FieldDifference("metrics", NOT_SET, _named(theirs.metrics[index])), None
+        )
 
 
 def _named(metric: MetricSpec) -> str:
@@ -160,23 +162,25 @@ def target_text(target: MetricTarget) -> str:
 # -- the rest ------------------------------------------------------------------------------------
 
 
-def _bounds(target: Target, theirs: HorizontalPodAutoscalerSpec) -> Iterator[OtherField]:
+def _bounds(target: Target, theirs: HorizontalPodAutoscalerSpec) -> Iterator[DifferingField]:
     ours = target.spec
     for key, name in (("minReplicas", "min_replicas"), ("maxReplicas", "max_replicas")):
         own, other = getattr(ours, name), getattr(theirs, name)
         if own != other:
             difference = FieldDifference(key, str(own), str(other))
-            yield OtherField(difference, replace(ours, **{name: other}))
+            yield DifferingField(difference, replace(ours, **{name: other}))
 
 
 def _behavior(
     ours: HorizontalPodAutoscalerSpec, theirs: HorizontalPodAutoscalerSpec, flags: Flags
-) -> Iterator[OtherField]:
+) -> Iterator[DifferingField]:
     own, other = ours.behavior, theirs.behavior
     if own is None or other is None:
         if own is not other:
             is_set = "set" if own is not None else NOT_SET, "set" if other else NOT_SET
-            yield OtherField(FieldDifference("behavior", *is_set), replace(ours, behavior=other))
+            yield DifferingField(
+                FieldDifference("behavior", *is_set), replace(ours, behavior=other)
+            )
         return
     for direction, name in _DIRECTIONS:
         rules, others = getattr(own, name), getattr(other, name)
@@ -185,7 +189,7 @@ def _behavior(
             values = getattr(rules, attribute), getattr(others, attribute)
             if values[0] != values[1]:
                 texts = [_rule_text(value) for value in values]
-                yield OtherField(
+                yield DifferingField(
                     FieldDifference(f"behavior.{direction}.{key}", *texts),
                     _with_rules(ours, own, name, replace(rules, **{attribute: values[1]})),
                     up=not down,
@@ -193,7 +197,7 @@ def _behavior(
                 )
         tolerances = tolerance_of(ours, flags)[not down], tolerance_of(theirs, flags)[not down]
         if tolerances[0] != tolerances[1]:
-            yield OtherField(
+            yield DifferingField(
                 FieldDifference(
                     f"behavior.{direction}.tolerance", *(f"{one:g}" for one in tolerances)
                 ),
@@ -217,7 +221,7 @@ def _rule_text(value: object) -> str:
     return str(value)
 
 
-def _extensions(target: Target) -> Iterator[OtherField]:
+def _extensions(target: Target) -> Iterator[DifferingField]:
     """Yield what the target has and no HPA can have."""
     extensions = target.extensions
     for each in fields(extensions):
@@ -234,8 +238,8 @@ def _extensions(target: Target) -> Iterator[OtherField]:
             yield _only_here(key)
 
 
-def _only_here(key: str) -> OtherField:
-    return OtherField(FieldDifference(key, "set", NOT_SET), None)
+def _only_here(key: str) -> DifferingField:
+    return DifferingField(FieldDifference(key, "set", NOT_SET), None)
 
 
 def _camel_case(name: str) -> str:

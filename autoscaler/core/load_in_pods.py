@@ -40,7 +40,7 @@ def pods_of(result: MetricResult, scale: Scale) -> float | None:
     if not isinstance(outcome, Calculation):
         return None
     ratio, rule = outcome.ratio, outcome.rule
-    if rule is Formula.SURGE:
+    if rule in {Formula.SURGE, Formula.REBALANCED_AWAY}:
         return float(scale.spec_replicas)
     if rule is Formula.FROM_ZERO or not math.isfinite(ratio):
         return float(outcome.proposal)
@@ -75,10 +75,14 @@ def pods_for(
         most = value / wanted
         # The average was rounded up to a milli-unit: what lies between may be whole.
         return max(float(math.floor(most)), round(most - (replicas or 1) / wanted, _DIGITS))
-    pods = outcome.multiplier if isinstance(outcome, Calculation) else None
-    if pods is None or replicas != scale.spec_replicas:
-        pods = replicas or 1
-    return ratio * float(pods)
+    if not isinstance(outcome, Calculation) or replicas != scale.spec_replicas:
+        return ratio * float(replicas or 1)
+    if outcome.rule is Formula.REBALANCED_AWAY:
+        return float(replicas)
+    if outcome.rebalanced_ratio is not None and outcome.ratio:
+        # What is filled in for pods without a sample is filled in there, too.
+        ratio *= outcome.rebalanced_ratio / outcome.ratio
+    return ratio * float(outcome.multiplier or replicas or 1)
 
 
 def in_pods(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from autoscaler.adapters.agreement import AgreementRow, AgreementWriter, DirectoryAgreement
 from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.config import Config
-from autoscaler.core.agreement import Comparison, Stretch, compared, ended, extended
+from autoscaler.core.agreement import HpaComparison, Stretch, compared, ended, extended
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
@@ -23,7 +23,7 @@ class Comparer(Reporter):
 
     def __init__(self, writer: AgreementWriter) -> None:
         self._writer = writer
-        self._comparisons: dict[str, Comparison] = {}
+        self._comparisons: dict[str, HpaComparison] = {}
         self._last: dict[str, Stretch] = {}
 
     def configure(self, targets: Sequence[Target]) -> None:
@@ -39,7 +39,7 @@ class Comparer(Reporter):
         if not result.decision.shadow or result.given is None:
             return
         key = result.target.key
-        state, stretches = compared(self._comparisons.get(key, Comparison()), result)
+        state, stretches = compared(self._comparisons.get(key, HpaComparison()), result)
         self._comparisons[key] = state
         self._hand_in(key, state, stretches)
 
@@ -53,7 +53,7 @@ class Comparer(Reporter):
         for key, state in self._comparisons.items():
             self._hand_in(key, state, ended(state))
 
-    def _hand_in(self, key: str, state: Comparison, stretches: Sequence[Stretch]) -> None:
+    def _hand_in(self, key: str, state: HpaComparison, stretches: Sequence[Stretch]) -> None:
         for stretch in stretches:
             last = self._last.get(key)
             joined = None if last is None else extended(last, stretch)

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from autoscaler.adapters.agreement import (
     DirectoryAgreement,
+    KeptAgreement,
     NothingComparedError,
     Sum,
-    TargetAgreement,
 )
-from autoscaler.core.agreement import Agreement, OtherReading, Stretch
+from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
 from autoscaler.core.causes import Deviation
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.hpa_differences import FieldDifference
@@ -87,19 +87,19 @@ def _field_text(one: FieldDifference) -> str:
     return f"{one.field} is {one.ours} here and {one.theirs} there"
 
 
-def _value_text(one: OtherReading, value: int | None) -> str | None:
+def _value_text(one: DifferingReading, value: int | None) -> str | None:
     if value is None:
         return None
     return f"{value}%" if one.percent else format_milli(value)
 
 
-def _difference(one: OtherReading) -> float | None:
+def _difference(one: DifferingReading) -> float | None:
     if one.ours is None or one.theirs is None or one.ours == 0:
         return None
     return round(100.0 * (one.theirs - one.ours) / one.ours, 1)
 
 
-def _reading_text(one: OtherReading) -> str:
+def _reading_text(one: DifferingReading) -> str:
     ours, theirs = _value_text(one, one.ours), _value_text(one, one.theirs)
     if theirs is None:
         return f"{one.metric} has no value there, and {ours} here"
@@ -112,7 +112,7 @@ def _reading_text(one: OtherReading) -> str:
     return f"{one.metric} is {ours} here and {theirs} there{by}{lag}"
 
 
-def _reading(one: OtherReading) -> answers.OtherReading:
+def _reading(one: DifferingReading) -> answers.OtherReading:
     return answers.OtherReading(
         metric=one.metric,
         ours=_value_text(one, one.ours),
@@ -128,7 +128,7 @@ def _reading(one: OtherReading) -> answers.OtherReading:
 
 def kept_of(
     reader: DirectoryAgreement | None, targets: Collection[str], since: float
-) -> Mapping[str, TargetAgreement]:
+) -> Mapping[str, KeptAgreement]:
     """Return what is kept of targets since a Unix time; nothing where nothing is compared yet."""
     if reader is None:
         return {}
@@ -152,7 +152,7 @@ def times_of(
 
 def agreement_answer(
     target: str,
-    kept: TargetAgreement | None,
+    kept: KeptAgreement | None,
     hpa: Hpa | None = None,
     free: int | None = None,
     mode: str = "shadow",
@@ -231,7 +231,7 @@ def percent(share: float) -> str:
 
 def _message(
     target: str,
-    kept: TargetAgreement | None,
+    kept: KeptAgreement | None,
     verdict: str,
     compared: float,
     share: float | None,
@@ -253,7 +253,7 @@ def _message(
     return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 
 
-def _largest(kept: TargetAgreement, compared: float) -> str:
+def _largest(kept: KeptAgreement, compared: float) -> str:
     """Say what most of the disagreement comes from, with its largest stretch."""
     causes = [kind for kind in kept.sums if kind not in {*_AGREEING, Agreement.NOT_COMPARED}]
     kind = max(causes, key=lambda one: kept.sums[one].seconds)

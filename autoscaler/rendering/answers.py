@@ -203,7 +203,7 @@ class Hold(AnswerModel):
     """The count that there would be without it."""
 
 
-class Hpa(AnswerModel):
+class HpaState(AnswerModel):
     """The HorizontalPodAutoscaler beside a target in shadow, as its status was last."""
 
     name: str
@@ -239,7 +239,7 @@ class TargetSummary(AnswerModel):
     pause: Pause | None = None
     idle: Idle | None = None
     hold: Hold | None = None
-    hpa: Hpa | None = None
+    hpa: HpaState | None = None
     """The HPA that is compared with a target in shadow."""
 
 
@@ -633,7 +633,7 @@ class TargetAgreement(AnswerModel):
     """Of the free run: what this target would have come to, had it been live."""
     free_replicas: int | None = None
     """The count of the free run now."""
-    hpa: Hpa | None = None
+    hpa: HpaState | None = None
     mode: str = "shadow"
     verdict: str
     """`ready`, `early`, `differs` or `notCompared`."""

@@ -13,12 +13,12 @@ from autoscaler.rendering import answers
 _LONGEST_NAME = 100
 
 
-def hpa_answer(hpa: Hpa) -> answers.Hpa:
+def hpa_answer(hpa: Hpa) -> answers.HpaState:
     """Return an HPA as an answer."""
     status = hpa.status
     if status is None:
-        return answers.Hpa(name=hpa.name, scaled_object=hpa.scaled_object)
-    return answers.Hpa(
+        return answers.HpaState(name=hpa.name, scaled_object=hpa.scaled_object)
+    return answers.HpaState(
         name=hpa.name,
         scaled_object=hpa.scaled_object,
         current_replicas=status.current_replicas,

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import hpa, measures
+from benchmarks import measures
 from benchmarks.agreement.options import Options, parse
 from benchmarks.agreement.planted import (
     GAP_FROM,
@@ -34,12 +34,12 @@ from benchmarks.agreement.planted import (
 from benchmarks.agreement.stage import Pace, Stage, at_work
 from benchmarks.agreement.workloads import under_keda, workloads
 from benchmarks.command import Report, exit_code
-from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.keda.isolation import isolate
 from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
 from benchmarks.scale import machine
 from tests.worlds.controlplane import binaries
 from tests.worlds.controlplane.api import Json
+from tests.worlds.prometheus_adapter import adapter
 
 Act = Callable[[], None]
 
@@ -64,6 +64,7 @@ def run(options: Options, out: Path, report: Report) -> None:
         report(f"{options.warm_up:g} min pass first, for the windows of the daemon to fill")
         measures.let_pass(60 * options.warm_up, stage.check)
         began = time.time()
+        before = stage.agreement(began)
         _write_run(options, out, began)
         acts: list[tuple[float, Act]] = [
             (60.0 * minute, partial(_tell, stage, report))
@@ -75,10 +76,27 @@ def run(options: Options, out: Path, report: Report) -> None:
             measures.let_pass(began + at - time.time(), stage.check)
             act()
         measures.let_pass(began + seconds - time.time(), stage.check)
-        told = stage.agreement(began)
+        told = _since(before, stage.agreement(began))
         (out / "agreement.json").write_text(json.dumps(told, indent=2))
         for line in _summary(told):
             report(line)
+
+
+def _since(before: Json, after: Json) -> Json:
+    """Return what became known between two answers: sums are by the hour, and these are not."""
+    known = {
+        (one["target"], each["kind"]): each for one in before["targets"] for each in one["times"]
+    }
+    for one in after["targets"]:
+        for each in one["times"]:
+            earlier = known.get((one["target"], each["kind"]))
+            each["seconds"] -= 0.0 if earlier is None else earlier["seconds"]
+        compared = {each["kind"]: each["seconds"] for each in one["times"]}
+        compared.pop("notCompared", None)
+        agreed = compared.get("equal", 0.0) + compared.get("timing", 0.0)
+        total = sum(compared.values())
+        one["agreement"] = agreed / total if total else None
+    return after
 
 
 def _summary(told: Json) -> Iterator[str]:
@@ -87,8 +105,15 @@ def _summary(told: Json) -> Iterator[str]:
     for one in sorted(told["targets"], key=lambda target: target["agreement"] or 0):
         for each in one["times"]:
             total[each["kind"]] += each["seconds"]
-        yield f"{one['target']}: {one['message']}"
-        for stretch in one.get("disagreements", ())[:3]:
+        kinds = ", ".join(
+            f"{each['kind']} {each['seconds']:.0f} s" for each in one["times"] if each["seconds"]
+        )
+        share = "nothing compared" if one["agreement"] is None else f"{one['agreement']:.2%}"
+        counts = (
+            f"{one.get('meanReplicas')} replicas, {one.get('meanFreeReplicas')} had it been live"
+        )
+        yield f"{one['target']}: {share}; {kinds}; {counts}"
+        for stretch in one.get("disagreements", ())[:5]:
             counts = f"{stretch['ours']} here, {stretch['theirs']} there"
             yield f"    {stretch['begin']} to {stretch['end']}, {counts}: {stretch['message']}"
     compared = sum(total.values()) - total["notCompared"]
@@ -154,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.keda:
             # What is built or downloaded needs the network.
             binaries.locate(report=report)
-            ADAPTER_MODULE.built([hpa.ADAPTER], report)
+            adapter.ADAPTER_MODULE.built([adapter.ADAPTER], report)
             KEDA.built([OPERATOR, ADAPTER], report)
             isolate("benchmarks.agreement", arguments)
         report(f"{machine()}; seed {options.seed}")

@@ -27,17 +27,16 @@ from benchmarks.agreement.signals import (
     USUAL,
     Ranges,
     Signal,
-    keda_metric,
 )
 from benchmarks.agreement.stage import Pace, Stage, at_work
 from benchmarks.agreement.workloads import KEDA, Workload, under_keda, workloads
 from benchmarks.bed import Bed
 from benchmarks.daemon import Settings
 from benchmarks.fleet import NAMESPACE
-from benchmarks.hpa import ADAPTER_MODULE
-from tests.config.documents import PROMETHEUS, loaded, refused
+from tests.importers.importing import imported
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
 from tests.worlds.proxies.http import FaultProxy
 from tests.worlds.waiting import wait_until
 
@@ -56,12 +55,10 @@ def ours(folder: Path, chosen: Sequence[Workload]) -> list[HorizontalPodAutoscal
 
 
 def theirs(folder: Path, workload: Workload) -> HorizontalPodAutoscalerSpec:
-    """Return what `autoscaler validate` makes of an HPA."""
+    """Return what `autoscaler import` makes of an HPA."""
     hpa = workload.hpa
     hpa["metadata"]["namespace"] = NAMESPACE
-    (problem,) = refused(folder, yaml.safe_dump(hpa))
-    queries = yaml.safe_dump({"queries": {**signals.named_queries(USUAL), keda_metric(0): "up"}})
-    (target,) = loaded(folder, PROMETHEUS + queries + problem.ready).targets
+    (target,) = imported(folder, yaml.safe_dump(hpa)).decided.targets
     return target.spec
 
 
@@ -84,8 +81,7 @@ def test_a_scaled_object_says_the_same(tmp_path: Path) -> None:
     assert len(chosen) == 7
     for workload, spec in zip(chosen, ours(tmp_path, chosen), strict=True):
         scaled_object = workload.scaled_object("http://127.0.0.1:9090")
-        (problem,) = refused(tmp_path, yaml.safe_dump(scaled_object))
-        (target,) = loaded(tmp_path, problem.ready).targets
+        (target,) = imported(tmp_path, yaml.safe_dump(scaled_object)).decided.targets
         assert replace(target.spec, metrics=()) == replace(spec, metrics=())
         assert [one.target for one in target.spec.metrics] == [one.target for one in spec.metrics]
 

@@ -9,12 +9,12 @@ import random
 import pytest
 
 from benchmarks import beside, ramp, threes
-from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.landings import Change
 from benchmarks.ramp import HPA, OURS, Climb
 from benchmarks.series import SeriesPage
 from benchmarks.threes import Comparison, Options, Tally, Three
 from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
 
 COUNTS = (5, 10, 20, 40, 80, 100)
 

@@ -13,7 +13,7 @@ from benchmarks.keda import pairs
 from benchmarks.keda.options import PARTS, parse
 from benchmarks.keda.pairs import Pair, Times
 from benchmarks.keda.programs import KEDA as MODULE
-from tests.config.documents import loaded, refused
+from tests.importers.importing import imported
 
 PROMETHEUS = "http://127.0.0.1:9090"
 TIMES = Times(poll=5, period=5, cooldown=30)
@@ -29,9 +29,9 @@ def ours(folder: Path) -> tuple[Target, ...]:
 
 
 def theirs(folder: Path, pair: Pair) -> Target:
-    """Return the target that `autoscaler validate` makes of the ScaledObject."""
-    (problem,) = refused(folder, yaml.safe_dump(pairs.scaled_object(pair, TIMES, PROMETHEUS)))
-    (target,) = loaded(folder, problem.ready).targets
+    """Return the target that `autoscaler import` makes of the ScaledObject."""
+    text = yaml.safe_dump(pairs.scaled_object(pair, TIMES, PROMETHEUS))
+    (target,) = imported(folder, text).config.targets
     return target
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.figures import Figures, Steady
-from benchmarks.hpa import ADAPTER_MODULE
 from benchmarks.options import QUICK, parse
 from benchmarks.scale import Results
 from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
 
 TARGETS = 20
 SMALL = dataclasses.replace(

@@ -33,10 +33,12 @@ class Bed:
     daemon: DaemonProcess
     capsys: pytest.CaptureFixture[str]
 
-    def adopt(self, name: str, wishes: Wishes, url: str | None = None) -> tuple[int, str, str]:
+    def adopt(
+        self, name: str, wishes: Wishes, url: str | None = None, file: Path | None = None
+    ) -> tuple[int, str, str]:
         """Adopt a target; return the exit code, what is printed, and what is wrong."""
         url = url or f"http://{self.daemon.address}"
-        place = SourceOptions(self.daemon.file, None, url, Daemon(""))
+        place = SourceOptions(file or self.daemon.file, None, url, Daemon(""))
         code = adopt([f"{self.world.namespace}/{name}"], place, wishes)
         printed = self.capsys.readouterr()
         key = f"{self.world.key(name)}: "
@@ -145,6 +147,19 @@ def test_it_refuses_where_something_is_in_the_way(
         2,
         f"no target is called {world.namespace}/ab; did you mean {world.namespace}/a?\n",
     )
+
+
+def test_a_target_that_the_daemon_does_not_have_is_told(
+    run: Callable[..., Bed], world: World
+) -> None:
+    """As where the daemon runs with another file than the one that is named."""
+    bed = run()
+    others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))
+    file = world.write(world.document(world.target("new", mode="shadow")), "other")
+    told = f"the daemon at http://{bed.daemon.address} has no such target: does it run with {file}?"
+    code, out, _ = bed.adopt("new", Wishes(), file=file)
+    assert (code, f"\n  in the way: {told}\n" in out) == (0, True)
+    assert bed.adopt("new", EXECUTE, file=file) == (1, "", f"{told}\nnothing was changed\n")
 
 
 def test_it_goes_on_where_it_ended(

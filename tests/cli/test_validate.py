@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
 from tests.worlds.controlplane.credentials import kubeconfig
@@ -89,55 +88,14 @@ def test_validate_reads_standard_input(tmp_path: Path) -> None:
         assert (ran.stderr if code else ran.stdout).startswith(said)
 
 
-def test_validate_prints_what_a_manifest_would_be(tmp_path: Path) -> None:
-    """The sentence is on standard error, the target on standard output, to be redirected."""
-    file = write_config(
-        tmp_path / "hpa.yaml",
-        {
-            "apiVersion": "autoscaling/v1",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-                "maxReplicas": 5,
-            },
-        },
-    )
+def test_validate_names_what_converts_a_manifest(tmp_path: Path) -> None:
+    """It says what the file is, and prints nothing to be redirected."""
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5}
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    file = write_config(tmp_path / "hpa.yaml", {**kind, "metadata": {"name": "web"}, "spec": spec})
     ran = autoscaler("validate", str(file))
-    assert ran.returncode == 2
-    assert ran.stderr.count("\n") == 2
-    (target,) = yaml.safe_load(ran.stdout)["targets"]
-    assert (target["namespace"], target["maxReplicas"]) == ("shop", 5)
-
-
-def test_validate_makes_one_configuration_of_several_files(tmp_path: Path) -> None:
-    """Their targets, queries and servers are one document; what is valid beside them is told."""
-    names = ("first", "second")
-    for name in names:
-        trigger = {"serverAddress": f"http://{name}:9090", "query": name, "threshold": "5"}
-        spec = {
-            "scaleTargetRef": {"name": name},
-            "triggers": [{"type": "prometheus", "name": "rate", "metadata": trigger}],
-        }
-        manifest = {
-            "apiVersion": "keda.sh/v1alpha1",
-            "kind": "ScaledObject",
-            "metadata": {"name": name, "namespace": "shop"},
-            "spec": spec,
-        }
-        write_config(tmp_path / f"{name}.yaml", manifest)
-    valid = write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
-    files = [str(tmp_path / f"{name}.yaml") for name in names]
-    ran = autoscaler("validate", files[0], str(valid), files[1], environment=NOWHERE)
-    assert ran.returncode == 2
-    told, _, printed = ran.stdout.partition("\n")
-    assert told == f"{valid}: valid, 1 target"
-    configuration = yaml.safe_load(printed)
-    assert [one["scaleTargetRef"]["name"] for one in configuration["targets"]] == [*names]
-    assert list(configuration["queries"]) == ["rate", "rate-2"]
-    assert configuration["prometheus"]["servers"] == {"prometheus-2": {"url": "http://second:9090"}}
-    (tmp_path / "all.yaml").write_text(printed)
-    assert autoscaler("validate", str(tmp_path / "all.yaml"), environment=NOWHERE).returncode == 0
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "`autoscaler import FILE` converts it" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])

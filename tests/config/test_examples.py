@@ -14,7 +14,8 @@ from autoscaler.config.settings import PrometheusServers, Record, WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from autoscaler.documents import read
-from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, refused, target
+from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
+from tests.importers.importing import imported
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -162,8 +163,7 @@ def test_the_example_for_who_comes_from_keda(tmp_path: Path) -> None:
     """The ScaledObject of docs/keda.md, converted, is told the same as the target beside it."""
     text = DOCUMENTATION.with_name("keda.md").read_text(encoding="utf-8")
     scaled_object, written = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    (problem,) = refused(tmp_path, scaled_object)
-    (converted,) = loaded(tmp_path, problem.ready).targets
+    (converted,) = imported(tmp_path, scaled_object).decided.targets
     (target_,) = loaded(tmp_path, written).targets
     (named,) = target_.extensions.schedules
     (unnamed,) = converted.extensions.schedules

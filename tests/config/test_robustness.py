@@ -67,8 +67,7 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
         result = error
     if isinstance(result, ConfigError):
         assert result.problems
-        lines = sum(1 + len(problem.details) for problem in result.problems)
-        assert len(str(result).splitlines()) == lines
+        assert len(str(result).splitlines()) == len(result.problems)
     return result
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoscaler.core.agreement import Agreement, Comparison, Stretch, compared
+from autoscaler.core.agreement import Agreement, HpaComparison, Stretch, compared
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus
@@ -73,7 +73,7 @@ class HpaBeside:
     range_seconds: float | None = None
     scaled_object: str = ""
     stretches: list[Stretch] = field(default_factory=list)
-    state: Comparison = field(default_factory=Comparison)
+    state: HpaComparison = field(default_factory=HpaComparison)
 
     def __post_init__(self) -> None:
         of = self.theirs or self.ours

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.codec import dumps, loads
-from autoscaler.core.agreement import Agreement, Comparison, Stretch, compared, ended, extended
+from autoscaler.core.agreement import Agreement, HpaComparison, Stretch, compared, ended, extended
 from autoscaler.core.causes import Deviation
 from autoscaler.core.extensions import Extensions, Mode, Pause
 from autoscaler.core.hpa import Hpa
@@ -285,9 +285,9 @@ def shadow() -> Timeline:
     return Timeline(QUICK, replicas=3, extensions=Extensions(mode=Mode.SHADOW))
 
 
-def played(line: Timeline, *times: int, hpa: Hpa | None) -> tuple[Comparison, list[Stretch]]:
+def played(line: Timeline, *times: int, hpa: Hpa | None) -> tuple[HpaComparison, list[Stretch]]:
     """Sync at some seconds, and compare."""
-    state = Comparison()
+    state = HpaComparison()
     found: list[Stretch] = []
     for time in times:
         line.beside(hpa).at(f"{time}s", queue=30.0)

@@ -34,7 +34,7 @@ _Name = tuple[str, str]
 """Namespace and name of a HorizontalPodAutoscaler."""
 
 
-class _Entry(NamedTuple):
+class _Listed(NamedTuple):
     """What a HorizontalPodAutoscaler controls, its name for messages, and all of it if wanted."""
 
     controlled: Controlled
@@ -57,8 +57,8 @@ class AutoscalerCache(Cache):
         self.listed = False
         """Whether there was a list."""
         self._wanted = wanted or (lambda _: False)
-        self._listing: dict[_Name, _Entry] = {}
-        self._entries: dict[_Name, _Entry] = {}
+        self._listing: dict[_Name, _Listed] = {}
+        self._entries: dict[_Name, _Listed] = {}
         self._words: dict[Controlled, dict[_Name, str]] = {}
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
@@ -112,13 +112,13 @@ class AutoscalerCache(Cache):
     def clear(self) -> None:
         """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
 
-    def _read(self, obj: JsonObject) -> tuple[_Name, _Entry]:
+    def _read(self, obj: JsonObject) -> tuple[_Name, _Listed]:
         name, entry = _read(obj)
         if self._wanted(entry.controlled):
             entry = entry._replace(hpa=hpa_of(obj, clock.wall()))
         return name, entry
 
-    def _put(self, name: _Name, entry: _Entry | None, before: _Entry | None = None) -> None:
+    def _put(self, name: _Name, entry: _Listed | None, before: _Listed | None = None) -> None:
         old = self._entries.pop(name, None)
         if old is not None:
             words = self._words[old.controlled]
@@ -188,12 +188,12 @@ class ListedAutoscalers:
         return listed
 
 
-def _read(obj: JsonObject) -> tuple[_Name, _Entry]:
+def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
     metadata, target = obj["metadata"], obj["spec"]["scaleTargetRef"]
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
     controlled = (namespace, group, target["kind"], target["name"])
-    return (namespace, name), _Entry(controlled, words_of(metadata))
+    return (namespace, name), _Listed(controlled, words_of(metadata))
 
 
 def words_of(metadata: JsonObject) -> str:

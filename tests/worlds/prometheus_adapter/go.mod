@@ -1,4 +1,4 @@
-// The prometheus-adapter that the side-by-side benchmark puts behind the HPA.
+// The prometheus-adapter that tests and benchmarks run.
 module autoscaler.test/prometheus-adapter
 
 go 1.26.0

@@ -1,0 +1,138 @@
+"""What the importers make: targets, and the queries and servers that targets share."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from autoscaler.documents import Location
+
+Query = str | Mapping[str, object]
+"""An entry of `queries`: PromQL, or a mapping with `query` and what else is needed."""
+
+_NAME = re.compile(r"[!-$&-.0-~]{1,200}")
+"""What the name of a metric may be: printable, without / and %."""
+_OUTSIDE = re.compile(r"[^a-z0-9]+")
+_LONGEST_LABEL = 40
+
+
+class SecretValue(NamedTuple):
+    """A file that holds one value of a Secret or ConfigMap, under the name that is written."""
+
+    file: str
+    namespace: str
+    name: str
+    key: str
+    kind: Literal["Secret", "ConfigMap"] = "Secret"
+
+
+class Comment(NamedTuple):
+    """A sentence for a reader of the configuration, above a place in a target; () is its top."""
+
+    location: Location
+    text: str
+
+
+@dataclass
+class TargetDraft:
+    """The target that a document becomes: its keys in the order in which they are written.
+
+    Of `undecided` it has nothing: that follows from what the document's `Fields` say is refused.
+    """
+
+    target: dict[str, object]
+    comments: list[Comment] = field(default_factory=list)
+    refusal: str = ""
+    """Why nothing of the document is written; then there is no target."""
+    only_in_part: str = ""
+    """Why the target is only written where a part is asked for (`--partial`)."""
+    skeleton: str = ""
+    """YAML to fill in and paste by hand, for what cannot be carried over; printed, not written."""
+    secrets: list[SecretValue] = field(default_factory=list)
+
+
+@dataclass
+class Comparisons:
+    """Of how many more cron triggers starts and ends are compared, which takes up to 50 ms each."""
+
+    left: int = 1000
+
+
+@dataclass
+class Shared:
+    """What the targets of one configuration have in common."""
+
+    comparisons: Comparisons = field(default_factory=Comparisons)
+    queries: dict[str, Query] = field(default_factory=dict)
+    query_comments: dict[str, list[str]] = field(default_factory=dict)
+    """Sentences above a query, by its name."""
+    servers: dict[str, dict[str, object]] = field(default_factory=dict)
+    """Settings as in `prometheus`, by name; the default server, with the name "", is the first."""
+    server_comments: dict[str, list[str]] = field(default_factory=dict)
+    _by_query: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many queries and servers there are: what `shrink` takes."""
+        return len(self.queries), len(self.servers)
+
+    def shrink(self, size: tuple[int, int]) -> None:
+        """Take away what was added since, for a target that is not written after all."""
+        queries, servers = size
+        while len(self.queries) > queries:
+            name, query = self.queries.popitem()
+            del self._by_query[repr(query)]
+            self.query_comments.pop(name, None)
+        while len(self.servers) > servers:
+            name, _ = self.servers.popitem()
+            self.server_comments.pop(name, None)
+
+    def query(self, wanted: str, query: Query, *comments: str) -> str:
+        """Add a query under a name that no other one has, and return the name.
+
+        An equal query is written once: the name that it has already is returned.
+        """
+        name = self._by_query.get(key := repr(query))
+        if name is None:
+            name = _free(wanted if _NAME.fullmatch(wanted) else "query", self.queries)
+            self._by_query[key] = name
+            self.queries[name] = query
+        if comments:
+            said = self.query_comments.setdefault(name, [])
+            said += [one for one in comments if one not in said]
+        return name
+
+    def server(self, settings: Mapping[str, object], *comments: str) -> str:
+        """Add a server with these settings, of which `url` is one; return its name.
+
+        The name of the default one, which is the first, is "": it is written nowhere.
+        """
+        known = (name for name, one in self.servers.items() if one == settings)
+        name = next(known, None)
+        if name is None:
+            label = _label(str(settings.get("url", "")))
+            name = _free(label, {*self.servers, "default"}) if self.servers else ""
+            self.servers[name] = dict(settings)
+        if comments:
+            said = self.server_comments.setdefault(name, [])
+            said += [one for one in comments if one not in said]
+        return name
+
+
+def _label(url: str) -> str:
+    """Return a DNS label for a server: the first part of its host."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    first = host.partition(".")[0] if not host.replace(".", "").isdecimal() else ""
+    return _OUTSIDE.sub("-", first.lower())[:_LONGEST_LABEL].strip("-") or "prometheus"
+
+
+def _free(wanted: str, taken: Mapping[str, object] | set[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}-{number}"
+    return name

@@ -1,0 +1,1 @@
+"""ScaledObjects of KEDA, and what their triggers sign in with."""

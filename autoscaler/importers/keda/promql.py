@@ -1,0 +1,59 @@
+"""PromQL of one trigger as an operand: one value without labels, or none.
+
+A query of KEDA returns at most one element; what is made of it here has no labels, so that several
+can be computed with each other.  https://prometheus.io/docs/prometheus/latest/querying/operators/
+"""
+
+from autoscaler.importers.promql_trees import (
+    Aggregation,
+    Binary,
+    Call,
+    Node,
+    is_number,
+    may_be_nan,
+    parse,
+    tidied,
+)
+from autoscaler.promql_tokens import AGGREGATIONS
+
+_KEEPING_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio", "count_values"})
+_SINGLE = AGGREGATIONS - _KEEPING_LABELS
+_BUCKETS = frozenset({"le"})
+"""The labels that the quantile of a histogram takes away."""
+
+
+def operand(promql: str, *, missing_is_zero: bool) -> str:
+    """Return an expression of one element without labels for what KEDA reads of a query.
+
+    NaN and infinity, if a ratio or a quantile can give them, are missing; what is missing is 0
+    where that is asked for, and no element otherwise.  Raises ValueError for PromQL that is not
+    understood.
+    """
+    tree, text = parse(promql), tidied(promql)
+    if is_number(tree):
+        text = f"vector({text})"
+    elif not is_one_value(tree):
+        text = f"sum({text})"
+    elif isinstance(tree, Binary):
+        text = f"({text})"
+    finite = f"{text} > -Inf < Inf" if may_be_nan(tree) else text
+    if missing_is_zero:
+        return f"({finite} or vector(0))"
+    return text if finite == text else f"({finite})"
+
+
+def is_one_value(tree: Node) -> bool:
+    """Return whether an expression surely has at most one element, without labels."""
+    match tree:
+        case Aggregation(name, clause, labels):
+            return name in _SINGLE and (not clause or (clause == "by" and not labels))
+        case Call("vector"):
+            return True
+        case Call("histogram_quantile", (_, Aggregation(name, "by", labels))):
+            return name in _SINGLE and labels == _BUCKETS
+        case Call(name, arguments):
+            return any(map(is_one_value, arguments)) and not name.startswith("label_")
+        case Binary(_, _, _, _, _, left, right):
+            sides = (left, right)
+            return all(is_one_value(side) or is_number(side) for side in sides)
+    return is_number(tree)

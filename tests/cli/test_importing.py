@@ -1,0 +1,308 @@
+"""`autoscaler import`: what it reads and writes, what it tells, and its exit codes."""
+
+import base64
+import json
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autoscaler.cli.importing import ImportOptions
+from autoscaler.config import load
+from tests.cli.test_commands import NOWHERE, autoscaler, ran
+from tests.importers.importing import imported, run
+from tests.importers.test_horizontal_pod_autoscalers import RULES
+from tests.importers.test_horizontal_pod_autoscalers import autoscaler as hpa
+
+WEB = hpa("minReplicas: 2")
+POD_METRIC = (
+    "metrics: [{type: Pods, pods: {metric: {name: rps}, "
+    'target: {type: AverageValue, averageValue: "30"}}}]'
+)
+SCALED = textwrap.dedent("""\
+    apiVersion: keda.sh/v1alpha1
+    kind: ScaledObject
+    metadata: {name: orders, namespace: bank}
+    spec:
+      scaleTargetRef: {name: orders}
+      minReplicaCount: 1
+      advanced: {restoreToOriginalReplicaCount: false}
+      triggers:
+      - type: prometheus
+        authenticationRef: {name: auth}
+        metadata:
+          {serverAddress: "https://thanos.example", query: sum(orders), threshold: "5",
+           authModes: bearer, ignoreNullValues: "false"}
+    ---
+    apiVersion: keda.sh/v1alpha1
+    kind: TriggerAuthentication
+    metadata: {name: auth, namespace: bank}
+    spec: {secretTargetRef: [{parameter: bearerToken, name: thanos, key: token}]}
+    """)
+SECRET = textwrap.dedent(f"""\
+    apiVersion: v1
+    kind: Secret
+    metadata: {{name: thanos, namespace: bank}}
+    data: {{token: {base64.b64encode(b"hunter2").decode()}}}
+    """)
+
+
+def test_from_standard_input_to_standard_output(tmp_path: Path) -> None:
+    """The configuration is all that stands there; the report is on standard error."""
+    done = autoscaler("import", "-", given=WEB, environment=NOWHERE, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (target,) = yaml.safe_load(done.stdout)["targets"]
+    assert target["scaleTargetRef"]["name"] == "web"
+    assert done.stderr.startswith(
+        "standard input:1: HorizontalPodAutoscaler shop/web -> shop/Deployment/web\n"
+    )
+    assert done.stderr.endswith("1 autoscaler imported\n")
+    again = autoscaler("validate", "-", given=done.stdout, environment=NOWHERE, folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "name a file, a folder, - or --from-cluster"),
+        (("a.yaml", "-A"), "--all-namespaces goes with --from-cluster"),
+        (("--from-cluster", "-A", "-n", "shop"), "give --namespace or --all-namespaces"),
+        (("a.yaml", "--context", "x"), "--context goes with --from-cluster"),
+        (("a.yaml", "--split"), "--split needs --output"),
+        (("a.yaml", "--prometheus", "prometheus:9090"), "http"),
+        (("a.yaml", "--report", "xml"), "xml"),
+    ],
+)
+def test_arguments_that_do_not_go_together(arguments: tuple[str, ...], why: str) -> None:
+    """They are told before anything is read."""
+    code, out, error = ran("import", *arguments)
+    assert (code, out) == (2, "")
+    assert why in " ".join(error.replace("│", " ").split())
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    """0 whole, 1 something could not be read, 3 something was refused, or nothing was there."""
+    assert imported(tmp_path, WEB).code == 0
+    assert imported(tmp_path, WEB, "spec: [").code == 3
+    assert imported(tmp_path, "apiVersion: v1\nkind: Service\n").code == 3
+    missing = run([tmp_path / "0.yaml", tmp_path / "none.yaml"], tmp_path / "o.yaml")
+    assert missing.code == 1
+    (unread,) = (one for one in missing.report["sources"] if "kind" not in one)
+    assert (unread["file"], unread["why"]) == (f"{tmp_path}/none.yaml", "there is no such file")
+
+
+def test_nothing_is_written_where_nothing_was_imported(tmp_path: Path) -> None:
+    """An output of before stays as it is."""
+    output = tmp_path / "out" / "autoscaler.yaml"
+    output.parent.mkdir()
+    output.write_text("before")
+    assert imported(tmp_path, "apiVersion: v1\nkind: Service\n").text == "before"
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+    """One sentence, and nothing half-written stays behind."""
+    (tmp_path / "hpa.yaml").write_text(WEB)
+    (tmp_path / "out.yaml").mkdir()
+    code, _, error = ran("import", str(tmp_path / "hpa.yaml"), "-o", str(tmp_path / "out.yaml"))
+    assert code == 1
+    assert error == f"{tmp_path}/out.yaml cannot be written: Is a directory\n"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["hpa.yaml", "out.yaml"]
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    """Its YAML and JSON files are read by name, deeply; hidden ones and others are not."""
+    folder = tmp_path / "k8s"
+    for name in ("b.yml", "a/z.json", ".git/c.yaml", "notes.txt", "a/.swp.yaml"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        named = yaml.safe_load(WEB.replace("web", path.stem.strip(".")))
+        path.write_text(json.dumps(named) if path.suffix == ".json" else yaml.safe_dump(named))
+    done = run([folder], tmp_path / "o.yaml")
+    names = [one["scaleTargetRef"]["name"] for one in done.document["targets"]]
+    assert (done.code, names) == (0, ["b", "z"])
+
+
+def test_rules_from_a_file_of_their_own(tmp_path: Path) -> None:
+    """--adapter-rules takes what would be found among the manifests too."""
+    rules = tmp_path / "values.yaml"
+    url = "prometheus: {url: http://prom.monitoring, port: 9090}\n"
+    rules.write_text(f"{url}rules:\n{textwrap.indent(RULES, '  ').replace('rules:', 'custom:')}")
+    done = imported(tmp_path, hpa(POD_METRIC), options=ImportOptions(adapter_rules=(rules,)))
+    assert done.code == 0
+    assert done.document["prometheus"]["url"] == "http://prom.monitoring:9090"
+    given = ImportOptions(adapter_rules=(rules,), prometheus="http://127.0.0.1:9")
+    asked = imported(tmp_path, hpa(POD_METRIC), options=given)
+    assert asked.document["prometheus"]["url"] == "http://127.0.0.1:9"
+    assert asked.code == 0
+    (note,) = asked.report["notes"]
+    assert note.startswith("Prometheus was not asked for series: Prometheus at http://127.0.0.1:9")
+    assert note.endswith("; which series a rule is for is taken from its names")
+
+
+def test_all_in_shadow(tmp_path: Path) -> None:
+    """Each target has the mode."""
+    done = imported(tmp_path, WEB, options=ImportOptions(shadow=True))
+    assert list(done.target)[:3] == ["namespace", "scaleTargetRef", "mode"]
+    assert done.target["mode"] == "shadow"
+
+
+def test_one_file_for_each_namespace(tmp_path: Path) -> None:
+    """Each has its targets and the queries that are its own; the main file has what is shared."""
+    texts = [
+        hpa(POD_METRIC),
+        hpa(POD_METRIC).replace("namespace: shop", "namespace: bank"),
+        hpa(POD_METRIC.replace("rps", "own")).replace("name: web", "name: own"),
+        RULES + RULES.removeprefix("rules:\n").replace("as: rps", "as: own").replace("2m", "3m"),
+    ]
+    options = ImportOptions(split=True, shadow=True)
+    done = imported(tmp_path, *texts, options=options)
+    assert done.code == 0
+    assert done.document["include"] == ["autoscaler.d/shop.yaml", "autoscaler.d/bank.yaml"]
+    assert list(done.document["queries"]) == ["rps"]
+    shop = yaml.safe_load((done.output.parent / "autoscaler.d" / "shop.yaml").read_text())
+    assert list(shop["queries"]) == ["own"]
+    keys = [target.key for target in load(done.output).targets]
+    assert keys == ["shop/Deployment/web", "shop/Deployment/own", "bank/Deployment/web"]
+    whole = imported(tmp_path, *texts, options=ImportOptions(shadow=True))
+    assert {one.key: one for one in whole.config.targets} == {
+        one.key: one for one in load(done.output).targets
+    }
+
+
+def test_secrets_are_named_and_written_only_when_asked(tmp_path: Path) -> None:
+    """What to mount is said; with --write-secrets the files are there, for their owner alone."""
+    done = imported(tmp_path, SCALED, SECRET)
+    assert "hunter2" not in done.text + json.dumps(done.report)
+    assert done.code == 3
+    (secret,) = done.report["secrets"]
+    assert (secret["file"], secret["written"]) == ("secrets/bank/thanos/token", False)
+    folder = tmp_path / "out" / "secrets"
+    asked = imported(tmp_path, SCALED, SECRET, options=ImportOptions(write_secrets=folder))
+    assert asked.code == 0
+    file = folder / "bank" / "thanos" / "token"
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"hunter2", 0o600)
+    assert asked.config.prometheus.bearer_token_file == file
+    assert "hunter2" not in asked.text + json.dumps(asked.report)
+    shutil.rmtree(folder)
+    elsewhere = ImportOptions(write_secrets=tmp_path / "mounted")
+    assert imported(tmp_path, SCALED, SECRET, options=elsewhere).config.targets
+
+
+def test_only_what_is_asked_for_is_imported_in_part(tmp_path: Path) -> None:
+    """A ScaledObject with another trigger is refused with what to do, and imported by --partial."""
+    other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
+    text = SCALED.replace("---", other).replace("    authenticationRef: {name: auth}\n", "")
+    done = imported(tmp_path, text.replace("authModes: bearer, ", ""))
+    assert done.text == ""
+    assert done.sentences[0].startswith("triggers that cannot be carried over: redis")
+    assert "--partial imports the rest" in done.sentences[0]
+    assert any("redis" in sentence for sentence in done.sentences[1:])
+    options = ImportOptions(partial=True)
+    part = imported(tmp_path, text.replace("authModes: bearer, ", ""), options=options)
+    assert part.code == 3
+    assert any(left["type"] == "redis" for left in part.target["undecided"])
+    assert part.decided.targets
+
+
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither its query nor its server, which would be the default one as the first."""
+    other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
+    refused = SCALED.replace("---", other).replace("name: orders", "name: lost")
+    done = imported(tmp_path, refused, SCALED.replace("https://thanos", "https://second"))
+    assert done.target["scaleTargetRef"]["name"] == "orders"
+    assert done.document["prometheus"]["url"] == "https://second.example"
+    assert list(done.document["prometheus"]) == ["url", "bearerTokenFile"]
+    assert list(done.document["queries"]) == ["orders"]
+
+
+def test_the_namespace_of_authentications_that_name_none(tmp_path: Path) -> None:
+    """It is that of -n, as it is for the ScaledObject beside them."""
+    text = SCALED.replace(", namespace: bank", "")
+    done = imported(tmp_path, text, options=ImportOptions(namespace="shop"))
+    assert "undecided" not in done.target
+    (secret,) = done.report["secrets"]
+    assert secret["namespace"] == done.target["namespace"] == "shop"
+
+
+REPORT = """\
+{file}:1: HorizontalPodAutoscaler shop/web -> shop/Deployment/web, in part
+  exactly: apiVersion, kind, metadata.namespace, spec.scaleTargetRef.kind, \
+spec.scaleTargetRef.name, spec.maxReplicas
+  different: line 5: spec.scaleTargetRef.apiVersion: it has no apiVersion, where there is no \
+Deployment; apps/v1 is meant
+  ignored: metadata.name: a target is called by its workload
+  ignored: status: it tells what was decided, and not what is wanted
+  refused: line 7: spec.minReplica: nothing is known of this key: leave it out there, or write \
+here what it is for (got 3)
+{file}:10: document 2: refused: it is a template, which has to be rendered first: import what \
+`helm template` or your tool prints
+note: no source names a Prometheus, so that http://prometheus:9090 stands there: write the URL of \
+yours, or import with --prometheus URL
+0 autoscalers imported, 1 in part, with `undecided` entries, 1 refused
+"""
+MARKDOWN = """\
+| source | target | outcome |
+|---|---|---|
+| {file}:1 HorizontalPodAutoscaler shop/web | shop/Deployment/web | in part |
+
+- **refused** `{file}:7: spec.minReplica`: nothing is known of this key: leave it out there, or \
+write here what it is for
+"""
+
+
+def test_the_report_as_text(tmp_path: Path) -> None:
+    """A paragraph for each source: where, what it became, and each key by what became of it."""
+    file = tmp_path / "hpa.yaml"
+    file.write_text(
+        hpa("minReplica: 3").replace("apiVersion: apps/v1, ", "") + "status: {}\n---\na: {{ b }}\n"
+    )
+    code, out, _ = ran("import", str(file), "-o", str(tmp_path / "o.yaml"))
+    assert code == 3
+    assert out == REPORT.format(file=file)
+
+
+def test_the_report_as_markdown(tmp_path: Path) -> None:
+    """A table of sources, and a list of what differs or was refused, for a merge request."""
+    file = tmp_path / "hpa.yaml"
+    file.write_text(hpa("minReplica: 3"))
+    _, out, _ = ran("import", str(file), "-o", str(tmp_path / "o.yaml"), "--report", "markdown")
+    assert out.startswith(MARKDOWN.format(file=file))
+
+
+def test_hostile_texts_are_printable(tmp_path: Path) -> None:
+    """Control characters of names reach neither a report nor the configuration."""
+    text = WEB.replace("name: web}", 'name: "\\u202e\\e[31m|`"}').replace(", namespace: shop", "")
+    for report in ("text", "markdown", "json"):
+        (tmp_path / "h.yaml").write_text(text)
+        _, out, _ = ran(
+            *("import", str(tmp_path / "h.yaml"), "-o", str(tmp_path / "o.yaml")),
+            *("--report", report),
+        )
+        assert out.replace("\n", "").isprintable()
+    assert not (tmp_path / "o.yaml").exists() or (tmp_path / "o.yaml").read_text().isascii()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (WEB.encode() + b"\xff\xfe", "it is not UTF-8; save it as UTF-8"),
+        (b"a: &a [*a]\n", "* refers to an anchor that is not defined above"),
+        (b"a: " + b"[" * 60 + b"]" * 60, "lists and mappings stand more than 40 deep"),
+        (b"a: !!python/object:os.system {}\n", "a tag (!) has no meaning here"),
+        (b"- just a list\n", None),
+        (b"text\n", None),
+        (b"", None),
+    ],
+)
+def test_what_is_no_manifest(tmp_path: Path, text: bytes, why: str | None) -> None:
+    """It is told by itself, and the rest is imported; what is no mapping is none of ours."""
+    done = imported(tmp_path, WEB, text)
+    assert len(done.config.targets) == 1
+    if why is None:
+        assert done.code == 0
+    else:
+        (sentence,) = done.sentences
+        assert why in sentence
+        assert done.code == (1 if "UTF-8" in why else 3)

@@ -1,0 +1,94 @@
+"""Runs an import as its user does, on texts, and reads what it wrote and told."""
+
+import contextlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from autoscaler.cli.importing import ImportOptions, import_autoscalers
+from autoscaler.config import Config, load
+
+Json = Any
+"""Parsed JSON or YAML, whose form the tests know."""
+
+PLAIN = ImportOptions(prometheus=None)
+
+
+class Ran(NamedTuple):
+    """What an import came to."""
+
+    code: int
+    output: Path
+    report: Json
+
+    @property
+    def text(self) -> str:
+        """The configuration; empty where none was written."""
+        return self.output.read_text() if self.output.exists() else ""
+
+    @property
+    def document(self) -> Json:
+        """The configuration, parsed."""
+        return yaml.safe_load(self.text)
+
+    @property
+    def target(self) -> Json:
+        """The only target."""
+        (target,) = self.document["targets"]
+        return target
+
+    @property
+    def config(self) -> Config:
+        """The configuration as the daemon loads it: it is valid."""
+        return load(self.output)
+
+    @property
+    def decided(self) -> Config:
+        """The same once everything is decided that it leaves open, by taking it as it is."""
+        document = self.document
+        for target in document["targets"]:
+            target.pop("undecided", None)
+        path = self.output.with_name("decided.yaml")
+        path.write_text(yaml.safe_dump(document))
+        return load(path)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was refused, and why: of documents and of their keys."""
+        found = []
+        for source in self.report["sources"]:
+            if source["outcome"] == "refused":
+                found.append(source["why"])
+            lost = (key for key in source.get("keys", ()) if key["outcome"] == "refused")
+            found += [f"{key['path']}: {key['why']}" for key in lost if key["path"]]
+        return found
+
+    def keys(self, outcome: str) -> dict[str, str]:
+        """Return the keys of all sources that came out so, each with its sentence."""
+        return {
+            key["path"]: key["why"]
+            for source in self.report["sources"]
+            for key in source.get("keys", ())
+            if key["outcome"] == outcome
+        }
+
+
+def imported(folder: Path, *texts: str | bytes, options: ImportOptions = PLAIN) -> Ran:
+    """Import texts, each from a file of its own, and return what came of it."""
+    files = []
+    for number, text in enumerate(texts):
+        files.append(folder / f"{number}.yaml")
+        files[-1].write_bytes(text if isinstance(text, bytes) else text.encode())
+    return run(files, folder / "out" / "autoscaler.yaml", options)
+
+
+def run(files: list[Path], output: Path, options: ImportOptions = PLAIN) -> Ran:
+    """Import files and folders."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        code = import_autoscalers(files, replace(options, output=output, report="json"))
+    return Ran(code, output, json.loads(told.getvalue()))

@@ -1,0 +1,203 @@
+"""A formula of scalingModifiers is computed by Prometheus as KEDA computes it."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from autoscaler.importers.keda.formulas import Trigger, promql_of
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+
+A, B, STRICT = "sum(a)", 'b{job="x"}', "sum(c)"
+TRIGGERS = {"a": Trigger(A), "b": Trigger(B), "c": Trigger(STRICT, missing_is_zero=False)}
+OF_A, OF_B, OF_C = f"({A} or vector(0))", f"(sum({B}) or vector(0))", STRICT
+
+
+@pytest.mark.parametrize(
+    ("formula", "promql"),
+    [
+        ("(a + b)/2", f"({OF_A} + {OF_B}) / 2"),
+        ("a > 2 ? a + b : 1", f"{OF_A} + {OF_B} and {OF_A} > 2 or vector(1)"),
+        ("c", OF_C),
+        ("c * 2", f"{OF_C} * 2"),
+        ("c > 1 ? 1 : 0", f"(vector(1) and {OF_C} > 1 or vector(0)) and {OF_C}"),
+        ("float(a)", OF_A),
+        ("max(a, 3)", f"clamp_min({OF_A}, 3)"),
+        ("2 + 3*4", "vector(14)"),
+        ("true ? a : b", OF_A),
+        ("a - (b - 1)", f"{OF_A} - ({OF_B} - 1)"),
+        ("2 ** 3 ** 2", "vector(512)"),
+        ("-a ** 2", f"-{OF_A} ^ 2"),
+        ("-(a - b)", f"-({OF_A} - {OF_B})"),
+    ],
+)
+def test_what_is_written(formula: str, promql: str) -> None:
+    """The PromQL has the formula's own form, with no more parentheses than it needs."""
+    assert promql_of(formula, TRIGGERS) == promql
+
+
+@pytest.mark.parametrize(
+    ("formula", "sentence"),
+    [
+        ("a > 2", "has a condition where a number belongs, as KEDA refuses: write `c ? 1 : 0`"),
+        ("a ? 1 : 2", "has a number where a condition belongs, as KEDA refuses: write `x > 0`"),
+        ("a % 2", "has %, which KEDA refuses for the values of triggers"),
+        ("queue-length", "has `queue`, but prometheus triggers are named a, b, c"),
+        ("a +", "has an end, which this conversion does not write as PromQL"),
+        ("a b", "has `b` where an operator belongs"),
+        ("(a", "has an end where ) belongs"),
+        ("a > 1 ? 'x' : 1", "has `'`, which this conversion does not write as PromQL"),
+        ("median([a, b])", "calls `median`, which this conversion does not write as PromQL"),
+        ("1 < a < 3 ? 1 : 0", "has < of a condition, which this conversion does not write"),
+        ("1 / 0", "computes 1 / 0, which is no number"),
+        ("a in [1, 2] ? 1 : 0", "has `in` where an operator belongs"),
+        ("count([], {# > 1})", "calls count within another, or of an empty list"),
+        ("a + " * 250 + "a", "has 1,001 characters, more than 1,000"),
+        ("(" * 99 + "a" + ")" * 99, "has too many expressions in one another"),
+        (" + ".join(["max(b, b, b, b)"] * 50), "becomes PromQL of more than 10,000 characters"),
+    ],
+)
+def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
+    """A formula without a counterpart is refused with a sentence, and so is one of KEDA's own."""
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        promql_of(formula, TRIGGERS)
+
+
+@pytest.mark.parametrize(
+    ("promql", "lenient", "strict"),
+    [
+        ("sum(a) # all\n", "(sum(a) or vector(0))", "sum(a)"),
+        ("a", "(sum(a) or vector(0))", "sum(a)"),
+        ("sum by (x) (a)", "(sum(sum by (x) (a)) or vector(0))", "sum(sum by (x) (a))"),
+        (
+            "sum(a) / sum(b)",
+            "((sum(a) / sum(b)) > -Inf < Inf or vector(0))",
+            "((sum(a) / sum(b)) > -Inf < Inf)",
+        ),
+        (
+            "histogram_quantile(0.9, sum by (le) (a))",
+            "(histogram_quantile(0.9, sum by (le) (a)) > -Inf < Inf or vector(0))",
+            "(histogram_quantile(0.9, sum by (le) (a)) > -Inf < Inf)",
+        ),
+        ("scalar(a) + 1", "(vector(scalar(a) + 1) or vector(0))", "vector(scalar(a) + 1)"),
+        ("topk(1, a)", "(sum(topk(1, a)) or vector(0))", "sum(topk(1, a))"),
+        ("vector(3)", "(vector(3) or vector(0))", "vector(3)"),
+    ],
+)
+def test_a_query_as_an_operand(promql: str, lenient: str, strict: str) -> None:
+    """It is one value without labels, and no comment of it runs into the formula."""
+    assert promql_of("a", {"a": Trigger(promql)}) == lenient
+    assert promql_of("a", {"a": Trigger(promql, missing_is_zero=False)}) == strict
+
+
+def test_a_query_that_is_not_understood_is_refused() -> None:
+    """What has no end would go on in the formula."""
+    with pytest.raises(ValueError, match="the query of `a` is not understood: it ends too early"):
+        promql_of("a * 2", {"a": Trigger("sum(a")})
+
+
+def away_from_zero(value: float) -> float:
+    """Round as Go does."""
+    return math.copysign(math.floor(abs(value) + 0.5), value)
+
+
+class Values(NamedTuple):
+    """What the triggers have."""
+
+    a: float
+    b: float
+    c: float
+
+
+COMPUTED: dict[str, Callable[[Values], float]] = {
+    "(a + b)/2": lambda v: (v.a + v.b) / 2,
+    "a > 2 ? a + b : 1": lambda v: v.a + v.b if v.a > 2 else 1,
+    "count([a,b,c],{#>1}) > 1 ? 5 : 0": lambda v: 5 if (v.a > 1) + (v.b > 1) + (v.c > 1) > 1 else 0,
+    "a < 2 ? a+b >= 2 ? 5 : 10 : 0": lambda v: (5 if v.a + v.b >= 2 else 10) if v.a < 2 else 0,
+    "a - b - c * 2": lambda v: v.a - v.b - v.c * 2,
+    "max(a, b, c)": lambda v: max(v.a, v.b, v.c),
+    "min(a, b, 1) + max(a, 2)": lambda v: min(v.a, v.b, 1) + max(v.a, 2),
+    "!(a > 1 && b < 3) ? 1 : 0": lambda v: 0 if v.a > 1 and v.b < 3 else 1,
+    "a > 1 or b > 1 and c > 1 ? 7 : 8": lambda v: 7 if v.a > 1 or (v.b > 1 and v.c > 1) else 8,
+    "not (a == 0) ? b : a": lambda v: v.b if v.a != 0 else v.a,
+    "round(a / 2) + floor(b / 2) + ceil(b / 2)": lambda v: (
+        away_from_zero(v.a / 2) + math.floor(v.b / 2) + math.ceil(v.b / 2)
+    ),
+    "int(0 - a / 2) + abs(0 - b)": lambda v: math.trunc(-v.a / 2) + abs(v.b),
+    "sum([a, b, 1]) + mean(a, b)": lambda v: v.a + v.b + 1 + (v.a + v.b) / 2,
+    "2 ** b - -a ** 2": lambda v: 2**v.b + v.a**2,
+    "2 - -(a - b) * 3": lambda v: 2 + (v.a - v.b) * 3,
+    "any([a, b], {# > 2}) ? 1 : none([a, b], # > 1) ? 2 : 3": lambda v: (
+        1 if max(v.a, v.b) > 2 else 2 if max(v.a, v.b) <= 1 else 3
+    ),
+    "all([a, b], {# > 1}) ? 1 : one([a, b], {# > 1}) ? 2 : 3": lambda v: (
+        1 if min(v.a, v.b) > 1 else 2 if max(v.a, v.b) > 1 else 3
+    ),
+    "count([a, b], {# > 1 && # < 9}) + 0": lambda v: (1 < v.a < 9) + (1 < v.b < 9),
+    "a > 2 ? 1 : c": lambda v: 1 if v.a > 2 else v.c,
+    "c + 4": lambda v: v.c + 4,
+}
+"""Formulas, and what KEDA computes: a and b are 0 where they are missing."""
+
+VALUES: list[tuple[float | None, float | None, float | None]] = [
+    (0, 0, 0),
+    (5, 3, 2),
+    (3, 0.5, 7),
+    (1, 2, 0),
+    (2, 10, 1.5),
+    (None, 4, 2),
+    (3, None, 1),
+    (None, None, 3),
+    (math.nan, 2, 1),
+    (4, math.inf, 1),
+    (5, 3, None),
+    (1, 3, math.nan),
+    (None, None, None),
+]
+PARTS = {"nan": (0.0, 0.0), "inf": (1.0, 0.0)}
+"""The parts and wholes whose ratios these are."""
+
+
+def test_prometheus_computes_what_keda_does(
+    prometheus_server: PrometheusServer, prometheus_exporter: Exporter
+) -> None:
+    """Every formula has KEDA's value for each row of values, and none where KEDA has none."""
+    for row, values in enumerate(VALUES):
+        for name, value in zip("abc", values, strict=True):
+            if value is not None:
+                part, whole = PARTS.get(str(value), (value, 1.0))
+                for half in ("1", "2"):
+                    labels = {"row": str(row), "half": half}
+                    prometheus_exporter.set(f"formula_{name}", labels, part / 2)
+                    prometheus_exporter.set("formula_whole", {"of": name, **labels}, whole / 2)
+    prometheus_server.wait_for("formula_b", count=2 * sum(b is not None for _, b, _ in VALUES))
+    for row, values in enumerate(VALUES):
+        triggers = {
+            name: Trigger(
+                f'sum by (row) (formula_{name}{{row="{row}"}})\n'
+                f'/ sum by (row) (formula_whole{{of="{name}"}})',
+                missing_is_zero=name != "c",
+            )
+            for name in "abc"
+        }
+        missing = [value is None or not math.isfinite(value) for value in values]
+        known = [0.0 if gone else value for gone, value in zip(missing, values, strict=True)]
+        tagged = (
+            f'label_replace({promql_of(formula, triggers)}, "formula", "{number}", "", "")'
+            for number, formula in enumerate(COMPUTED)
+        )
+        found = {
+            labels.pop("formula"): (labels, value)
+            for labels, value in prometheus_server.samples(" or ".join(tagged))
+        }
+        for number, (formula, compute) in enumerate(COMPUTED.items()):
+            if missing[2] and re.search(r"\bc\b", formula):
+                assert str(number) not in found, (formula, values)
+                continue
+            labels, result = found[str(number)]
+            assert labels == {}, formula
+            expected = compute(Values(*(value or 0.0 for value in known)))
+            assert result == pytest.approx(expected), (formula, values)

@@ -1,0 +1,461 @@
+"""What of a ScaledObject is different here, ignored, or refused, and with which sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.importers.conversion import Options
+from autoscaler.importers.fields import KeyOutcome
+from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
+
+ONE = "minReplicaCount: 1\n"
+METADATA = "spec.triggers[0].metadata."
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (
+            "minReplicaCount: 2\nidleReplicaCount: 2\n" + prometheus(),
+            (
+                "its idleReplicaCount 2 is not below its minReplicaCount 2, as KEDA requires: "
+                "write a smaller one, or leave it out"
+            ),
+        ),
+        (
+            "idleReplicaCount: 0\n" + prometheus(),
+            (
+                "its idleReplicaCount 0 is not below its minReplicaCount 0, as KEDA requires: "
+                "write a smaller one, or leave it out"
+            ),
+        ),
+        (
+            "minReplicaCount: 5\nmaxReplicaCount: 3\n" + prometheus(),
+            (
+                "its minReplicaCount is 5 and its maxReplicaCount 3, which KEDA refuses: the "
+                "maximum must be at least the minimum, and at least 1"
+            ),
+        ),
+        ("triggers: []\n", "it has no triggers, without which KEDA scales nothing"),
+    ],
+)
+def test_what_keda_refuses_as_a_whole(spec: str, why: str) -> None:
+    """Nothing of it is written, since nothing of it scales now."""
+    result = converted(scaled_object(spec))
+    assert result.refusals == [why]
+    assert result.configuration["targets"] == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("", "its scaleTargetRef names no workload"),
+        ("scaleTargetRef: {kind: Deployment}\n", "its scaleTargetRef names no workload"),
+        ("scaleTargetRef: {deploymentName: web}\n", "has `deploymentName`, which KEDA 2 refuses"),
+        ("jobTargetRef: {template: {}}\n", "it starts Jobs, which have no replicas to set"),
+    ],
+)
+def test_a_workload_is_needed(reference: str, why: str) -> None:
+    """A patch, a template's part and what was of KEDA 1 are told as such."""
+    (refusal,) = converted(scaled_object(prometheus(), reference)).refusals
+    assert why in refusal
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "why"),
+    [
+        (
+            prometheus().replace('"30"', '"0"'),
+            f"{METADATA}threshold",
+            (
+                "must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes of it; write "
+                "what one replica is to bear"
+            ),
+        ),
+        (
+            prometheus().replace('"30"', "many"),
+            f"{METADATA}threshold",
+            "is no number, without which KEDA fails",
+        ),
+        *(
+            (
+                prometheus().replace('"30"', f'"{text}"'),
+                f"{METADATA}threshold",
+                "is no number, without which KEDA fails",
+            )
+            for text in ("1k", "nan", "inf", "1_0")
+        ),
+        (
+            (
+                "triggers:\n- {type: cpu, metricType: Utilization, "
+                'metadata: {type: Utilization, value: "60"}}\n'
+            ),
+            f"{METADATA}type",
+            "KEDA refuses a type both here and beside the trigger: leave out one",
+        ),
+        (
+            prometheus().replace('"30"', '"${BEARS}"'),
+            f"{METADATA}threshold",
+            (
+                "${BEARS} is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
+            ),
+        ),
+        (
+            prometheus().replace(', threshold: "30"', ""),
+            f"{METADATA}threshold",
+            "is required: KEDA fails without it",
+        ),
+        (
+            prometheus().replace("http://", ""),
+            f"{METADATA}serverAddress",
+            "has no scheme, so that KEDA cannot ask it: write http:// or https:// before the host",
+        ),
+        (
+            prometheus().replace("http://prometheus", "http://admin:hunter2@prometheus"),
+            f"{METADATA}serverAddress",
+            (
+                "has credentials in it, which are not copied: write the address in `prometheus`, "
+                "and `basicAuth` with the password in a file"
+            ),
+        ),
+        (
+            prometheus().replace("http://prometheus", "http://$HOST"),
+            f"{METADATA}serverAddress",
+            (
+                "$HOST is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
+            ),
+        ),
+        (
+            prometheus(query='sum(a{job="${JOB}"})'),
+            f"{METADATA}query",
+            (
+                "${JOB} is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
+            ),
+        ),
+        (
+            "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown:\n"
+            "  {stabilizationWindowSeconds: '${DOWN}'}}}}\n" + prometheus(),
+            (
+                "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
+                ".stabilizationWindowSeconds"
+            ),
+            (
+                "${DOWN} is a placeholder that nothing fills in here: import the manifest as your "
+                "tool renders it, or write the value"
+            ),
+        ),
+        (
+            prometheus(beside=", metricType: Utilization"),
+            "spec.triggers[0].metricType",
+            "KEDA refuses it for a prometheus trigger: write AverageValue or Value",
+        ),
+        (
+            prometheus(", customHeaders: 'X-Api-Key=hunter2'"),
+            f"{METADATA}customHeaders",
+            (
+                "X-Api-Key may be secret and is not copied: write its value to a file, and "
+                "`headersFiles: {X-Api-Key: FILE}` at its server in `prometheus`"
+            ),
+        ),
+        (
+            prometheus(", customHeaders: 'X-Scope-OrgID: hunter2'"),
+            f"{METADATA}customHeaders",
+            "is not of the form NAME=VALUE,NAME=VALUE, as KEDA requires: write it in `prometheus`",
+        ),
+        (
+            prometheus(", authModes: bearer"),
+            f"{METADATA}authModes",
+            (
+                "it names no authentication that is here: add its TriggerAuthentication to the "
+                "input, or write how to sign in to its server in `prometheus`"
+            ),
+        ),
+        (
+            prometheus(", authModes: bearer", ", authenticationRef: {name: gone}"),
+            "spec.triggers[0].authenticationRef",
+            (
+                "TriggerAuthentication gone is not in the input: add it, or write how to sign in "
+                "to its server in `prometheus`"
+            ),
+        ),
+        (
+            prometheus(beside=", fallback: {behavior: failover}"),
+            "spec.triggers[0].fallback",
+            (
+                "KEDA asks the second trigger while this one fails: write both queries as one, "
+                "`A or B`, if one server has both, or do without"
+            ),
+        ),
+        (
+            prometheus(beside=", name: a") + prometheus(beside=", name: a").partition("\n")[2],
+            "spec.triggers[1].name",
+            "another trigger has this name, which KEDA refuses",
+        ),
+        (
+            "maxReplicaCount: lots\n" + prometheus(),
+            "spec.maxReplicaCount",
+            "is no whole number of 0 or more, so that the API server refuses it",
+        ),
+        (
+            (
+                "fallback: {failureThreshold: 3, replicas: 1}\ntriggers:\n"
+                '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
+            ),
+            "spec.fallback",
+            "KEDA refuses it where all triggers are of cpu or memory: leave it out",
+        ),
+        (
+            "fallback: {failureThreshold: 3, replicas: 1, behavior: {type: x}}\n" + prometheus(),
+            "spec.fallback.behavior",
+            (
+                "must be one of static, currentReplicas, currentReplicasIfHigher, "
+                "currentReplicasIfLower: the API server refuses all else"
+            ),
+        ),
+        (
+            'triggers:\n- {type: cpu, metricType: Utilization, metadata: {value: "0.5"}}\n',
+            f"{METADATA}value",
+            "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it",
+        ),
+        (
+            'triggers:\n- {type: cpu, metricType: Value, metadata: {value: "5"}}\n',
+            "spec.triggers[0]",
+            "must be Utilization or AverageValue, as KEDA refuses all others",
+        ),
+    ],
+)
+def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
+    """It stands in the target as undecided with what to do; no secret is in it."""
+    result = converted(scaled_object(ONE + spec), options=Options(partial=True))
+    assert result.said(KeyOutcome.REFUSED) == {place: why}
+    (left,) = result.target["undecided"]
+    assert left["field"] == place
+    assert why in left["why"]
+    assert "hunter2" not in result.text
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "why"),
+    [
+        (
+            prometheus(query="orders_waiting"),
+            f"{METADATA}query",
+            "KEDA fails when the query returns several elements; here they are added up",
+        ),
+        (
+            prometheus(query="sum(a) / sum(b)"),
+            f"{METADATA}query",
+            "NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here",
+        ),
+        (
+            prometheus(query="sum(a) / sum(b)"),
+            f"{METADATA}threshold",
+            "type Value, with the same number as `value`, was probably meant",
+        ),
+        (
+            prometheus().replace('"30"', "30"),
+            f"{METADATA}threshold",
+            "metadata of a trigger is text, and the API server refuses anything else",
+        ),
+        (
+            "pollingInterval: 60\n" + prometheus(),
+            "spec.pollingInterval",
+            "KEDA polls every 60 s to wake from zero only, and its HPA asks every 15 s",
+        ),
+        (
+            "advanced: {restoreToOriginalReplicaCount: true}\n" + prometheus(),
+            "spec.advanced.restoreToOriginalReplicaCount",
+            "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it",
+        ),
+        (
+            'triggers: [{type: cpu, metadata: {value: "60"}}]\n',
+            f"{METADATA}value",
+            "KEDA refuses it without a metricType; a number is read as a percentage, Utilization",
+        ),
+        (
+            "fallback: {failureThreshold: 0, replicas: 1}\n" + prometheus(),
+            "spec.fallback.failureThreshold",
+            "the fallback begins at the first failure in KEDA, and so it does here with 1",
+        ),
+    ],
+)
+def test_what_differs_is_told_and_carried_over(
+    spec: str, place: str, why: str, tmp_path: Path
+) -> None:
+    """It is a valid configuration, and a sentence says how it differs."""
+    result = converted(scaled_object(ONE + spec))
+    assert why in result.said(KeyOutcome.DIFFERENT)[place]
+    assert result.said(KeyOutcome.REFUSED) == {}
+    loaded(result, tmp_path)
+
+
+def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
+    """The dead metricName only names the query; a metricType within metadata does nothing."""
+    spec = ONE + "cooldownPeriod: 30\n"
+    spec += prometheus(
+        ", metricName: waiting, metricType: Value, activationThreshold: '5', colour: red",
+        ", useCachedMetrics: false",
+    )
+    result = converted(scaled_object(spec))
+    no_use = "it has no use where nothing goes to zero"
+    ignored = result.said(KeyOutcome.IGNORED)
+    assert {place: why for place, why in ignored.items() if place.startswith("spec")} == {
+        "spec.cooldownPeriod": no_use,
+        "spec.triggers[0].useCachedMetrics": (
+            "each query is sent once per sync, however many targets use it"
+        ),
+        f"{METADATA}metricName": (
+            "KEDA names its metrics itself since 2.12; it is only the query's name here"
+        ),
+        f"{METADATA}metricType": (
+            "KEDA reads `metricType` beside `type` of the trigger; within `metadata` it has no "
+            "effect"
+        ),
+        f"{METADATA}activationThreshold": no_use,
+        f"{METADATA}colour": ("KEDA reads no such key of this trigger, so that it has no effect"),
+    }
+    assert list(result.configuration["queries"]) == ["waiting"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "paused"),
+    [
+        ('paused: "true"', True),
+        ('paused: "false"', None),
+        ("paused: soon", True),
+        ('paused-replicas: "4"', {"replicas": 4}),
+        ("paused-replicas: four", True),
+        ('paused-scale-in: "true"', "scaleDown"),
+        ('paused-scale-out: "true"', "scaleUp"),
+        ("paused-scale-in: 'true', autoscaling.keda.sh/paused-scale-out: 'true'", True),
+        ("paused-scale-in: 'false', autoscaling.keda.sh/paused: 'false'", None),
+    ],
+)
+def test_the_annotations_that_pause(annotation: str, paused: object, tmp_path: Path) -> None:
+    """A value that is no boolean pauses, as in KEDA."""
+    text = scaled_object(ONE + prometheus())
+    head = HEAD.replace(
+        "namespace: shop", f"namespace: shop, annotations: {{autoscaling.keda.sh/{annotation}}}"
+    )
+    result = converted(text.replace(HEAD, head))
+    assert result.target.get("paused") == paused
+    assert result.said(KeyOutcome.REFUSED) == {}
+    loaded(result, tmp_path)
+
+
+def test_force_activation_is_for_somebody_to_decide() -> None:
+    """Nothing here keeps a target awake by an annotation."""
+    annotation = "annotations: {autoscaling.keda.sh/force-activation: 'true'}"
+    text = scaled_object(prometheus()).replace("namespace: shop", f"namespace: shop, {annotation}")
+    (why,) = converted(text).said(KeyOutcome.REFUSED).values()
+    assert why == "it keeps the target awake: use `schedules`, or a `minReplicas` without `idle`"
+
+
+def test_each_server_is_written_once(tmp_path: Path) -> None:
+    """The same address under other headers, parameters or limits is another server."""
+    tenant = ", customHeaders: 'X-Scope-OrgID=shop', timeout: '5000', namespace: shop"
+    unsafe = ", unsafeSsl: 'true', queryParameters: 'dedup=false,max=1'"
+    documents = [
+        scaled_object(ONE + prometheus(metadata)).replace("order-worker", f"worker-{number}")
+        for number, metadata in enumerate(("", tenant, "", tenant, unsafe))
+    ]
+    result = converted(*(text.replace("http:", "https:") for text in documents))
+    url = "https://prometheus:9090"
+    assert result.configuration["prometheus"] == {
+        "url": url,
+        "servers": {
+            "prometheus": {
+                "url": url,
+                "timeout": "5s",
+                "headers": {"X-Scope-OrgID": "shop"},
+                "queryParameters": {"namespace": "shop"},
+            },
+            "prometheus-2": {
+                "url": url,
+                "tls": {"insecureSkipVerify": True},
+                "queryParameters": {"dedup": "false", "max": "1"},
+            },
+        },
+    }
+    loaded(result, tmp_path)
+
+
+KAFKA = """\
+minReplicaCount: 0
+triggers:
+- type: kafka
+  metadata: {bootstrapServers: k:9092, consumerGroup: workers, topic: orders, lagThreshold: "50"}
+"""
+
+
+def test_a_trigger_of_another_kind_needs_partial_and_a_decision() -> None:
+    """Without --partial nothing is written, but a skeleton is offered; with it, it is proposed."""
+    text = scaled_object(KAFKA + prometheus().partition("\n")[2])
+    refused = converted(text)
+    assert refused.refusals == [
+        "triggers that cannot be carried over: kafka; --partial imports the rest"
+    ]
+    (one,) = refused.conversion.imported
+    assert one.draft.skeleton == (
+        "queries:\n"
+        '  orders-kafka: sum(kafka_consumergroup_lag{consumergroup="workers", topic="orders"})\n'
+        "metrics:\n- type: External\n  external:\n    metric:\n      name: orders-kafka\n"
+        "    target:\n      type: AverageValue\n      averageValue: 50"
+    )
+    result = converted(text, options=Options(partial=True))
+    names = [metric["external"]["metric"]["name"] for metric in result.target["metrics"]]
+    assert names == ["orders-kafka", "orders"]
+    (left,) = result.target["undecided"]
+    assert left["type"] == "kafka"
+    assert "kafka_consumergroup_lag{consumergroup=..., topic=...} of kafka_exporter" in left["why"]
+    assert "the query orders-kafka stands for it: check it, then take this entry" in left["why"]
+
+
+AUTHENTICATION = """\
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {name: prom, namespace: shop}
+spec:
+  secretTargetRef:
+  - {parameter: bearerToken, name: tokens, key: token}
+  - {parameter: apiKey, name: tokens, key: api}
+  hashiCorpVault:
+    address: https://vault
+    secrets: [{parameter: ca, path: p, key: k}]
+"""
+
+
+def test_what_an_authentication_gives_is_accounted_for() -> None:
+    """What no trigger needs is ignored, and what is in a store of another kind is told."""
+    trigger = prometheus(", authModes: bearer", ", authenticationRef: {name: prom}")
+    result = converted(AUTHENTICATION, scaled_object(ONE + trigger))
+    assert result.said(KeyOutcome.REFUSED) == {
+        "spec.hashiCorpVault": (
+            "`ca` comes from HashiCorp Vault: write it to a file, and name that instead"
+        ),
+        "spec.triggers[0].authenticationRef": (
+            "`ca` comes from HashiCorp Vault: write it to the file secrets/ca, or name another file"
+        ),
+    }
+    ignored = result.said(KeyOutcome.IGNORED)
+    assert ignored["spec.secretTargetRef[1]"] == "no trigger that is carried over needs it"
+    unused = converted(AUTHENTICATION, scaled_object(ONE + prometheus()))
+    assert (
+        unused.said(KeyOutcome.IGNORED)["spec.secretTargetRef"] == "no ScaledObject here names it"
+    )
+    assert unused.said(KeyOutcome.REFUSED) == {}
+    lost = KAFKA + "  authenticationRef: {name: prom}\n"
+    named = converted(AUTHENTICATION, scaled_object(lost), options=Options(partial=True))
+    ignored = named.said(KeyOutcome.IGNORED)
+    assert ignored["spec.secretTargetRef"] == "no trigger that is carried over needs it"
+
+
+def test_every_key_is_accounted_for() -> None:
+    """What nobody knows is refused, and so is in the target until somebody has decided."""
+    text = scaled_object(ONE + "minReplicas: 3\n" + prometheus())
+    result = converted(text)
+    (place,) = result.said(KeyOutcome.REFUSED)
+    assert place == "spec.minReplicas"

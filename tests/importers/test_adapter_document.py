@@ -1,0 +1,45 @@
+"""What docs/prometheus-adapter.md shows is what the import makes."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.importers.adapter_rules import rules_in
+from autoscaler.importers.fields import Fields
+
+TEXT = (Path(__file__).parents[2] / "docs" / "prometheus-adapter.md").read_text()
+(RULES,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+ROWS = re.findall(
+    r"^\| (Pods|Object|External) `(\w+)`(.*?) \| `(.*?)` \| (.*?) \|$", TEXT, re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}{row[2]}")
+def test_a_row_is_what_a_metric_becomes(row: tuple[MetricType, str, str, str, str]) -> None:
+    """Its query, and the selector that the metric has here."""
+    kind, name, more, promql, becomes = row
+    labels = re.search(r"matchLabels: (\{.*\})", more)
+    of = re.search(r"of an? (\w+)", more)
+    groups = {"Ingress": "networking.k8s.io"}
+    rules = rules_in(Fields(yaml.safe_load(RULES)))
+    assert rules is not None
+    found = resolve(
+        rules,
+        kind,
+        name,
+        namespace="shop",
+        described=Described(groups.get(of[1], ""), of[1], "front") if of else None,
+        selector={"matchLabels": yaml.safe_load(labels[1])} if labels else None,
+    )
+    assert isinstance(found, Resolved), found
+    assert found.query == promql
+    expected = None if becomes == "none" else {"matchLabels": yaml.safe_load(becomes.strip("`"))}
+    assert found.selector == expected
+
+
+def test_the_document_shows_each_type() -> None:
+    """Five rows."""
+    assert [row[0] for row in ROWS] == ["Pods", "Pods", "Object", "Object", "External"]

@@ -1,0 +1,642 @@
+"""What a rule of prometheus-adapter becomes here reads the numbers that the adapter serves."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+
+from autoscaler.config import load
+from autoscaler.core.observation import Pod, PodRequests, PodSamples, Values
+from autoscaler.core.readings import read
+from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.importers.adapter_rules import AdapterRules, rules_in
+from autoscaler.importers.fields import Fields
+from tests.adapters.prometheus.reading import answered, ask
+from tests.worlds.controlplane.api import Api
+from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.controlplane.workloads import pod_template
+from tests.worlds.prometheus.exporter import series_of
+from tests.worlds.prometheus.server import PrometheusServer, required_program
+from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE, ALONE, PrometheusAdapter
+
+# The adapter is built where it is not there yet, which takes minutes.
+pytestmark = pytest.mark.timeout(1200)
+
+PODS = ("web-1", "web-2", "web-3")
+ELSEWHERE = "elsewhere"
+STEP, AROUND = 5, 900
+"""Seconds between two samples, and how far they reach before and after the start of the test."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule, and a metric of an HPA that it gives; ``NS`` in it is the HPA's namespace."""
+
+    name: str
+    rule: str
+    kind: MetricType = "Pods"
+    selector: Mapping[str, Any] | None = None
+    described: Described | None = None
+    shared: bool = True
+    """Whether the query serves the HPAs of all namespaces."""
+
+
+BY_POD = "resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}"
+TEMPLATE = 'resources: {template: "<<.Resource>>"}'
+FRONT = Described("", "Service", "front")
+WEB = Described("apps", "Deployment", "web")
+EDGE = Described("networking.k8s.io", "Ingress", "edge")
+LABELS = "matchLabels"
+
+CASES = [
+    Case(
+        "requests_per_second",
+        f"""
+        seriesQuery: 'http_requests_total{{namespace!="",pod!=""}}'
+        {BY_POD}
+        name: {{matches: "^http_(.*)_total", as: "${{1}}_per_second"}}
+        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
+        """,
+    ),
+    Case(
+        "good_requests",
+        f"""
+        seriesQuery: http_requests_total
+        {BY_POD}
+        name: {{as: good_requests}}
+        metricsQuery: |
+          sum by (<<.GroupBy>>) (
+            irate(<<.Series>>{{<<.LabelMatchers>>, code="200"}}[1m])  # not the others
+          )
+        """,
+    ),
+    Case(
+        "requests_by_path",
+        f"""
+        seriesQuery: http_requests_total
+        {BY_POD}
+        name: {{as: requests_by_path}}
+        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
+        """,
+        selector={LABELS: {"path": "a"}},
+    ),
+    Case(
+        "requests_by_paths",
+        f"""
+        seriesQuery: http_requests_total
+        {BY_POD}
+        name: {{as: requests_by_paths}}
+        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
+        """,
+        selector={"matchExpressions": [{"key": "path", "operator": "In", "values": ["b", "a"]}]},
+        shared=False,
+    ),
+    Case(
+        "requests_without_b",
+        f"""
+        seriesQuery: http_requests_total
+        {BY_POD}
+        name: {{as: requests_without_b}}
+        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
+        """,
+        selector={
+            "matchExpressions": [
+                {"key": "path", "operator": "NotIn", "values": ["b"]},
+                {"key": "code", "operator": "Exists"},
+                {"key": "canary", "operator": "DoesNotExist"},
+            ]
+        },
+        shared=False,
+    ),
+    Case(
+        "error_ratio",
+        f"""
+        seriesQuery: http_requests_total
+        {BY_POD}
+        name: {{as: error_ratio}}
+        metricsQuery: >-
+          sum(rate(<<.Series>>{{<<.LabelMatchers>>,code="500"}}[2m])) by (<<.GroupBy>>)
+          / sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>) * 100
+        """,
+    ),
+    Case(
+        "latency_p90",
+        f"""
+        seriesQuery: '{{__name__="latency_seconds_bucket"}}'
+        {BY_POD}
+        name: {{matches: "^(.*)_seconds_bucket$", as: "${{1}}_p90"}}
+        metricsQuery: |
+          histogram_quantile(0.9,
+            sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>, le))
+        """,
+    ),
+    Case(
+        "idle_quantile",
+        f"""
+        seriesQuery: 'rpc_seconds{{quantile="0.9"}}'
+        {BY_POD}
+        name: {{as: idle_quantile}}
+        metricsQuery: 'max(<<.Series>>{{<<.LabelMatchers>>,quantile="0.9"}}) by (<<.GroupBy>>)'
+        """,
+    ),
+    Case(
+        "pod_threads",
+        f"""
+        seriesQuery: '{{__name__=~"^pod_.*",namespace!=""}}'
+        {BY_POD}
+        name: {{matches: "^(.*)$", as: ""}}
+        metricsQuery: <<.Series>>{{<<.LabelMatchers>>}}
+        """,
+    ),
+    Case(
+        "legacy_per_second",
+        """
+        seriesQuery: legacy_total
+        resources:
+          overrides:
+            kubernetes_namespace: {resource: namespace}
+            kubernetes_pod_name: {resource: pods}
+        name: {matches: "(?P<what>.*)_total", as: "${what}_per_second"}
+        metricsQuery: sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)
+        """,
+    ),
+    Case(
+        "values_by_name",
+        f"""
+        seriesQuery: pod_threads
+        {BY_POD}
+        name: {{as: values_by_name}}
+        metricsQuery: >-
+          max(<<.Series>>{{namespace="<<index .LabelValuesByName "namespace">>",
+          pod=~"<<.LabelValuesByName.pod>>"}}) by (<<.GroupBy>>)
+        """,
+        shared=False,
+    ),
+    Case(
+        "by_slice",
+        f"""
+        seriesQuery: pod_threads
+        {TEMPLATE}
+        name: {{as: by_slice}}
+        metricsQuery: >-
+          <<- $by := "" >>
+          <<- range $i, $l := .GroupBySlice >><< if $i >>,<< end >><< $l >><< end >>_threads{{
+          <<- .LabelMatchers >>}} * 2
+        """,
+    ),
+    Case(
+        "without_matchers",
+        f"""
+        seriesQuery: only_here
+        {BY_POD}
+        name: {{as: without_matchers}}
+        metricsQuery: sum(<<.Series>>) by (<<.GroupBy>>) + 1
+        """,
+    ),
+    Case(
+        "with_a_default",
+        f"""
+        seriesQuery: pod_threads
+        {BY_POD}
+        name: {{as: with_a_default}}
+        metricsQuery: sum(<<.Series>>{{<<.LabelMatchers>>}}) by (<<.GroupBy>>) or vector(7)
+        """,
+        shared=False,
+    ),
+    Case(
+        "joined",
+        f"""
+        seriesQuery: pod_threads
+        {BY_POD}
+        name: {{as: joined}}
+        metricsQuery: >-
+          sum(rate(http_requests_total{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
+          / on (<<.GroupBy>>) sum(pod_threads{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)
+        """,
+    ),
+    Case(
+        "service_requests",
+        f"""
+        seriesQuery: '{{__name__=~"http_requests.*"}}'
+        seriesFilters: [{{is: "_total$"}}, {{isNot: "^grpc"}}]
+        {TEMPLATE}
+        name: {{matches: "http_(requests)_total", as: "service_$1"}}
+        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
+        """,
+        "Object",
+        described=FRONT,
+    ),
+    Case(
+        "ingress_requests",
+        f"""
+        seriesQuery: http_requests_total
+        {TEMPLATE}
+        name: {{as: ingress_requests}}
+        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
+        """,
+        "Object",
+        selector={LABELS: {"code": "500", "path": "b"}},
+        described=EDGE,
+    ),
+    Case(
+        "exported_jobs",
+        """
+        seriesQuery: 'jobs_waiting{exported_namespace!=""}'
+        resources:
+          overrides:
+            exported_namespace: {resource: namespace}
+            exported_service: {resource: service}
+        name: {as: exported_jobs}
+        metricsQuery: avg by (exported_namespace, exported_service) (max_over_time(<<.Series>>[1m]))
+        """,
+        "Object",
+        described=FRONT,
+    ),
+    Case(
+        "exported_rate",
+        """
+        seriesQuery: jobs_waiting
+        resources:
+          overrides:
+            exported_namespace: {resource: namespace}
+            exported_service: {group: "", resource: services}
+        name: {as: exported_rate}
+        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>) * 3
+        """,
+        "Object",
+        described=FRONT,
+    ),
+    Case(
+        "grouped_deployment",
+        """
+        seriesQuery: group_hits
+        resources:
+          template: "kube_<<.Group>>_<<.Resource>>"
+          overrides: {namespace: {resource: namespace}}
+        name: {as: grouped_deployment}
+        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+        """,
+        "Object",
+        described=WEB,
+    ),
+    Case(
+        "backlog",
+        """
+        seriesQuery: backlog
+        resources:
+          overrides:
+            namespace: {resource: namespace}
+            deployment: {group: apps, resource: deployment}
+        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+        """,
+        "Object",
+        described=WEB,
+    ),
+    Case(
+        "namespace_requests",
+        f"""
+        seriesQuery: http_requests_total
+        {TEMPLATE}
+        name: {{as: namespace_requests}}
+        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
+        """,
+        "Object",
+        described=Described("", "Namespace", "NS"),
+    ),
+    Case(
+        "worst_paths",
+        f"""
+        seriesQuery: http_requests_total
+        {TEMPLATE}
+        name: {{as: worst_paths}}
+        metricsQuery: >-
+          max(sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>, path))
+          by (<<.GroupBy>>)
+        """,
+        "Object",
+        described=FRONT,
+        selector={"matchExpressions": [{"key": "path", "operator": "In", "values": ["a"]}]},
+        shared=False,
+    ),
+    Case(
+        "queue_depth",
+        """
+        seriesQuery: '{__name__="queue_depth",queue!=""}'
+        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (queue)
+        resources: {overrides: {namespace: {resource: namespace}}}
+        """,
+        "External",
+        selector={LABELS: {"queue": "orders"}},
+    ),
+    Case(
+        "all_queues",
+        """
+        seriesQuery: queue_depth
+        name: {as: all_queues}
+        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+        resources: {template: "<<.Resource>>"}
+        """,
+        "External",
+    ),
+    Case(
+        "queues_anywhere",
+        """
+        seriesQuery: queue_depth
+        name: {as: queues_anywhere}
+        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (queue)
+        resources: {namespaced: false}
+        """,
+        "External",
+        selector={LABELS: {"queue": "orders", "namespace": ELSEWHERE}},
+    ),
+    Case(
+        "two_queues",
+        """
+        seriesQuery: queue_depth
+        name: {as: two_queues}
+        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (broker)
+        resources: {template: "<<.Resource>>"}
+        """,
+        "External",
+        selector={
+            "matchExpressions": [{"key": "queue", "operator": "In", "values": ["orders", "mails"]}]
+        },
+        shared=False,
+    ),
+    Case(
+        "constant",
+        """
+        seriesQuery: queue_depth
+        name: {as: constant}
+        metricsQuery: 'scalar(sum(queue_depth{queue="orders"}))'
+        resources: {template: "<<.Resource>>"}
+        """,
+        "External",
+        selector={LABELS: {"queue": "mails"}},
+    ),
+    Case(
+        "each_queue",
+        """
+        seriesQuery: 'queue_depth{queue!=""}'
+        name: {matches: "^queue_(.*)$", as: "each_queue"}
+        metricsQuery: <<.Series>>{<<.LabelMatchers>>}
+        resources: {overrides: {namespace: {resource: namespace}}}
+        """,
+        "External",
+        selector={LABELS: {"broker": "one"}},
+    ),
+    Case(
+        "queue_or_nothing",
+        """
+        seriesQuery: queue_depth
+        name: {as: queue_or_nothing}
+        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) or vector(0)
+        resources: {overrides: {namespace: {resource: namespace}}}
+        """,
+        "External",
+        selector={LABELS: {"queue": "none"}},
+        shared=False,
+    ),
+]
+"""Thirty; those of External metrics are `externalRules`."""
+
+
+def past_and_future(namespace: str, now: float) -> Iterator[str]:
+    """Yield samples whose rates and values are the same at each instant around ``now``."""
+    slopes: dict[str, float] = {}
+    gauges: dict[str, float] = {}
+    for number, of in enumerate((namespace, ELSEWHERE)):
+        own = {"namespace": of, "service": "front", "ingress": "edge"}
+        for index, pod in enumerate(PODS, 1 + 10 * number):
+            by_pod = {**own, "pod": pod}
+            for step, (path, code) in enumerate((("a", "200"), ("b", "200"), ("b", "500"))):
+                labels = {**by_pod, "path": path, "code": code}
+                slopes[series_of("http_requests_total", labels)] = index + step * 0.2
+            for le, share in (("0.1", 1.0), ("0.5", 3.0), ("+Inf", 4.0)):
+                bucket = series_of("latency_seconds_bucket", {**by_pod, "le": le})
+                slopes[bucket] = share * index * 0.2
+            legacy = {"kubernetes_namespace": of, "kubernetes_pod_name": pod}
+            slopes[series_of("legacy_total", legacy)] = index
+            gauges[series_of("pod_threads", by_pod)] = 4 * index
+            nan = float("nan") if pod == "web-1" else index / 8
+            gauges[series_of("rpc_seconds", {**by_pod, "quantile": "0.9"})] = nan
+        for index, queue in enumerate(("orders", "mails"), 1 + 10 * number):
+            labels = {"namespace": of, "queue": queue, "broker": "one"}
+            gauges[series_of("queue_depth", labels)] = 100 * index
+            service = ("front", "back")[number]  # of two of one name the adapter takes any
+            labels = {"exported_namespace": of, "exported_service": service, "queue": queue}
+            gauges[series_of("jobs_waiting", labels)] = 3 * index
+        hits = {"namespace": of, "kube_apps_deployment": "web"}
+        gauges[series_of("group_hits", hits)] = 21 + number
+        gauges[series_of("backlog", {"namespace": of, "deployment": "web"})] = 17 + number
+    for index, pod in enumerate(PODS, 1):
+        gauges[series_of("only_here", {"namespace": namespace, "pod": pod})] = index
+    for number in range(2 * AROUND // STEP):
+        at = now - AROUND + number * STEP
+        for series, slope in slopes.items():
+            yield f"{series} {slope * STEP * number!r} {at:.3f}\n"
+        for series, value in gauges.items():
+            yield f"{series} {value!r} {at:.3f}\n"
+    yield "# EOF\n"
+
+
+@dataclass
+class World:
+    """What the tests ask: a Prometheus, the adapter, and the rules that it has."""
+
+    namespace: str
+    prometheus: str
+    adapter: PrometheusAdapter
+    token: str
+    rules: AdapterRules
+
+    def served(self, path: str, **parameters: str) -> list[Any]:
+        """Return the items that the adapter answers with."""
+        query = urllib.parse.urlencode({key: value for key, value in parameters.items() if value})
+        with urllib3.PoolManager(ca_certs=str(self.adapter.ca_file)) as pool:
+            answer = pool.request(
+                "GET",
+                f"{self.adapter.url}/apis/{path}?{query}",
+                headers={"Authorization": f"Bearer {self.token}"},
+                retries=False,
+                timeout=10,
+            )
+        assert answer.status == 200, answer.data.decode()[:500]
+        return list(answer.json()["items"])
+
+    def find_series(self, selector: str) -> list[Mapping[str, str]]:
+        """Return the labels of the series that Prometheus knows."""
+        begin = time.time() - AROUND
+        query = urllib.parse.urlencode({"match[]": selector, "start": begin})
+        with urllib.request.urlopen(f"{self.prometheus}/api/v1/series?{query}") as answer:  # noqa: S310
+            return list(json.load(answer)["data"])
+
+
+@pytest.fixture(scope="module")
+def world(
+    control_plane: ControlPlane, admin_api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Give all of it, with 30 rules and three pods."""
+    if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
+        pytest.skip("prometheus-adapter is not built; `python -m benchmarks.ramp` builds it")
+    folder, namespace = tmp_path_factory.mktemp("adapter"), "adapter-exactness"
+    admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    for pod in PODS:
+        template = pod_template("web")
+        template["metadata"]["name"] = pod
+        admin_api.create(f"/api/v1/namespaces/{namespace}/pods", template)
+    _write_samples(folder / "prometheus", namespace)
+    written = {
+        key: [yaml.safe_load(one.rule) for one in CASES if (one.kind == "External") is external]
+        for key, external in (("rules", False), ("externalRules", True))
+    }
+    rules = rules_in(Fields(written))
+    assert rules is not None
+    assert not rules.problems
+    with if_available(), PrometheusServer(folder / "prometheus").start() as prometheus:
+        adapter = PrometheusAdapter(folder, control_plane, prometheus.url, written, ALONE)
+        made = World(namespace, prometheus.url, adapter, control_plane.admin_token, rules)
+        with adapter.start(lambda: _serves(made)):
+            yield made
+    admin_api.delete(f"/api/v1/namespaces/{namespace}")
+
+
+def _write_samples(folder: Path, namespace: str) -> None:
+    folder.mkdir()
+    text = folder / "samples.txt"
+    text.write_text("".join(past_and_future(namespace, time.time())))
+    promtool = required_program("promtool", "prometheus")
+    blocks = [promtool, "tsdb", "create-blocks-from", "openmetrics", str(text)]
+    subprocess.run([*blocks, str(folder / "data")], check=True, capture_output=True)
+
+
+def _serves(world: World) -> bool:
+    try:
+        external = world.served(
+            f"external.metrics.k8s.io/v1beta1/namespaces/{world.namespace}/constant"
+        )
+        custom = world.served(
+            f"custom.metrics.k8s.io/v1beta1/namespaces/{world.namespace}/pods/*/pod_threads"
+        )
+    except (urllib3.exceptions.HTTPError, AssertionError):
+        return False
+    return bool(external) and bool(custom)
+
+
+def milli(quantity: str) -> int:
+    """Return a quantity of the adapter in milli-units, which it writes with m, k or nothing."""
+    number = quantity.rstrip("mk")
+    return int(number) * {"m": 1, "k": 1_000_000}.get(quantity[len(number) :], 1000)
+
+
+def selector_text(selector: Mapping[str, Any] | None) -> str:
+    """Write a LabelSelector as the HPA sends it."""
+    terms = [f"{key}={value}" for key, value in (selector or {}).get("matchLabels", {}).items()]
+    for one in (selector or {}).get("matchExpressions", []):
+        words = {"In": "in", "NotIn": "notin"}
+        if one["operator"] in words:
+            terms.append(f"{one['key']} {words[one['operator']]} ({','.join(one['values'])})")
+        else:
+            terms.append(("!" if one["operator"] == "DoesNotExist" else "") + one["key"])
+    return ",".join(terms)
+
+
+def theirs(world: World, case: Case) -> dict[str, int]:
+    """Return what the HPA reads from the adapter, in milli-units by pod, or under an empty name."""
+    selector = selector_text(case.selector)
+    of_namespace = f"v1beta1/namespaces/{world.namespace}"
+    if case.kind == "External":
+        path = f"external.metrics.k8s.io/{of_namespace}/{case.name}"
+        items = world.served(path, labelSelector=selector)
+        assert items
+        return {"": sum(milli(one["value"]) for one in items)}
+    what, labels = "pods/*", "app=web"
+    if case.described is not None:
+        group, kind, name = case.described
+        plural = {"Ingress": "ingresses"}.get(kind, f"{kind.lower()}s")
+        what, labels = f"{plural}{'.' if group else ''}{group}/{name}", ""
+        what = "metrics" if kind == "Namespace" else what
+    path = f"custom.metrics.k8s.io/{of_namespace}/{what}/{case.name}"
+    items = world.served(path, labelSelector=labels, metricLabelSelector=selector)
+    by_name = {one["describedObject"]["name"]: milli(one["value"]) for one in items}
+    return by_name if case.described is None else {"": next(iter(by_name.values()))}
+
+
+def ours(world: World, case: Case, resolved: Resolved, folder: Path) -> dict[str, int]:
+    """Return what a target of a configuration with the query reads."""
+    source: dict[str, Any] = {
+        "metric": {"name": resolved.name},
+        "target": {"type": "AverageValue", "averageValue": "1"},
+    }
+    if resolved.selector is not None:
+        source["metric"]["selector"] = resolved.selector
+    if case.described is not None:
+        group, kind, name = case.described
+        version = f"{group}/v1" if group else "v1"
+        source["describedObject"] = {"apiVersion": version, "kind": kind, "name": name}
+    target = {
+        "namespace": world.namespace,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "maxReplicas": 5,
+        "metrics": [{"type": case.kind, case.kind.lower(): source}],
+    }
+    file = folder / "autoscaler.yaml"
+    queries = {resolved.name: resolved.query}
+    document = {"prometheus": {"url": world.prometheus}, "queries": queries, "targets": [target]}
+    file.write_text(yaml.safe_dump(document))
+    (loaded,) = load(file).targets
+    (metric,), (query,) = loaded.spec.metrics, loaded.queries
+    pods = [Pod(name, "Running", None, None, None, False, PodRequests(())) for name in PODS]  # noqa: FBT003
+    answer = answered(ask(world.prometheus, query.promql))
+    reading = read(metric, query, answer, world.namespace, pods, time.time())
+    if isinstance(reading, PodSamples):
+        return {name: sample.milli for name, sample in reading.samples.items()}
+    assert isinstance(reading, Values), reading
+    return {"": sum(reading.values)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_rule_gives_the_numbers_of_the_adapter(world: World, case: Case, tmp_path: Path) -> None:
+    """For each pod, for the object, and in sum, but for what the adapter cuts off below a milli.
+
+    So it is whether the series is taken from the rule or found in Prometheus.
+    """
+    described = case.described
+    if described is not None and described.kind == "Namespace":
+        described = described._replace(name=world.namespace)
+    found = []
+    for find_series in (None, world.find_series):
+        resolved = resolve(
+            world.rules,
+            case.kind,
+            case.name,
+            namespace=world.namespace,
+            described=described,
+            selector=case.selector,
+            find_series=find_series,
+        )
+        assert isinstance(resolved, Resolved), resolved
+        if resolved not in found:
+            found.append(resolved)
+    expected = theirs(world, case)
+    assert len(expected) == (3 if case.kind == "Pods" else 1)
+    for resolved in found:
+        assert ours(world, case, resolved, tmp_path) == pytest.approx(expected, abs=1.01)
+        assert (world.namespace in str(resolved.query)) is not case.shared
+
+
+def test_there_are_thirty_rules_for_all_types_of_metrics() -> None:
+    """Their names differ, so that each rule is asked for its own metric."""
+    assert len({case.name for case in CASES}) == 30
+    assert {case.kind for case in CASES} == {"Pods", "Object", "External"}

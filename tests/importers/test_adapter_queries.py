@@ -1,0 +1,405 @@
+"""What a metric that prometheus-adapter serves is read with here."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pytest
+
+from autoscaler.importers.adapter_queries import (
+    Described,
+    MetricType,
+    Resolved,
+    Unresolved,
+    resolve,
+    resource_queries,
+)
+from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, rules_in
+from autoscaler.importers.fields import Fields
+
+BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
+BY_NAME = {"template": "<<.Resource>>"}
+SUM = "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"
+Kind: TypeAlias = tuple[MetricType, Described | None]
+PODS: Kind = ("Pods", None)
+FRONT: Kind = ("Object", Described("", "Service", "front"))
+EXTERNAL: Kind = ("External", None)
+ORDERS = {"matchLabels": {"queue": "orders"}}
+ANY = {"matchExpressions": [{"key": "queue", "operator": "In", "values": ["b", "a"]}]}
+SHOP = {"matchLabels": {"namespace": "shop"}}
+
+
+def rules(*written: Mapping[str, object]) -> AdapterRules:
+    """Return rules for both kinds of metrics, with a series, labels and a query unless given."""
+    usual = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
+    each = [{**usual, **one} for one in written]
+    found = rules_in(Fields({"rules": each, "externalRules": each}))
+    assert found is not None
+    assert found.problems == ()
+    return found
+
+
+def asked(
+    of: AdapterRules,
+    kind: Kind = PODS,
+    name: str = "x",
+    selector: object = None,
+    series: Mapping[str, Sequence[str]] | None = None,
+) -> Resolved | Unresolved:
+    """Resolve a metric of an HPA in shop; ``series`` are the names that Prometheus has."""
+
+    def find(query: str) -> list[Mapping[str, str]]:
+        names = next((found for part, found in (series or {}).items() if part in query), ())
+        return [{"__name__": name, "pod": "a", "namespace": "shop"} for name in names]
+
+    return resolve(
+        of,
+        kind[0],
+        name,
+        namespace="shop",
+        described=kind[1],
+        selector=selector,
+        find_series=None if series is None else find,
+    )
+
+
+QUERIES: list[tuple[Kind, str, object, str, object]] = [
+    (PODS, SUM, None, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
+    (
+        PODS,
+        SUM,
+        ORDERS,
+        'sum(x{namespace!="",queue!="",pod!=""}) by (namespace, queue, pod)',
+        ORDERS,
+    ),
+    (
+        PODS,
+        SUM,
+        ANY,
+        (
+            'label_replace(sum(x{queue=~"a|b",namespace="shop",pod!=""}) by (pod), '
+            '"namespace", "shop", "", "")'
+        ),
+        None,
+    ),
+    (
+        PODS,
+        "x{<<.LabelMatchers>>}",
+        {
+            "matchExpressions": [
+                {"key": "c", "operator": "DoesNotExist"},
+                {"key": "b", "operator": "Exists"},
+                {"key": "a", "operator": "NotIn", "values": ["1"]},
+            ]
+        },
+        'x{a!~"1",b!="",c="",namespace="shop",pod!=""}',
+        None,
+    ),
+    (
+        PODS,
+        SUM,
+        {"matchLabels": {"pod": "a"}},
+        (
+            'label_replace(sum(x{pod="a",namespace="shop",pod!=""}) by (pod), '
+            '"namespace", "shop", "", "")'
+        ),
+        None,
+    ),
+    (
+        PODS,
+        'x{<<.LabelMatchers>>,pod=~"<<index .LabelValuesByName "pod">>"}',
+        None,
+        'x{namespace!="",pod!="",pod=~".+"}',
+        None,
+    ),
+    (
+        PODS,
+        'x{<<.LabelMatchers>>,a="<<.LabelValuesByName.namespace>>"}',
+        None,
+        'x{namespace="shop",pod!="",a="shop"}',
+        None,
+    ),
+    (PODS, SUM, SHOP, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
+    (FRONT, SUM, None, 'sum(x{namespace!="",service!=""}) by (namespace, service)', None),
+    (
+        FRONT,
+        SUM,
+        ANY,
+        'sum(x{queue=~"a|b",namespace="shop",service="front"}) by (service)',
+        None,
+    ),
+    (
+        ("Object", Described("", "Namespace", "other")),
+        SUM,
+        None,
+        'sum(x{namespace!=""}) by (namespace)',
+        None,
+    ),
+    (
+        EXTERNAL,
+        SUM,
+        ORDERS,
+        'sum(x{namespace!="",queue!=""}) by (namespace, queue)',
+        {"matchLabels": {"namespace": "shop", "queue": "orders"}},
+    ),
+    (EXTERNAL, "max(x{<<.LabelMatchers>>})", ANY, 'max(x{queue=~"a|b",namespace="shop"})', None),
+    (EXTERNAL, "sum(x)", ORDERS, "sum(x)", None),
+    (EXTERNAL, "x{<<.LabelMatchers>>}", None, 'x{namespace!=""}', SHOP),
+    (
+        EXTERNAL,
+        "sum(x{<<.LabelMatchers>>}) / scalar(sum(y))",
+        None,
+        'sum(x{namespace="shop"}) / scalar(sum(y))',
+        None,
+    ),
+    (
+        EXTERNAL,
+        "sum(x{<<.LabelMatchers>>}) / count(y)",
+        None,
+        'sum(x{namespace="shop"}) / count(y)',
+        None,
+    ),
+    (
+        EXTERNAL,
+        'x{namespace="<<index .LabelValuesByName "namespace">>"}',
+        None,
+        'x{namespace="shop"}',
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "written", "selector", "promql", "becomes"), QUERIES)
+def test_a_query_is_asked_once_for_all_where_that_can_be(
+    kind: Kind,
+    written: str,
+    selector: object,
+    promql: str,
+    becomes: object,
+) -> None:
+    """What the adapter pins for one HPA becomes labels; else the query is that of the HPA."""
+    found = asked(rules({"metricsQuery": written}), kind, selector=selector)
+    assert isinstance(found, Resolved), found
+    assert found.query == promql
+    assert found.selector == becomes
+
+
+def test_labels_of_other_names_are_said_or_renamed() -> None:
+    """Those of pods in `labels`; that of an object is given the name of its kind."""
+    resources = {
+        "overrides": {
+            "exported_namespace": {"resource": "namespace"},
+            "exported_pod": {"resource": "pod"},
+            "exported_service": {"resource": "service"},
+        }
+    }
+    of = rules({"resources": resources})
+    pods, front = asked(of), asked(of, FRONT)
+    assert isinstance(pods, Resolved)
+    assert pods.query == {
+        "query": 'sum(x{exported_namespace!="",exported_pod!=""}) by '
+        "(exported_namespace, exported_pod)",
+        "labels": {"namespace": "exported_namespace", "pod": "exported_pod"},
+    }
+    assert isinstance(front, Resolved)
+    assert front.query == {
+        "query": 'label_replace(sum(x{exported_namespace!="",exported_service!=""}) by '
+        '(exported_namespace, exported_service), "service", "$1", "exported_service", "(.+)")',
+        "labels": {"namespace": "exported_namespace"},
+    }
+
+
+def test_nan_is_zero_as_in_the_custom_metrics_api() -> None:
+    """0/0 is 0 there for pods and objects; for External metrics the adapter gives nonsense."""
+    of = rules({"metricsQuery": f"{SUM} / {SUM}"})
+    for kind in (PODS, FRONT):
+        found = asked(of, kind)
+        assert isinstance(found, Resolved)
+        assert isinstance(found.query, Mapping)
+        assert found.query["nan"] == "zero"
+    found = asked(of, EXTERNAL)
+    assert isinstance(found, Resolved)
+    assert isinstance(found.query, str)
+
+
+def test_external_rules_may_be_for_no_namespace() -> None:
+    """With `namespaced: false` the selector alone chooses, of any namespace."""
+    of = rules({"resources": {"namespaced": False}})
+    elsewhere = {"matchLabels": {"namespace": "queues", "queue": "orders"}}
+    found = asked(of, EXTERNAL, selector=elsewhere)
+    assert isinstance(found, Resolved)
+    assert found.query == 'sum(x{namespace!="",queue!=""}) by (namespace, queue)'
+    assert found.selector == elsewhere
+    assert found.notes == ()
+    bare = asked(of, EXTERNAL)
+    assert isinstance(bare, Resolved)
+    assert (bare.query, bare.selector) == ("sum(x) by ()", None)
+
+
+NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
+    (EXTERNAL, {"metricsQuery": "sum(x)"}, ORDERS, "does not use the selector"),
+    (EXTERNAL, {"resources": {}}, None, "names no label for namespaces"),
+    (EXTERNAL, {}, {"matchLabels": {"namespace": "other"}}, "what the selector says counts"),
+    (PODS, {"metricsQuery": "sum(x) by (pod)"}, None, "does not ask for the namespace"),
+    (FRONT, {"metricsQuery": "sum(x) by (service)"}, None, "does not ask for the namespace"),
+    (
+        PODS,
+        {"metricsQuery": f"{SUM} / on () group_left () sum(x{{<<.LabelMatchers>>}})"},
+        None,
+        "relates pods",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "rule", "selector", "note"), NOTED)
+def test_what_differs_is_noted(
+    kind: Kind,
+    rule: Mapping[str, object],
+    selector: object,
+    note: str,
+) -> None:
+    """In a sentence that names the rule."""
+    found = asked(rules(rule), kind, selector=selector)
+    assert isinstance(found, Resolved), found
+    (said,) = found.notes
+    assert note in said
+    assert "ules[0]" in said
+
+
+REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
+    (PODS, {"metricsQuery": ""}, None, "has no metricsQuery"),
+    (PODS, {"resources": {}}, None, "names no label for a namespace"),
+    (FRONT, {"resources": BY_POD}, None, "names no label for Service objects"),
+    (PODS, {"metricsQuery": "sum(x{<<.LabelMatchers>>})"}, None, "no series with the label pod"),
+    (PODS, {"metricsQuery": "sum(x{<<.LabelMatchers>>}"}, None, "is no PromQL"),
+    (PODS, {"metricsQuery": "<<.Nothing>>"}, None, "no field .Nothing"),
+    (PODS, {}, {"matchLabels": {"app.kubernetes.io/name": "x"}}, "no label of Prometheus"),
+    (PODS, {}, {"matchLabels": {"namespace": "other"}}, "finds nothing"),
+    (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "Gt"}]}, "operator Gt"),
+    (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "In"}]}, "wrong number of values"),
+    (PODS, {"name": {"as": "y"}}, None, "none of the 1 rules"),
+    (PODS, {"name": {"matches": "(x)", "as": "$1_y"}}, None, "a group that there is not"),
+    (PODS, {"seriesQuery": '{__name__=~"^x_.*"}', "name": {"as": "x"}}, None, "ask Prometheus"),
+    (PODS, {"seriesQuery": '{job="y"}', "name": {"as": "x"}}, None, "ask Prometheus"),
+]
+
+
+@pytest.mark.parametrize(("kind", "rule", "selector", "sentence"), REFUSED)
+def test_what_cannot_be_is_said(
+    kind: Kind,
+    rule: Mapping[str, object],
+    selector: object,
+    sentence: str,
+) -> None:
+    """With what to do, and never with a query that reads something else."""
+    found = asked(rules(rule), kind, selector=selector)
+    assert isinstance(found, Unresolved), found
+    assert sentence in found.sentence
+
+
+def test_names_that_are_near_are_told() -> None:
+    """And that a rule of the other kind would give the metric."""
+    of = rules({"seriesQuery": "http_requests_total", "name": {"as": "http_requests_per_second"}})
+    found = asked(of, name="http_request_per_second")
+    assert isinstance(found, Unresolved)
+    assert found.nearest == ("http_requests_per_second",)
+    only = AdapterRules(custom=of.custom)
+    found = asked(only, EXTERNAL, "http_requests_per_second")
+    assert isinstance(found, Unresolved)
+    assert "no externalRules here" in found.sentence
+    assert "Pods and Object does" in found.sentence
+
+
+def test_the_last_rule_wins() -> None:
+    """As in the adapter, which lists the series of all rules and keeps the last."""
+    of = rules({}, {"metricsQuery": SUM.replace("sum", "max")})
+    found = asked(of)
+    assert isinstance(found, Resolved)
+    assert str(found.query).startswith("max(")
+
+
+def test_a_rule_that_names_its_series_wins_over_patterns() -> None:
+    """A pattern could give any name, and nobody meant it to."""
+    any_name = {"seriesQuery": '{job="y"}', "metricsQuery": SUM.replace("sum", "max")}
+    found = asked(rules({}, any_name))
+    assert isinstance(found, Resolved)
+    assert str(found.query).startswith("sum(")
+
+
+def test_series_that_are_there_decide() -> None:
+    """Of several that a name can come from: the last rule that finds some, as in the adapter."""
+    of = AdapterRules(custom=chart_rules())
+    gauge = 'sum(hits{namespace!="",pod!=""}) by (namespace, pod)'
+    rate = 'sum(rate(hits_total{namespace!="",pod!=""}[5m])) by (namespace, pod)'
+    for series, promql in (
+        (["hits"], gauge),
+        (["hits_total"], rate),
+        (["hits", "hits_total"], rate),
+    ):
+        found = asked(of, name="hits", series={one: [one] for one in reversed(series)})
+        assert isinstance(found, Resolved)
+        assert (found.query, found.notes) == (promql, ())
+    # Without an answer, and where there are none now, the query takes whichever there will be.
+    seconds = rate.replace("hits_total", "hits_seconds_total")
+    for found in (asked(of, name="hits"), asked(of, name="hits", series={})):
+        assert isinstance(found, Resolved)
+        assert found.query == f"{seconds} or {rate} or {gauge}"
+        assert len(found.notes) == 1
+
+
+def test_only_series_with_the_objects_label_count() -> None:
+    """The adapter has no metric of pods where no series of a rule has a label for them."""
+    of = rules({"seriesQuery": '{a="b",__name__=~"^y.*"}', "name": {"as": "x"}})
+    by_deployment = {"template": "kube_<<.Resource>>"}
+    later = rules(
+        {
+            "seriesQuery": '{a="c",__name__=~"^y.*"}',
+            "name": {"as": "x"},
+            "resources": by_deployment,
+        }
+    )
+    both = AdapterRules(custom=(*of.custom, *later.custom))
+    found = asked(both, series={'a="b"': ["y_count", "y_total"], 'a="c"': ["y_sum"]})
+    assert isinstance(found, Resolved)
+    assert found.query == 'sum(y_total{namespace!="",pod!=""}) by (namespace, pod)'
+
+
+def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
+    """The chart's rules for `container_` are for what cAdvisor has, and for nothing else."""
+    of = AdapterRules(custom=chart_rules())
+    found = asked(of, name="cpu_usage")
+    assert isinstance(found, Resolved)
+    assert "container_cpu_usage_seconds_total" in str(found.query)
+    found = asked(of, name="http_requests")
+    assert isinstance(found, Resolved)
+    assert "container_" not in str(found.query)
+
+
+def test_resource_rules_become_resource_queries() -> None:
+    """By namespace, pod and container, without the pause container and the pod's own cgroup."""
+    overrides = {"namespace": {"resource": "namespace"}, "pod_name": {"resource": "pod"}}
+    written = {
+        "cpu": {
+            "containerQuery": "sum(rate(c{<<.LabelMatchers>>}[3m])) by (<<.GroupBy>>)",
+            "nodeQuery": "sum(c) by (node)",
+            "resources": {"overrides": overrides},
+            "containerLabel": "container_name",
+        },
+        "memory": {
+            "containerQuery": "sum(m{<<.LabelMatchers>>})",
+            "resources": {"overrides": overrides},
+        },
+        "window": "3m",
+    }
+    found = rules_in(Fields({"resourceRules": written}))
+    assert found is not None
+    queries, problems = resource_queries(found)
+    assert queries == {
+        "cpu": {
+            "query": 'sum(rate(c{namespace!="",pod_name!="",container_name!="",'
+            'container_name!="POD"}[3m])) by (namespace, pod_name, container_name)',
+            "window": "3m",
+            "labels": {"pod": "pod_name", "container": "container_name"},
+        }
+    }
+    (problem,) = problems
+    assert problem.startswith("resourceRules.memory.containerQuery: ")

@@ -1,0 +1,276 @@
+"""Where rules of prometheus-adapter are found, and what is read of them."""
+
+import textwrap
+from collections.abc import Mapping
+
+import pytest
+import yaml
+
+from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, merged, rules_in
+from autoscaler.importers.fields import Fields, KeyOutcome
+
+RULE = {
+    "seriesQuery": 'http_requests_total{namespace!="",pod!=""}',
+    "resources": {"overrides": {"namespace": {"resource": "namespace"}}},
+    "name": {"matches": "^(.*)_total$", "as": "${1}_per_second"},
+    "metricsQuery": "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)",
+}
+OTHER = {**RULE, "name": {"as": "other"}}
+BARE = {"rules": [RULE], "externalRules": [OTHER]}
+VALUES = {
+    "prometheus": {"url": "http://prometheus.monitoring.svc", "port": 9090, "path": "/p"},
+    "replicas": 2,
+    "rules": {"default": False, "custom": [RULE], "external": [OTHER], "existing": None},
+}
+HELM = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease"}
+ARGO = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+CHART = {"chart": "prometheus-adapter", "repoURL": "https://charts.example"}
+
+DOCUMENTS: dict[str, Mapping[str, object]] = {
+    "a configuration": BARE,
+    "a ConfigMap": {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"config.yaml": yaml.safe_dump(BARE), "other": "text"},
+    },
+    "a ConfigMap of values": {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"config.yaml": yaml.safe_dump(VALUES)},
+    },
+    "values of the chart": VALUES,
+    "values of a chart around it": {"prometheus-adapter": VALUES, "grafana": {"enabled": True}},
+    "a HelmRelease": {**HELM, "spec": {"chart": {"spec": CHART}, "values": VALUES}},
+    "a HelmChart": {
+        "apiVersion": "helm.cattle.io/v1",
+        "kind": "HelmChart",
+        "spec": {**CHART, "valuesContent": yaml.safe_dump(VALUES)},
+    },
+    "an Application with an object": {
+        **ARGO,
+        "spec": {"project": "x", "source": {**CHART, "helm": {"valuesObject": VALUES}}},
+    },
+    "an Application with a text": {
+        **ARGO,
+        "spec": {"source": {**CHART, "helm": {"values": yaml.safe_dump(VALUES)}}},
+    },
+    "an Application of several sources": {
+        **ARGO,
+        "spec": {"sources": [{"path": "x"}, {**CHART, "helm": {"valuesObject": VALUES}}]},
+    },
+    "an ApplicationSet": {
+        **ARGO,
+        "kind": "ApplicationSet",
+        "spec": {
+            "generators": [],
+            "template": {"spec": {"source": {**CHART, "helm": {"valuesObject": VALUES}}}},
+        },
+    },
+}
+
+
+def read(document: object) -> AdapterRules:
+    """Return the rules of a document that has some."""
+    rules = rules_in(Fields(document))
+    assert rules is not None
+    return rules
+
+
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object]) -> None:
+    """Each form gives both rules, and accounts for all of its keys."""
+    fields = Fields(document)
+    rules = rules_in(fields)
+    assert rules is not None
+    assert [rule.name_as for rule in (*rules.custom, *rules.external)] == [
+        "${1}_per_second",
+        "other",
+    ]
+    assert rules.problems == ()
+    for key in ("apiVersion", "kind"):
+        fields.carried(key)
+    fields.refuse_the_rest()
+    refused = [one.location for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    assert refused == []
+
+
+def test_the_address_of_prometheus_is_that_of_the_values() -> None:
+    """With port and path; a template of it is none."""
+    assert read(VALUES).prometheus_url == "http://prometheus.monitoring.svc:9090/p"
+    assert read(BARE).prometheus_url is None
+    templated = {**VALUES, "prometheus": {"url": "http://{{ .Release.Name }}"}}
+    assert read(templated).prometheus_url is None
+
+
+def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
+    """By its place in what the text says."""
+    text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
+    fields = Fields({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": text}})
+    assert rules_in(fields) is not None
+    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
+
+
+def test_keys_that_say_nothing_are_accounted_for() -> None:
+    """Empty texts, lists and mappings, and null."""
+    empty = {"seriesFilters": [], "name": {"matches": "", "as": None}, "resources": {}}
+    group = {"overrides": {"ns": {"group": "", "resource": "namespace"}}, "template": ""}
+    rules = [{**RULE, **empty}, {**RULE, "name": {}, "resources": group}]
+    for document in (
+        {"rules": rules, "externalRules": []},
+        {"rules": {"custom": rules, "external": []}},
+    ):
+        fields = Fields(document)
+        assert rules_in(fields) is not None
+        fields.refuse_the_rest()
+        assert {one.outcome for one in fields.entries()} == {KeyOutcome.CARRIED}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        None,
+        [],
+        {"rules": []},
+        {"rules": {}},
+        {"groups": [{"rules": [{"alert": "x"}]}]},
+        {"rules": [{"alert": "x"}]},
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"rules.yaml": "rules: [{"}},
+        {"apiVersion": "v1", "kind": "Service", "spec": {"rules": [RULE]}},
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {"prometheus.yml": "rules: [{alert: x}]"},
+        },
+    ],
+)
+def test_other_documents_have_none(document: object) -> None:
+    """Rules of alerts, other ConfigMaps, and what is no document at all."""
+    assert rules_in(Fields(document)) is None
+
+
+def test_the_chart_has_default_rules_unless_told_otherwise() -> None:
+    """They come first, so that those of the values win; a HelmRelease without values has them."""
+    values = {"rules": {"custom": [RULE]}}
+    assert [rule.of_chart for rule in read(values).custom] == [True] * 6 + [False]
+    assert read({"rules": {"default": True, "custom": []}}).custom == chart_rules()
+    assert read({**HELM, "spec": {"chart": {"spec": CHART}}}).custom == chart_rules()
+    assert not read({"rules": {"default": False, "custom": []}}).custom
+
+
+def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
+    """`rules.existing` replaces all others in the chart."""
+    fields = Fields({"rules": {"existing": "my-rules", "custom": [RULE]}})
+    rules = rules_in(fields)
+    assert rules is not None
+    assert rules.custom == ()
+    (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
+
+
+def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
+    """All at once; the other rules are read."""
+    text = textwrap.dedent("""\
+        rules:
+        - {seriesQuery: a, metricsQuery: "sum(<<.Series>>) by (<<.GroupBy"}
+        - {seriesQuery: b, name: {matches: "(", as: b}, metricsQuery: x}
+        - {seriesQuery: c, name: {matches: "(a)(b)"}, metricsQuery: x}
+        - {metricsQuery: x}
+        - {seriesQuery: [d], metricsQuery: x}
+        - {seriesQuery: e, seriesFilters: [{is: "("}], metricsQuery: x}
+        - {seriesQuery: f, resources: {template: "<<.Group"}, metricsQuery: x}
+        - {seriesQuery: g, metricsQuery: x}
+        """)
+    fields = Fields(yaml.safe_load(text))
+    rules = rules_in(fields)
+    assert rules is not None
+    assert [rule.series_query for rule in rules.custom] == ["g"]
+    places = [problem.partition(" ")[0] for problem in rules.problems]
+    assert places == [
+        "rules[0].metricsQuery",
+        "rules[1].name.matches",
+        "rules[2].name.as",
+        "rules[3].seriesQuery",
+        "rules[4].seriesQuery",
+        "rules[4].seriesQuery",
+        "rules[5].seriesFilters[0].is",
+        "rules[6].resources.template",
+    ]
+    refused = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
+    assert len(refused) == 7
+    assert all(one.why for one in refused)
+
+
+def test_rules_of_several_documents_keep_their_order() -> None:
+    """Of two that give a metric the later one wins."""
+    both = merged([read(BARE), read(VALUES)])
+    assert len(both.custom) == len(both.external) == 2
+    assert both.prometheus_url == "http://prometheus.monitoring.svc:9090/p"
+    assert merged([]) == AdapterRules()
+
+
+@pytest.mark.parametrize(
+    ("resources", "group", "kind", "label"),
+    [
+        ({"overrides": {"ns": {"resource": "namespace"}}}, "", "Namespace", "ns"),
+        ({"overrides": {"p": {"resource": "pods"}}}, "", "Pod", "p"),
+        ({"overrides": {"i": {"resource": "ingresses"}}}, "networking.k8s.io", "Ingress", "i"),
+        ({"overrides": {"i": {"group": "x", "resource": "ingress"}}}, "y", "Ingress", None),
+        (
+            {"overrides": {"a": {"resource": "job"}, "b": {"group": "batch", "resource": "job"}}},
+            "batch",
+            "Job",
+            "b",
+        ),
+        ({"overrides": {"p": {"resource": "policies"}}}, "", "Policy", "p"),
+        (
+            {"template": "kube_<<.Group>>_<<.Resource>>"},
+            "cert-manager.io",
+            "Issuer",
+            "kube_cert_manager_io_issuer",
+        ),
+        ({"template": "<<.Resource>>"}, "apps", "Deployment", "deployment"),
+        ({}, "", "Pod", None),
+    ],
+)
+def test_a_resource_has_a_label(
+    resources: Mapping[str, object], group: str, kind: str, label: str | None
+) -> None:
+    """By an override of its singular or plural, else by the template."""
+    (rule,) = read({"rules": [{**RULE, "resources": resources}]}).custom
+    assert rule.resources.label(group, kind) == label
+
+
+@pytest.mark.parametrize(
+    ("changes", "metric", "series"),
+    [
+        ({}, "http_requests_per_second", ["http_requests_total"]),
+        ({}, "http_requests", []),
+        ({"seriesQuery": '{__name__=~"^http_.*"}'}, "http_x_per_second", ["http_x_total"]),
+        ({"seriesQuery": '{__name__=~"^http_.*"}'}, "grpc_x_per_second", []),
+        ({"seriesQuery": '{__name__!~"^http_.*"}'}, "http_x_per_second", []),
+        ({"seriesQuery": '{job="x"}', "name": {}}, "anything", ["anything"]),
+        ({"seriesQuery": '{job="x"}', "name": {"matches": "^a_(.*)$"}}, "b", ["a_b"]),
+        (
+            {"seriesQuery": '{__name__=~"^a_(x|y)$"}', "name": {"as": "c"}},
+            "c",
+            ["a_x", "a_y"],
+        ),
+        ({"seriesQuery": '{job="x"}', "seriesFilters": [{"isNot": "_total$"}]}, "a_per_second", []),
+        (
+            {"seriesQuery": '{job="x"}', "seriesFilters": [{"is": "^a"}]},
+            "a_per_second",
+            ["a_total"],
+        ),
+        ({"seriesQuery": '{job="x"}', "name": {"as": "$1_x", "matches": "(.*)"}}, "a_x", []),
+        ({"seriesQuery": '{job="x"}'}, "no-series_per_second", []),
+    ],
+)
+def test_a_rule_is_turned_around(
+    changes: Mapping[str, object], metric: str, series: list[str]
+) -> None:
+    """From the name of a metric to the names that its series can have, and no others."""
+    (rule,) = read({"rules": [{**RULE, **changes}]}).custom
+    assert [made.text for made in rule.series_of(metric)] == series
+    assert all(rule.name_of(name) == metric for name in series)

@@ -1,0 +1,124 @@
+"""Public manifests as people wrote them, where they stand beside the checkout."""
+
+import contextlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.cli.importing import ImportOptions
+from tests.importers.accounting import unaccounted
+from tests.importers.importing import Ran, run
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+pytestmark = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason=f"the corpus of public manifests is not at {CORPUS}"
+)
+OURS = {"prometheus", "cpu", "memory", "cron"}
+
+
+def files(folder: str) -> list[Path]:
+    """Return the files of a folder of the corpus."""
+    return sorted((CORPUS / folder).glob("*.y*ml"))
+
+
+def documents(file: Path) -> list[Any]:
+    """Return the mappings in a file, none where it is no YAML."""
+    found: list[Any] = []
+    with contextlib.suppress(yaml.YAMLError):
+        found += yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)
+    return [one for one in found if isinstance(one, dict)]
+
+
+def each(folder: str, output: Path) -> Iterator[tuple[Path, Ran]]:
+    """Import file by file."""
+    for number, file in enumerate(files(folder)):
+        yield file, run([file], output / folder / f"{number}.yaml", ImportOptions(partial=True))
+
+
+def test_every_file_is_imported_or_refused_with_a_sentence(tmp_path: Path) -> None:
+    """What came out whole is valid; what did not has sentences; no key is left out of a report."""
+    for folder in ("hpa", "scaledobject", "adapter"):
+        for file, ran in each(folder, tmp_path):
+            lost = [sentence for sentence in ran.sentences if sentence]
+            if ran.code == 0:
+                assert ran.config.targets, file
+                assert not lost, file
+            elif ran.text:
+                assert ran.document["targets"], file
+                mounted = [one for one in ran.report["secrets"] if not one["written"]]
+                assert lost or mounted, file
+            else:
+                others = {source["outcome"] for source in ran.report["sources"]}
+                assert lost or others <= {"used", "other"}, file
+            read = documents(file)
+            for source in ran.report["sources"]:
+                if source.get("keys") is not None and len(read) == len(ran.report["sources"]):
+                    value = read[source["document"] - 1]
+                    assert unaccounted(value, source["keys"]) == [], file
+
+
+def test_all_whole_autoscalers_of_resources(tmp_path: Path) -> None:
+    """Every HPA with Resource metrics alone is imported exactly or with what is meant."""
+    whole = 0
+    for file, ran in each("hpa", tmp_path):
+        (manifest, *_) = documents(file)
+        spec = manifest["spec"]
+        metrics = spec.get("metrics") or ()
+        annotated = "alpha.kubernetes.io/metrics" in str(manifest["metadata"].get("annotations"))
+        plain = "scaleTargetRef" in spec and not annotated
+        if plain and all(metric["type"].endswith("Resource") for metric in metrics):
+            whole += 1
+            assert ran.code == 0, file
+    assert whole > 30
+
+
+def test_scaled_objects_of_prometheus_cpu_memory_and_cron(tmp_path: Path) -> None:
+    """95 % have a target; of the others, and of what is undecided, there is a sentence."""
+    imported = every = 0
+    for file, ran in each("scaledobject", tmp_path):
+        for manifest in documents(file):
+            triggers = (manifest.get("spec") or {}).get("triggers") or ()
+            alone = manifest.get("kind") == "ScaledObject" and len(documents(file)) == 1
+            if alone and triggers and {one.get("type") for one in triggers} <= OURS:
+                every += 1
+                imported += bool(ran.text)
+                assert ran.text or ran.sentences, file
+    assert imported >= 0.95 * every > 40
+
+
+def test_metrics_for_which_a_rule_is_given(tmp_path: Path) -> None:
+    """With the rules of their repository 95 % of the metrics of an adapter have a query."""
+    groups: dict[str, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    for folder in ("hpa", "adapter"):
+        for line in (CORPUS / folder / "MANIFEST.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            groups[row["group"]][folder].append(CORPUS / folder / row["file"])
+    found = lost = 0
+    for number, group in enumerate(groups.values()):
+        if len(group) < 2:
+            continue
+        for file in group["hpa"]:
+            ran = run([file, *group["adapter"]], tmp_path / f"{number}.yaml")
+            if ran.text:
+                metrics = [m for one in ran.document["targets"] for m in one.get("metrics", ())]
+                found += sum(m["type"] in {"Pods", "Object", "External"} for m in metrics)
+                lost += sum("its query is a guess" in sentence for sentence in ran.sentences)
+    assert lost <= 0.05 * found
+    assert found > 20
+
+
+def test_all_of_it_at_once(tmp_path: Path) -> None:
+    """A folder of everything is one configuration, or one for each namespace, which is the same."""
+    ran = run([CORPUS], tmp_path / "all.yaml", ImportOptions(partial=True))
+    split = run([CORPUS], tmp_path / "split.yaml", ImportOptions(partial=True, split=True))
+    assert ran.report == split.report
+    parts = [yaml.safe_load((tmp_path / name).read_text()) for name in split.document["include"]]
+    keys = [target["scaleTargetRef"] for part in parts for target in part["targets"]]
+    assert len(keys) == len(ran.document["targets"]) > 100
+    queries = [part.get("queries", {}) for part in (split.document, *parts)]
+    assert {name: q for part in queries for name, q in part.items()} == ran.document["queries"]

@@ -1,0 +1,35 @@
+"""What targets share stands once, and goes with a target that is not written."""
+
+from autoscaler.importers.drafts import Shared
+
+
+def test_an_equal_query_has_one_name() -> None:
+    """Another one of the same name gets a number; a name that cannot be is none."""
+    shared = Shared()
+    assert shared.query("a", "up", "why") == "a"
+    assert shared.query("b", "up", "why", "too") == "a"
+    assert shared.query("a", "down") == "a-2"
+    assert shared.query("x/y", {"query": "z"}) == "query"
+    assert shared.query_comments == {"a": ["why", "too"]}
+
+
+def test_the_first_server_is_the_default_one() -> None:
+    """The others are called by their hosts; the same address with other settings is another."""
+    shared = Shared()
+    assert shared.server({"url": "http://prometheus:9090"}) == ""
+    assert shared.server({"url": "https://thanos-query.monitoring.svc:9090/x"}) == "thanos-query"
+    tenant = {"url": "https://thanos-query.monitoring.svc:9090/x", "headers": {"X": "1"}}
+    assert shared.server(tenant) == "thanos-query-2"
+    assert shared.server({"url": "http://10.0.0.1"}) == "prometheus"
+    assert shared.server({"url": "http://prometheus:9090"}) == ""
+
+
+def test_what_a_target_added_goes_with_it() -> None:
+    """As if it had never been there: its names are free, and so is the place of the default."""
+    shared = Shared()
+    size = shared.size
+    shared.query("a", "up", "why")
+    shared.server({"url": "http://a"}, "why")
+    shared.shrink(size)
+    assert shared == Shared()
+    assert (shared.query("a", "down"), shared.server({"url": "http://b"})) == ("a", "")

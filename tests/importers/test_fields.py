@@ -1,0 +1,69 @@
+"""Who reads a document says of each key what became of it; what nobody speaks of is refused."""
+
+from autoscaler.importers.fields import Fields, KeyOutcome
+
+DOCUMENT = {
+    "kind": "A",
+    "spec": {"a": 1, "b": {"c": 2, "d": [{"e": 3}, {"f": 4}, 5]}, "s": "hunter2"},
+    "status": {"x": 1},
+}
+
+
+def said(fields: Fields) -> dict[str, KeyOutcome]:
+    """Return what was said, by the keys joined."""
+    return {".".join(map(str, one.location)): one.outcome for one in fields.entries()}
+
+
+def test_what_is_read_is_carried_over_unless_something_else_is_said() -> None:
+    """Before or after; to look says nothing."""
+    fields = Fields(DOCUMENT)
+    spec = fields.within("spec")
+    spec.different("a", why="it differs")
+    assert (spec.get("a"), spec.get("nothing"), spec.peek("s")) == (1, None, "hunter2")
+    assert fields.get("kind") == "A"
+    fields.refused("kind", why="no")
+    assert said(fields) == {"kind": KeyOutcome.REFUSED, "spec.a": KeyOutcome.DIFFERENT}
+
+
+def test_what_nobody_speaks_of_is_refused_as_high_up_as_nothing_below_is_known() -> None:
+    """A key covers what is below it; an entry of a list that is no mapping is left, too."""
+    fields = Fields(DOCUMENT)
+    for one in fields.within("spec", "b").each("d"):
+        one.get("e")
+    fields.ignored("status", why="it is one")
+    fields.refuse_the_rest()
+    refused = [key for key, outcome in said(fields).items() if outcome is KeyOutcome.REFUSED]
+    assert refused == ["kind", "spec.a", "spec.b.c", "spec.b.d.1", "spec.b.d.2", "spec.s"]
+    again = said(fields)
+    fields.refuse_the_rest()
+    assert said(fields) == again
+
+
+def test_a_secret_is_never_shown() -> None:
+    """Whether it is called one before or after something is said of it."""
+    fields = Fields(DOCUMENT)
+    fields.get("spec", "s")
+    fields.within("spec").secret("s")
+    fields.get("kind")
+    assert [one.shown for one in fields.entries()] == ['"A"', ""]
+    fields.refused("spec", "s", why="lost")
+    assert [one.sentence for one in fields.entries()][-1] == "lost"
+
+
+def test_what_a_text_holds_has_entries_below_it() -> None:
+    """They come in the order of the document, with those of the text."""
+    fields = Fields({"data": {"x": "a: 1"}, "kind": "ConfigMap"})
+    inner = fields.within("data").parsed("x", value={"a": 1})
+    inner.get("a")
+    fields.get("kind")
+    assert said(fields) == {"data.x.a": KeyOutcome.CARRIED, "kind": KeyOutcome.CARRIED}
+    fields.refuse_the_rest()
+    assert len(fields.entries()) == 2
+
+
+def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
+    """Once."""
+    fields = Fields({"a": "x1", "b": 2})
+    fields.refused("a", why="x1 is wrong")
+    fields.refused("b", why="this is wrong")
+    assert [one.sentence for one in fields.entries()] == ["x1 is wrong", "this is wrong (got 2)"]

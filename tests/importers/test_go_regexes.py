@@ -1,0 +1,154 @@
+"""Expressions of Go: what they match, what is made of a match, and turned around."""
+
+import time
+
+import pytest
+
+from autoscaler.importers.go_regexes import (
+    LONGEST,
+    GoRegex,
+    Made,
+    captures_of,
+    expand,
+    parts_of,
+    unknown_group,
+)
+
+MATCHES = [
+    ("^(.*)_total$", "http_requests_total", ("http_requests_total", "http_requests")),
+    ("^(.*)_total", "a_total_b_total_c", ("a_total_b_total", "a_total_b")),
+    ("^(.*?)_total", "a_total_b_total_c", ("a_total", "a")),
+    ("_total$", "http_total", ("_total",)),
+    ("ab?", "a ab", ("a",)),
+    ("(?:ab)+?", "abab", ("ab",)),
+    ("(?:ab)+", "abab", ("abab",)),
+    ("^b|a", "xa", ("a",)),
+    ("_total$", "http_totals", None),
+    ("(a|ab)(c|bcd)?", "abcd", ("abcd", "a", "bcd")),
+    ("(?P<what>[a-z]+)_([0-9]{1,2})", "x_123", ("x_12", "x", "12")),
+    (r"\bqueue\b", "a queue", ("queue",)),
+    ("(?i)HTTP_[[:alpha:]]+", "http_Total1", ("http_Total",)),
+    (r"[^_\d]+", "__7ab_", ("ab",)),
+    (r"\Qa.b\E+", "a.b", None),
+    ("a$", "a\n", None),
+    (".", "\n", None),
+    ("(?s).", "\n", ("\n",)),
+    ("", "x", ("",)),
+    ("(x)?y", "y", ("y", "")),
+]
+"""An expression, a text, and what the match and its groups take; checked with Go 1.26."""
+
+
+@pytest.mark.parametrize(("source", "text", "taken"), MATCHES)
+def test_an_expression_matches_what_it_does_in_go(
+    source: str, text: str, taken: tuple[str, ...] | None
+) -> None:
+    """The leftmost match, its groups, ends of text rather than of lines."""
+    if source.startswith(r"\Q"):
+        with pytest.raises(ValueError, match="is not known here"):
+            GoRegex(source)
+        return
+    regex = GoRegex(source)
+    match = regex.search(text)
+    groups = match and tuple(match.group(number) for number in range(regex.count + 1))
+    assert groups == taken
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(",
+        ")",
+        "a)",
+        "[a",
+        "*",
+        "{2}",
+        "a**",
+        "(?P<a>x)(?P<a>y)",
+        r"\p{L}",
+        "(?m)a",
+        "a{3,2}",
+        "(?=a)",
+    ],
+)
+def test_what_is_no_expression_or_not_known_is_refused(source: str) -> None:
+    """With a sentence, and never with another exception."""
+    with pytest.raises(ValueError, match="character"):
+        GoRegex(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["(a+)+$", "(a|aa)+$", "(a*)*b", "((a?){9}){9}b", "(.*)(.*)(.*)(.*)b$"]
+)
+def test_an_expression_that_backtracks_elsewhere_takes_no_time(source: str) -> None:
+    """Nested repetitions over a text that nearly matches; Python's `re` does not end with some."""
+    begin = time.thread_time()
+    regex = GoRegex(source)
+    regex.search("a" * 250 + "c")
+    regex.texts({1: "a" * 200})
+    assert time.thread_time() - begin < 1.0
+
+
+def test_an_expression_is_bounded() -> None:
+    """In its text, its depth, and in what its repetitions make of it."""
+    for source in ("a" * (LONGEST + 1), "(" * 80 + ")" * 80, "((a{100}){100}){100}", "a+" * 40):
+        with pytest.raises(ValueError, match=r"characters|deep|repeats"):
+            GoRegex(source)
+    assert GoRegex("a*").search("a" * 2_000) is None
+
+
+@pytest.mark.parametrize(
+    ("template", "made"),
+    [
+        ("${1}_per_second", "http_per_second"),
+        ("$1_per_second", ""),
+        ("$1-x", "http-x"),
+        ("$what:$0", "http:http_total"),
+        ("$$1", "$1"),
+        ("${", "${"),
+        ("${9}", ""),
+    ],
+)
+def test_a_template_is_expanded_as_by_go(template: str, made: str) -> None:
+    """The longest name is taken, and a group that there is not is empty."""
+    regex = GoRegex("^(?P<what>.*)_total$")
+    match = regex.search("http_total")
+    assert match is not None
+    expanded = expand(template, regex, match)
+    assert expanded == (made if template != "${" else "${")
+    assert bool(unknown_group(template, regex)) is (template in {"$1_per_second", "${9}"})
+
+
+@pytest.mark.parametrize(
+    ("source", "template", "name", "texts"),
+    [
+        ("^(.*)_total$", "${1}_per_second", "http_per_second", ["http_total"]),
+        ("^(.*)_total$", "${1}_per_second", "http", None),
+        (
+            "^container_(.*)_(seconds|bytes)$",
+            "$1",
+            "cpu",
+            ["container_cpu_seconds", "container_cpu_bytes"],
+        ),
+        (".*", "$0", "queue", ["queue"]),
+        ("^http_(.*)_(.*)$", "${2}_of_$1", "total_of_a_b", ["http_a_b_total"]),
+        ("^requests(_total)?$", "rps", "rps", ["requests", "requests_total"]),
+        ("^requests[a-z]+$", "rps", "rps", []),
+    ],
+)
+def test_an_expression_is_turned_around(
+    source: str, template: str, name: str, texts: list[str] | None
+) -> None:
+    """From the name that a template made to the texts that it can have been made of."""
+    regex = GoRegex(source)
+    captures = captures_of(name, template, regex)
+    assert (captures is None) is (texts is None)
+    if captures is not None:
+        assert [made.text for made in regex.texts(captures)] == texts
+    assert list(parts_of(template, regex))
+
+
+def test_a_text_that_could_be_longer_is_not_sure() -> None:
+    """What any text could stand in is left empty, and said."""
+    assert GoRegex("^requests_(.*)").texts() == [Made("requests_", sure=False)]
+    assert GoRegex("^requests$").texts() == [Made("requests", sure=True)]

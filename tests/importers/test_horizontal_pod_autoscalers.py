@@ -1,0 +1,362 @@
+"""HorizontalPodAutoscalers of every version become the targets that autoscaling/v2 has."""
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.cli.importing import ImportOptions
+from tests.importers.importing import imported
+
+RULES = textwrap.dedent("""\
+    rules:
+    - seriesQuery: 'http_requests_total{namespace!="",pod!=""}'
+      resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}
+      name: {as: rps}
+      metricsQuery: 'sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)'
+    """)
+ALPHA = "autoscaling.alpha.kubernetes.io"
+
+
+def autoscaler(spec: str, version: str = "autoscaling/v2", annotations: str = "") -> str:
+    """Return a manifest whose spec has these keys besides."""
+    return textwrap.dedent("""\
+        apiVersion: %s
+        kind: HorizontalPodAutoscaler
+        metadata: {name: web, namespace: shop%s}
+        spec:
+          scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+          maxReplicas: 10
+        """) % (version, annotations and f", annotations: {annotations}") + textwrap.indent(
+        f"{spec}\n", "  "
+    )
+
+
+def resource(name: str, **target: object) -> dict[str, object]:
+    """Return a Resource metric of autoscaling/v2."""
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
+
+
+CPU_50 = resource("cpu", type="Utilization", averageUtilization=50)
+CPU_70 = resource("cpu", type="Utilization", averageUtilization=70)
+VERSIONS: list[tuple[str, str, list[dict[str, Any]]]] = [
+    ("autoscaling/v1", "targetCPUUtilizationPercentage: 70", [CPU_70]),
+    ("autoscaling/v2", f"metrics: {json.dumps([CPU_70])}", [CPU_70]),
+    ("autoscaling/v2beta2", f"metrics: {json.dumps([CPU_70])}", [CPU_70]),
+    (
+        "autoscaling/v2beta1",
+        "metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}]",
+        [CPU_50],
+    ),
+    (
+        "autoscaling/v2beta1",
+        "metrics: [{type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}]",
+        [resource("memory", type="AverageValue", averageValue="1Gi")],
+    ),
+    (
+        "autoscaling/v2beta1",
+        (
+            "metrics: [{type: ContainerResource, containerResource: {name: cpu, container: app, "
+            "targetAverageUtilization: 50}}]"
+        ),
+        [
+            {
+                "type": "ContainerResource",
+                "containerResource": {
+                    "name": "cpu",
+                    "container": "app",
+                    "target": {"type": "Utilization", "averageUtilization": 50},
+                },
+            }
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "spec", "metrics"), VERSIONS)
+def test_metrics_of_every_version(
+    tmp_path: Path, version: str, spec: str, metrics: list[object]
+) -> None:
+    """Those without an adapter are carried over exactly, and the configuration is valid."""
+    ran = imported(tmp_path, autoscaler(spec, version))
+    assert (ran.code, ran.target["metrics"]) == (0, metrics)
+    assert ran.keys("different") == ran.keys("refused") == {}
+    assert ran.config.targets[0].key == "shop/Deployment/web"
+
+
+OLD = [
+    (
+        "{type: Pods, pods: {metricName: rps, targetAverageValue: 100}}",
+        {"pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue"}}},
+        {"averageValue": 100},
+    ),
+    (
+        (
+            "{type: External, external: {metricName: rps, metricSelector: {matchLabels: {a: b}}, "
+            "targetValue: 3}}"
+        ),
+        {
+            "external": {
+                "metric": {"name": "rps", "selector": {"matchLabels": {"a": "b"}}},
+                "target": {"type": "Value"},
+            }
+        },
+        {"value": 3},
+    ),
+    (
+        (
+            "{type: Object, object: {metricName: rps, target: {apiVersion: v1, kind: Service, "
+            "name: front}, targetValue: 0, averageValue: 7}}"
+        ),
+        {
+            "object": {
+                "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "front"},
+                "metric": {"name": "rps"},
+                "target": {"type": "AverageValue"},
+            }
+        },
+        {"averageValue": 7},
+    ),
+]
+
+
+@pytest.mark.parametrize(("metric", "written", "target"), OLD)
+def test_a_metric_of_an_adapter_in_v2beta1(
+    tmp_path: Path, metric: str, written: dict[str, Any], target: dict[str, object]
+) -> None:
+    """Its keys have other names there; without a rule it is a guess that is undecided."""
+    ran = imported(tmp_path, autoscaler(f"metrics: [{metric}]", "autoscaling/v2beta1"))
+    (source,) = written.values()
+    source["target"] |= target
+    (got,) = ran.target["metrics"]
+    assert got == {"type": got["type"], **written}
+    (left,) = ran.target["undecided"]
+    assert left["field"].endswith(".metricName")
+    assert "its query is a guess from the name" in left["why"]
+    assert ran.code == 3
+    assert ran.decided.targets
+
+
+def test_metrics_in_the_annotations_of_v1(tmp_path: Path) -> None:
+    """They come before the cpu of the spec, as the API server has them."""
+    held = [{"type": "Resource", "resource": {"name": "memory", "targetAverageUtilization": 60}}]
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
+    notes = json.dumps(
+        {
+            f"{ALPHA}/metrics": json.dumps(held),
+            f"{ALPHA}/behavior": json.dumps(behavior),
+            f"{ALPHA}/conditions": "[]",
+        }
+    )
+    text = autoscaler("targetCPUUtilizationPercentage: 70", "autoscaling/v1", notes)
+    ran = imported(tmp_path, text)
+    memory = resource("memory", type="Utilization", averageUtilization=60)
+    assert ran.target["metrics"] == [memory, CPU_70]
+    assert ran.target["behavior"] == behavior
+    assert ran.code == 0
+    of_v2 = imported(tmp_path, text.replace("autoscaling/v1", "autoscaling/v2beta2"))
+    assert of_v2.target["metrics"] == [CPU_70]
+    assert "behavior" not in of_v2.target
+    broken = imported(tmp_path, text.replace(json.dumps(json.dumps(held)), '"[{"'))
+    assert broken.target["metrics"] == [CPU_70]
+    assert "it is no JSON of metrics" in "".join(broken.keys("different").values())
+
+
+def test_a_rule_gives_the_query(tmp_path: Path) -> None:
+    """Two HPAs with one metric share one query, which is asked once."""
+    metrics = "metrics: [{type: Pods, pods: {metric: {name: rps}, target: {type: AverageValue, "
+    first = autoscaler(f'{metrics}averageValue: "30"}}}}}}]')
+    second = first.replace("name: web", "name: api").replace("namespace: shop", "namespace: bank")
+    ran = imported(tmp_path, first, second, RULES)
+    assert ran.code == 0
+    assert list(ran.document["queries"]) == ["rps"]
+    assert len({target.queries for target in ran.config.targets}) == 1
+
+
+RATIO = textwrap.dedent("""\
+    externalRules:
+    - seriesQuery: 'errors_total{namespace!=""}'
+      resources: {overrides: {namespace: {resource: namespace}}}
+      name: {as: share}
+      metricsQuery: 'sum(rate(errors_total{<<.LabelMatchers>>}[1m])) by (<<.GroupBy>>) /
+        sum(rate(requests_total{<<.LabelMatchers>>}[1m])) by (<<.GroupBy>>)'
+    """)
+
+
+@pytest.mark.parametrize("kind", ["AverageValue", "Value"])
+def test_a_ratio_that_is_divided_by_the_replicas(tmp_path: Path, kind: str) -> None:
+    """It is imported as it is, and a comment says what was probably meant."""
+    key = kind[0].lower() + kind[1:]
+    target = f"target: {{type: {kind}, {key}: 500m}}"
+    metric = f"metrics: [{{type: External, external: {{metric: {{name: share}}, {target}}}}}]"
+    ran = imported(tmp_path, autoscaler(metric), RATIO)
+    assert ran.code == 0
+    assert ran.target["metrics"][0]["external"]["target"] == {"type": kind, key: "500m"}
+    different = ran.keys("different")
+    assert list(different) == (["spec.metrics[0].external.target"] if different else [])
+    assert bool(different) == ("# a ratio, an average" in ran.text) == (kind == "AverageValue")
+
+
+DIFFERENT = [
+    ("{kind: Deployment, name: web}", "autoscaling/v2", "", "apps/v1 is meant"),
+    ("{apiVersion: extensions/v1beta1, kind: Deployment, name: web}", "autoscaling/v1", "", "apps"),
+    ("{apiVersion: apps/v1, kind: deployment, name: web}", "autoscaling/v2", "", "Deployment is"),
+    (None, "autoscaling/v2", "targetCPUUtilizationPercentage: 70", "as in autoscaling/v1"),
+    (None, "autoscaling/v1", f"metrics: {json.dumps([CPU_70])}", "as in autoscaling/v2"),
+    (
+        *(None, "autoscaling/v2"),
+        "metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 70}}]",
+        "as in autoscaling/v2beta1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reference", "version", "spec", "why"), DIFFERENT)
+def test_what_is_meant_is_imported_with_a_difference(
+    tmp_path: Path, reference: str | None, version: str, spec: str, why: str
+) -> None:
+    """The report says it, and a comment above the place in the configuration."""
+    text = autoscaler(spec, version)
+    usual = "{apiVersion: apps/v1, kind: Deployment, name: web}"
+    ran = imported(tmp_path, text.replace(usual, reference or usual))
+    (sentence,) = ran.keys("different").values()
+    assert why in sentence
+    assert f"# {sentence[:40]}" in ran.text
+    assert ran.code == 0
+    (target,) = ran.config.targets
+    assert (target.spec.scale_target_ref.group, target.key) == ("apps", "shop/Deployment/web")
+
+
+REFUSED = [
+    ("minReplicas: 20", "maxReplicas: must be at least minReplicas, which is 20 (got 10)"),
+    ('minReplicas: "2"', "minReplicas: "),
+    ("minReplicas: 0", "minReplicas: 0 needs at least one metric of type Object or External"),
+    ("metrics: [{type: Foo}]", "metrics[0].type: "),
+    ("metrics: {}", "metrics: must be a list"),
+    ("metrics: {a: b}", "metrics: must be a list"),
+    ("metrics: [{type: Resource, resource: {name: cpu}}]", "metrics[0].resource.target: "),
+    ("behavior: {scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 9}]}}", "behavior."),
+]
+
+
+@pytest.mark.parametrize(("spec", "why"), REFUSED)
+def test_what_the_api_server_refuses(tmp_path: Path, spec: str, why: str) -> None:
+    """It is refused with the sentence that a configuration would be, and nothing is written."""
+    ran = imported(tmp_path, autoscaler(spec))
+    assert [sentence[: len(why)] for sentence in ran.sentences] == [why]
+    assert (ran.code, ran.text) == (3, "")
+
+
+def test_the_rest_is_imported(tmp_path: Path) -> None:
+    """Patches, templates, dead groups, placeholders and broken YAML are each told beside it."""
+    whole = autoscaler("minReplicas: 2")
+    patch = whole.replace(
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n", ""
+    )
+    texts = [
+        patch,
+        autoscaler('minReplicas: "{{ .Values.min }}"'),
+        autoscaler("minReplicas: {{ .Values.min }}"),
+        autoscaler("minReplicas: [").replace("web", "broken"),
+        whole.replace("autoscaling/v2", "autoscaling/v3"),
+        "apiVersion: keda.k8s.io/v1alpha1\nkind: ScaledObject\nspec: {}\n",
+        "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {}\n",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+        whole,
+    ]
+    ran = imported(tmp_path, "---\n".join(texts))
+    starts = [
+        "it has no spec.scaleTargetRef, as a patch of kustomize has not",
+        "it is a template, which has to be rendered first",
+        "there is no HorizontalPodAutoscaler of",
+        '"keda.k8s.io/v1alpha1" is of KEDA 1',
+        "a ScaledJob starts Jobs",
+        "it is a template, which has to be rendered first",
+        "not YAML at column ",
+    ]
+    for sentence, start in zip(ran.sentences, starts, strict=True):
+        assert sentence.startswith(start)
+    assert len(ran.config.targets) == 1
+    places = [(one["document"], one["line"]) for one in ran.report["sources"]]
+    assert places[0] == (1, 1)
+    assert places[1] == (2, texts[0].count("\n") + 2)
+    whole_at = next(place for place in places if place[0] == len(texts))
+    assert whole_at[1] == sum(text.count("\n") + 1 for text in texts[:-1]) + 1
+    assert ran.report["summary"]["other"] == 1
+
+
+def test_a_placeholder_is_left_to_decide(tmp_path: Path) -> None:
+    """The target stands there with what has to be filled in, and is refused until it is."""
+    ran = imported(tmp_path, autoscaler("minReplicas: ${MIN}").replace("namespace: shop", "x: y"))
+    assert ran.target["minReplicas"] == "${MIN}"
+    (left,) = ran.target["undecided"]
+    assert left["field"] == "spec.minReplicas"
+    assert left["why"].startswith("${MIN} is a placeholder that nothing fills in here")
+    assert ran.code == 3
+
+
+def test_what_no_one_knows_is_refused(tmp_path: Path) -> None:
+    """A key that no version has is neither dropped nor guessed."""
+    ran = imported(tmp_path, autoscaler("minReplica: 3"))
+    assert ran.keys("refused") == {
+        "spec.minReplica": "nothing is known of this key: leave it out there, or write here what "
+        "it is for"
+    }
+    assert ran.target["undecided"][0]["field"] == "spec.minReplica"
+
+
+def test_the_namespace_of_what_names_none(tmp_path: Path) -> None:
+    """It is that of -n, else `default`, and a comment says so."""
+    text = autoscaler("minReplicas: 2").replace(", namespace: shop", "")
+    ran = imported(tmp_path, text)
+    assert (ran.target["namespace"], ran.code) == ("default", 0)
+    assert "# the manifest names no namespace: default, unless -n names another" in ran.text
+    named = imported(tmp_path, text, options=ImportOptions(namespace="bank"))
+    assert named.target["namespace"] == "bank"
+    assert "names no namespace" not in named.text
+
+
+def test_what_an_api_server_fills_in_is_left_out(tmp_path: Path) -> None:
+    """Defaults of `behavior` and of minReplicas are no person's words; `behavior: {}` is."""
+    up = (
+        "{stabilizationWindowSeconds: 0, selectPolicy: Max, policies: [{type: Pods, value: 4, "
+        "periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]}"
+    )
+    text = autoscaler(
+        f"minReplicas: 1\nbehavior:\n  scaleUp: {up}\n  scaleDown: {{selectPolicy: Min}}\n"
+    )
+    ran = imported(tmp_path, text)
+    assert list(ran.target) == ["namespace", "scaleTargetRef", "maxReplicas", "behavior"]
+    assert ran.target["behavior"] == {"scaleDown": {"selectPolicy": "Min"}}
+    bare = imported(tmp_path, autoscaler(f"behavior: {{scaleUp: {up}}}"))
+    assert bare.target["behavior"] == {}
+    assert bare.config.targets[0].spec.behavior is not None
+
+
+def test_two_of_one_workload(tmp_path: Path) -> None:
+    """The second is refused, and the first one's source is named."""
+    ran = imported(tmp_path, autoscaler("minReplicas: 2"), autoscaler("minReplicas: 3"))
+    (sentence,) = ran.sentences
+    assert f"as HorizontalPodAutoscaler web of {tmp_path}/0.yaml does" in sentence
+    assert ran.target["minReplicas"] == 2
+
+
+def test_keys_that_stand_twice(tmp_path: Path) -> None:
+    """The first is imported, and which of them counts has to be decided."""
+    ran = imported(tmp_path, autoscaler("minReplicas: 2\nminReplicas: 3"))
+    (left,) = ran.target["undecided"]
+    assert left["field"] == "spec.minReplicas"
+    assert left["why"].startswith("this key stands here twice")
+
+
+def test_a_list_and_a_manifest_without_its_first_lines(tmp_path: Path) -> None:
+    """Items of Lists are imported one by one; a bare spec is recognized."""
+    items = [yaml.safe_load(autoscaler("minReplicas: 2"))]
+    listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+    bare = "spec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b}\n"
+    ran = imported(tmp_path, listed, f"{bare}  maxReplicas: 3\n")
+    names = [one["scaleTargetRef"]["name"] for one in ran.document["targets"]]
+    assert (ran.code, names) == (0, ["web", "b"])

@@ -1,0 +1,129 @@
+"""PromQL as a tree: labels of an answer, and expressions that keep more of them."""
+
+import pytest
+
+from autoscaler.importers import promql_trees
+
+KEPT = [
+    ("sum(rate(x[2m])) by (pod)", "sum(rate(x[2m])) by (namespace, pod)"),
+    ("sum by (pod) (x)", "sum by (namespace, pod) (x)"),
+    ("sum(x)", "sum by (namespace) (x)"),
+    ("sum(x) by ()", "sum(x) by (namespace)"),
+    ("sum(x) by (namespace)", "sum(x) by (namespace)"),
+    ("sum(x) without (le)", "sum(x) without (le)"),
+    ("sum(x) without (namespace)", None),
+    ("x", "x"),
+    ("-x ^ 2 > bool 3", "-x ^ 2 > bool 3"),
+    ("a / on (pod) group_left (b) c", "a / on (namespace, pod) group_left (b) c"),
+    ("a * ignoring (le) c", "a * ignoring (le) c"),
+    ("a * ignoring (namespace) c", None),
+    ("topk(2, x)", "topk by (namespace) (2, x)"),
+    (
+        "quantile(0.9, rate(x[5m:1m] offset 5m))",
+        "quantile by (namespace) (0.9, rate(x[5m:1m] offset 5m))",
+    ),
+    ("x / scalar(sum(y))", None),
+    ("sum(x) or vector(0)", None),
+    ("absent(x)", None),
+    ("sum(x @ end()) * 2", "sum by (namespace) (x @ end()) * 2"),
+    ('label_replace(x, "namespace", "$1", "a", "(.*)")', None),
+    ('label_replace(x, "b", "$1", "a", "(.*)")', 'label_replace(x, "b", "$1", "a", "(.*)")'),
+    ('sum(x{a="sum(y)"})', 'sum by (namespace) (x{a="sum(y)"})'),
+    ("sum (sum) + by", "sum by (namespace)  (sum) + by"),
+]
+
+
+@pytest.mark.parametrize(("promql", "kept"), KEPT)
+def test_a_label_is_kept_all_the_way(promql: str, kept: str | None) -> None:
+    """Each aggregation and each match of two sides has it, or nothing is written."""
+    assert promql_trees.keeping(promql, ["namespace"]) == kept
+    if kept is not None:
+        tree = promql_trees.parse(kept)
+        assert promql_trees.has(tree, "namespace")
+        assert promql_trees.keeps_apart(tree, "namespace")
+
+
+@pytest.mark.parametrize(
+    ("promql", "has"),
+    [
+        ("x", True),
+        ("sum(x) by (pod)", True),
+        ("sum(x) by (le)", False),
+        ("sum(x) without (pod)", False),
+        ("sum(x) without (le)", True),
+        ("sum(x)", False),
+        ("max(x)", False),
+        ("topk(1, x)", True),
+        ("vector(1)", False),
+        ("2 * x", True),
+        ("x * scalar(y)", True),
+        ("sum(x) / sum(y) by (pod)", False),
+        ("sum(x) by (pod) / on (pod) y", True),
+        ("x / on (le) y", False),
+        ("sum(x) / on () group_right () y", True),
+        ("sum(x) or y", True),
+        ("sum(x) and y", False),
+        ('label_replace(sum(x), "pod", "a", "", "")', True),
+        ('count_values("pod", x)', True),
+        ("time()", False),
+    ],
+)
+def test_the_labels_of_an_answer_are_known(promql: str, has: bool) -> None:  # noqa: FBT001 - a table
+    """Whether a series of the answer can have the label, if those that are read have it."""
+    assert promql_trees.has(promql_trees.parse(promql), "pod") is has
+
+
+@pytest.mark.parametrize(
+    "promql",
+    [
+        "",
+        "sum(",
+        "x{",
+        'x{a="b"',
+        "x{a}",
+        "a +",
+        ")",
+        "x y",
+        "sum(x) by (",
+        "x[5m",
+        "(" * 200,
+        "1+" * 300 + "1",
+    ],
+)
+def test_what_is_not_understood_is_refused(promql: str) -> None:
+    """With a sentence, and never with another exception."""
+    with pytest.raises(ValueError, match=r"it|is not"):
+        promql_trees.parse(promql)
+
+
+def test_an_expression_on_several_lines_becomes_one() -> None:
+    """Without comments, and without blanks at brackets; strings stay as they are."""
+    promql = 'sum(\n  rate(x{a="b  # c"}[1m])  # why\n) by (pod , le)\n'
+    assert promql_trees.tidied(promql) == 'sum(rate(x{a="b  # c"}[1m])) by (pod, le)'
+
+
+def test_names_and_matchers_are_found() -> None:
+    """Before the braces, in them, and in quotes."""
+    for promql in ("x_total", '{__name__="x_total"}', '{"x_total",a=~"b"}'):
+        (selector,) = promql_trees.selectors_of(promql_trees.parse(promql))
+        assert promql_trees.metric_names([selector]) == ["x_total"]
+    (selector,) = promql_trees.selectors_of(promql_trees.parse(r"""x{a=~'b\"c',d!="e\\"}"""))
+    assert [(one.label, one.operator, one.value) for one in selector.matchers] == [
+        ("a", "=~", 'b"c'),
+        ("d", "!=", "e\\"),
+    ]
+    assert promql_trees.quoted('b"\\') == r'"b\"\\"'
+
+
+@pytest.mark.parametrize(
+    ("promql", "nan"),
+    [
+        ("a / b", True),
+        ("sum(a)", False),
+        ('x{quantile="0.9"}', True),
+        ("histogram_quantile(1, x)", True),
+    ],
+)
+def test_what_can_be_no_number_is_known(promql: str, nan: bool) -> None:  # noqa: FBT001 - a table
+    """Divisions and quantiles can be NaN where nothing happens."""
+    assert promql_trees.may_be_nan(promql_trees.parse(promql)) is nan
