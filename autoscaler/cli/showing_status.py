@@ -14,9 +14,11 @@ from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.classification import State
+from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.rendering import wording
+from autoscaler.rendering.agreement import moved
 from autoscaler.rendering.answers import TargetList, TargetState
 from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component
@@ -61,6 +63,8 @@ def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -
         for line in lines:
             print(line)
         print(summary(shown))
+        if in_shadow := sum(target.mode == Mode.SHADOW for target in listed.targets):
+            print(moved(len(listed.targets) - in_shadow, in_shadow))
     for line in what_is_not_ok(shown):
         print(line, file=sys.stderr if as_json else sys.stdout)
     return 0
@@ -108,15 +112,15 @@ def lines_for_terminal(report: TargetList, width: int) -> Iterator[str]:
             line = _GAP + ", ".join(metrics)
             below = [wrapped(metric, width, _GAP) for metric in metrics]
             yield from [line] if len(line) <= width else chain.from_iterable(below)
-        if one.state != State.OK or one.current_replicas != one.desired_replicas:
-            yield from wrapped(one.message, width, _GAP)
+        if _needs_reason(one):
+            yield from wrapped(_reason(one), width, _GAP)
 
 
 def lines_for_programs(report: TargetList) -> Iterator[str]:
     """Yield a line of headings and one for each target, their columns separated by tabs."""
     yield "\t".join((*_HEADINGS, _REASON))
     for target in report.targets:
-        yield "\t".join((*_cells(target, report.time), target.message))
+        yield "\t".join((*_cells(target, report.time), _reason(target)))
 
 
 def age(seconds: float) -> str:
@@ -127,6 +131,23 @@ def age(seconds: float) -> str:
             rest = 0 if smaller is None else whole % size // smaller[0]
             return f"{whole // size}{unit}" + (f"{rest}{smaller[1]}" if smaller and rest else "")
     return f"{whole // _YEAR}y"
+
+
+def _needs_reason(one: TargetState) -> bool:
+    """Return whether it is told why a target stands as it does; to be in shadow is no problem."""
+    is_well = one.state in {State.OK, State.SHADOW} and not _other_count(one)
+    return not is_well or one.current_replicas != one.desired_replicas
+
+
+def _reason(one: TargetState) -> str:
+    other = _other_count(one)
+    return f"{one.message}; the HPA wants {other}" if other else one.message
+
+
+def _other_count(one: TargetState) -> str:
+    """Return what the HPA beside a target in shadow wants, if that is another count."""
+    count = None if one.hpa is None else one.hpa.desired_replicas
+    return "" if count in {None, one.desired_replicas} else str(count)
 
 
 def _cells(one: TargetState, now: float) -> list[str]:

@@ -239,6 +239,8 @@ class TargetSummary(AnswerModel):
     pause: Pause | None = None
     idle: Idle | None = None
     hold: Hold | None = None
+    mode: str = "live"
+    """`live`, or `shadow`: decided, and never written."""
     hpa: HpaState | None = None
     """The HPA that is compared with a target in shadow."""
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from autoscaler.core.classification import State
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
+from autoscaler.core.extensions import Mode
 from autoscaler.core.holds import why_held
 from autoscaler.core.observation import Gap, PodSamples, Reading, Unavailable, Values
 from autoscaler.core.quantity import format_milli
@@ -122,6 +123,7 @@ def _standing(
         "current_replicas": decision.current,
         "desired_replicas": None if decision.current is None else decision.desired,
         "metrics": metrics,
+        "mode": Mode.SHADOW if decision.shadow else Mode.LIVE,
     }
     if bounds is not None:
         fields["min_replicas_by"] = bounds.minimum.by or None

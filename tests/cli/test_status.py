@@ -14,8 +14,12 @@ from autoscaler.cli import sources
 from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
+from autoscaler.core.extensions import Extensions, Mode
+from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
 from autoscaler.rendering.answers import TargetList
 from autoscaler.telemetry.health import REQUIRED, Component, Health
 from autoscaler.telemetry.metrics import Metrics
@@ -80,6 +84,56 @@ def asked(answer: Answer | Views, *arguments: str) -> tuple[int, str, str]:
     """Run the command against a listener."""
     with serving(answer) if isinstance(answer, Views) else listening(answer) as listener:
         return ran("--url", f"http://{HOST}:{listener.port}", *arguments)
+
+
+# -- in shadow -----------------------------------------------------------------------------------
+
+
+def shadowed(*readings: Reading, wants: int | None = 3) -> SyncResult:
+    """Return the result of a target in shadow at three replicas, and what its HPA wants."""
+    statuses = () if wants is None else (HpaStatus(NOW - 5, 3, wants),)
+    target = target_of("web", extensions=Extensions(mode=Mode.SHADOW))
+    return result_of(target, *readings, hpa=Hpa("web", statuses=statuses))
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (shadowed(values(90)), ""),
+        (shadowed(values(90), wants=None), ""),
+        (shadowed(values(120)), "in shadow: would scale 3 -> 4 replicas: "),
+        (shadowed(values(90), wants=5), "in shadow: stays at 3 replicas; the HPA wants 5"),
+        (shadowed(REFUSED), "in shadow: stays at 3 replicas: "),
+    ],
+)
+def test_a_target_in_shadow_is_no_problem(result: SyncResult, reason: str) -> None:
+    """Only where counts differ, the HPA's or the object's, or it fails, it is said why."""
+    below = list(lines_for_terminal(report_of(metrics_of(result)), 200))[2:]
+    assert bool(below) is bool(reason)
+    assert "\n".join(below).strip().startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("others", "last"),
+    [
+        ([target_of("a"), target_of("b")], "2 of 4 targets moved, 2 in shadow"),
+        ([], "0 of 2 targets moved, 2 in shadow"),
+    ],
+)
+def test_the_last_line_says_how_far_a_move_has_come(others: list[Target], last: str) -> None:
+    """Of all targets, failing ones and ones that were not synced yet too, whichever are shown."""
+    metrics = metrics_of(shadowed(REFUSED), *map(result_of, others))
+    new = target_of("new", extensions=Extensions(mode=Mode.SHADOW))
+    metrics.set_targets([*(one.target for one in metrics.states.known()), new])
+    views = views_of(metrics, well())
+    assert asked(views)[1].splitlines()[-1] == last
+    assert asked(views, "shop/Deployment/web")[1].splitlines()[-1] == last
+
+
+def test_without_a_target_in_shadow_no_move_is_told() -> None:
+    """The last line is the sum of the states."""
+    out = asked(views_of(metrics_of(result_of(target_of("a"))), well()))[1]
+    assert out.splitlines()[-1] == "1 target: 1 ok"
 
 
 # -- the table -----------------------------------------------------------------------------------

@@ -7,16 +7,22 @@ from tests.worlds.browsing import Tab
 from tests.worlds.pages.fleets import BIDI, HOSTILE
 from tests.worlds.pages.serving import Served
 
-PAGES = ["/", "/health", "/targets/shop/Deployment/order-worker?last=1h"]
+PAGES = [
+    "/",
+    "/health",
+    "/agreement",
+    "/targets/shop/Deployment/order-worker?last=1h",
+    "/targets/shop/Deployment/carts",
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_does_nothing_that_its_policy_forbids(
-    story: Served, open_tab: Open, path: str
+    moving: Served, open_tab: Open, path: str
 ) -> None:
     """No refusal, no error, no request to another origin; and the policy has no inline script."""
-    tab = open_tab(story)
-    answer = tab.page.goto(story.url + path)
+    tab = open_tab(moving)
+    answer = tab.page.goto(moving.url + path)
     assert answer is not None
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy

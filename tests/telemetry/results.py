@@ -11,6 +11,7 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Saturation
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Mode
 from autoscaler.core.history import History, ScaleEvent
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -74,6 +75,7 @@ def result_of(
     pods: tuple[Pod, ...] | None = None,
     windows: tuple[OpenWindow, ...] = (),
     hold: HoldReading | None = None,
+    hpa: Hpa | None = None,
 ) -> SyncResult:
     """Decide a target as a sync would: from 3 replicas and 90 of each metric unless told."""
     observation = Observation(
@@ -84,6 +86,7 @@ def result_of(
         ranges=ranges,
         windows=windows,
         hold=hold,
+        hpa=hpa,
     )
     decision, _ = decide(
         target.spec, Flags(), observation, history or History(), now, extensions=target.extensions

@@ -152,6 +152,7 @@ def state_of(known: TargetFacts) -> answers.TargetState:
         current_replicas=None,
         desired_replicas=None,
         metrics=metrics_without_values(target.spec.metrics, UNKNOWN),
+        mode=target.extensions.mode,
     )
 
 

@@ -37,7 +37,7 @@ def is_found(key: str, words: Sequence[str]) -> bool:
     return all(word in key.casefold() for word in words)
 
 
-class Part(NamedTuple, Generic[_R]):
+class ListPage(NamedTuple, Generic[_R]):
     """A page of rows: the number of its first row, and its own of so many."""
 
     rows: Sequence[_R]
@@ -46,9 +46,9 @@ class Part(NamedTuple, Generic[_R]):
     pages: int
 
 
-def part_of(rows: Sequence[_R], page: int) -> Part[_R]:
+def part_of(rows: Sequence[_R], page: int) -> ListPage[_R]:
     """Return a page of rows, the last one if there are fewer."""
     pages = max(1, math.ceil(len(rows) / PAGE_SIZE))
     number = min(page, pages)
     begin = (number - 1) * PAGE_SIZE
-    return Part(rows[begin : begin + PAGE_SIZE], begin + 1, number, pages)
+    return ListPage(rows[begin : begin + PAGE_SIZE], begin + 1, number, pages)

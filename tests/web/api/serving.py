@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
+from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
 from autoscaler.sync.breakers import BreakerStatus
@@ -28,6 +29,7 @@ def views_of(
     record: DirectoryRecord | None = None,
     breakers: tuple[BreakerStatus, ...] = (),
     leads: bool | None = None,
+    agreement: DirectoryAgreement | None = None,
 ) -> Views:
     """Return the views of a daemon that has the metrics' targets, by default usual settings."""
     return Views(
@@ -37,6 +39,7 @@ def views_of(
         record=record,
         breakers=lambda: breakers,
         leads=lambda: leads,
+        agreement=agreement,
     )
 
 

@@ -270,7 +270,7 @@ def _web(elapsed: float, _: int) -> Moment:
 
 def _waves(elapsed: float, _: int) -> Moment:
     """Go up and down in twenty minutes."""
-    return Moment((value(300 + 200 * math.sin(elapsed / 190)),))
+    return Moment((value(300 - 200 * math.cos(elapsed / 190)),))
 
 
 def _beside(
