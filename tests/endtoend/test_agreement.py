@@ -127,8 +127,11 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
     assert same["hpa"]["metrics"] == ["jobs 1 of 1"]
     assert (same["verdict"], same["freeReplicas"]) == ("early", 3)
     assert keda["hpa"] | {"metrics": []} == {
-        **{"name": "keda-hpa-keda", "scaledObject": "keda", "metrics": []},
-        **{"currentReplicas": 2, "desiredReplicas": 2},
+        "name": "keda-hpa-keda",
+        "scaledObject": "keda",
+        "metrics": [],
+        "currentReplicas": 2,
+        "desiredReplicas": 2,
     }
     assert (other["verdict"], other["freeReplicas"]) == ("differs", 4)
     (longest, *_) = other["disagreements"]
