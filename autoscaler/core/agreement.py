@@ -27,8 +27,7 @@ from autoscaler.core.hpa_differences import (
 from autoscaler.core.load_in_pods import is_divided
 from autoscaler.core.observation import Scale
 from autoscaler.core.quick import changed, quick
-from autoscaler.core.spec import MetricSpec, measures_pods
-from autoscaler.core.status import winner_name
+from autoscaler.core.spec import MetricSpec, measures_pods, name_of
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
@@ -621,7 +620,7 @@ def _other_readings(
     found = []
     for index, theirs in enumerate(_read_there(status, target, state.counterpart)):
         metric = target.spec.metrics[index]
-        name, percent = winner_name(metric), metric.target.average_utilization is not None
+        name, percent = name_of(metric), metric.target.average_utilization is not None
         read = [one.read[index] for one in near if index < len(one.read)]
         known = [value for value in read if value is not None]
         if state.counterpart.metrics[index] is None:

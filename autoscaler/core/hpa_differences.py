@@ -17,6 +17,7 @@ from autoscaler.core.spec import (
     ObjectMetric,
     ResourceMetric,
     ScalingRules,
+    name_of,
     tolerance_of,
 )
 from autoscaler.core.target import Target
@@ -145,9 +146,7 @@ def _metrics(
 
 
 def _named(metric: MetricSpec) -> str:
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return f"{metric.type} {metric.name}"
-    return f"{metric.type} {metric.metric.name}"
+    return f"{metric.type} {name_of(metric)}"
 
 
 def target_text(target: MetricTarget) -> str:

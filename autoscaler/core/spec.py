@@ -181,6 +181,13 @@ def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
     return Tolerance(*(flags.tolerance if one is None else one for one in own))
 
 
+def name_of(metric: MetricSpec) -> str:
+    """Return the short name of a metric: `orders`, `cpu`, `cpu of app` of a container."""
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        return f"{metric.name} of {metric.container}" if metric.container else metric.name
+    return metric.metric.name
+
+
 def measures_pods(metric: MetricSpec) -> bool:
     """Return whether a metric is of each pod, and not of an object or of nothing in the cluster."""
     return not isinstance(metric, ObjectMetric | ExternalMetric)

@@ -12,13 +12,13 @@ from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
 from autoscaler.core.causes import Deviation
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.hpa_differences import FieldDifference
-from autoscaler.core.quantity import format_milli
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer
 
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
 """The verdicts on a target that is to go over."""
+_LEAST_SHARE = 0.001
 READY_SHARE = 0.99
 READY_SECONDS = 3600.0
 """So long a target must have been compared, and so much of it in agreement, before it goes over."""
@@ -90,7 +90,7 @@ def _field_text(one: FieldDifference) -> str:
 def _value_text(one: DifferingReading, value: int | None) -> str | None:
     if value is None:
         return None
-    return f"{value}%" if one.percent else format_milli(value)
+    return f"{value}%" if one.percent else f"{value / 1000:g}"
 
 
 def _difference(one: DifferingReading) -> float | None:
@@ -226,6 +226,8 @@ def _times(sums: Mapping[Agreement, Sum], compared: float) -> Iterator[answers.A
 
 def percent(share: float) -> str:
     """Write a share in percent, rounded down so that 100 % is all of it: `99.9 %`."""
+    if 0 < share < _LEAST_SHARE:
+        return f"less than {100 * _LEAST_SHARE:g} %"
     return f"{int(share * 1000) / 10:g} %"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.quantity import format_milli
-from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
+from autoscaler.core.spec import name_of
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.text import printable
 from autoscaler.rendering import answers
@@ -48,7 +48,7 @@ def _metrics(hpa: Hpa) -> Iterator[str]:
     if spec is None or status is None:
         return
     for metric, value in zip(spec.metrics, status.values, strict=False):
-        target, name = metric.target, _name(metric)
+        target, name = metric.target, printable(name_of(metric), _LONGEST_NAME)
         percent = target.average_utilization
         goal = format_milli(target.average_value or target.value or 0)
         goal = goal if percent is None else f"{percent}%"
@@ -57,14 +57,6 @@ def _metrics(hpa: Hpa) -> Iterator[str]:
         else:
             read = format_milli(value) if percent is None else f"{value}%"
             yield f"{name} {read} of {goal}"
-
-
-def _name(metric: MetricSpec) -> str:
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        full = f"{metric.name} of {metric.container}" if metric.container else metric.name
-    else:
-        full = metric.metric.name
-    return printable(full, _LONGEST_NAME)
 
 
 def _inactive(hpa: Hpa) -> str:

@@ -75,7 +75,7 @@ class Trigger:
     missing_is_zero: bool = True
 
 
-class _Part(NamedTuple):
+class _FormulaPart(NamedTuple):
     """An expression in PromQL, or a constant."""
 
     text: str
@@ -115,14 +115,14 @@ class _Parser:
         self._at = 0
         self._triggers = triggers
         self._depth = 0
-        self._element: _Part | None = None
+        self._element: _FormulaPart | None = None
         """What `#` stands for."""
-        self.used: dict[str, _Part] = {}
+        self.used: dict[str, _FormulaPart] = {}
         """The triggers that were named, each with what stands for it."""
         self.chooses = False
         """Whether a value may be left out of the result."""
 
-    def whole(self) -> _Part:
+    def whole(self) -> _FormulaPart:
         part = self._expression()
         if self._peek():
             raise ValueError(f"has {_shown(self._peek())} where an operator belongs")
@@ -149,7 +149,7 @@ class _Parser:
         yield
         self._depth -= 1
 
-    def _expression(self) -> _Part:
+    def _expression(self) -> _FormulaPart:
         with self._one_deeper():
             part = self._binary(0)
             if not self._take("?"):
@@ -158,7 +158,7 @@ class _Parser:
             self._need(":")
             return self._choice(part, yes, self._expression())
 
-    def _choice(self, condition: _Part, yes: _Part, no: _Part) -> _Part:
+    def _choice(self, condition: _FormulaPart, yes: _FormulaPart, no: _FormulaPart) -> _FormulaPart:
         condition, yes, no = _condition(condition), _number(yes), _number(no)
         if condition.truth is not None:
             return yes if condition.truth else no
@@ -166,7 +166,7 @@ class _Parser:
         chosen = f"{_within(_vector(yes), _AND)} and {_within(condition, _AND + 1)}"
         return _part(f"{chosen} or {_within(_vector(no), _OR + 1)}", _OR)
 
-    def _binary(self, least: int) -> _Part:
+    def _binary(self, least: int) -> _FormulaPart:
         with self._one_deeper():
             left = self._unary()
             while (binding := _BINDING.get(self._peek(), -1)) >= least:
@@ -177,7 +177,7 @@ class _Parser:
                 left = self._combined(left, _WORDS.get(sign, sign), right)
             return left
 
-    def _combined(self, left: _Part, sign: str, right: _Part) -> _Part:
+    def _combined(self, left: _FormulaPart, sign: str, right: _FormulaPart) -> _FormulaPart:
         if sign in ("and", "or"):
             self.chooses = True
             return _logical(_condition(left), sign, _condition(right))
@@ -190,7 +190,7 @@ class _Parser:
             raise ValueError("has %, which KEDA refuses for the values of triggers")
         return _computed(left, sign, right)
 
-    def _unary(self) -> _Part:
+    def _unary(self) -> _FormulaPart:
         if self._take("not", "!"):
             self.chooses = True
             return _negated(_condition(self._binary(_OF_NOT)))
@@ -203,7 +203,7 @@ class _Parser:
             return _number(self._binary(_OF_SIGN))
         return self._primary()
 
-    def _primary(self) -> _Part:
+    def _primary(self) -> _FormulaPart:
         kind, text = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
         self._at += 1
         if kind == "number":
@@ -215,14 +215,14 @@ class _Parser:
         if text == "#" and self._element is not None:
             return self._element
         if text in ("true", "false"):
-            return _Part("", is_condition=True, truth=text == "true")
+            return _FormulaPart("", is_condition=True, truth=text == "true")
         if kind == "name" and self._peek() == "(":
             return self._call(text)
         if kind == "name":
             return self._trigger(text)
         raise ValueError(f"has {_shown(text)}, which this conversion does not write as PromQL")
 
-    def _trigger(self, name: str) -> _Part:
+    def _trigger(self, name: str) -> _FormulaPart:
         trigger = self._triggers.get(name)
         if trigger is None:
             known = ", ".join(self._triggers) or "none"
@@ -236,7 +236,7 @@ class _Parser:
             self.used[name] = _part(text)
         return self.used[name]
 
-    def _call(self, name: str) -> _Part:
+    def _call(self, name: str) -> _FormulaPart:
         self._need("(")
         if name in _OF_CLOSURES:
             return self._of_closure(name)
@@ -249,9 +249,9 @@ class _Parser:
             return _OF_MANY[name]([_number(value) for value in values])
         raise ValueError(f"calls {_shown(name)}, which this conversion does not write as PromQL")
 
-    def _values(self, end: str) -> list[_Part]:
+    def _values(self, end: str) -> list[_FormulaPart]:
         """Read arguments, or the elements of a list; a list among them stands for its elements."""
-        values: list[_Part] = []
+        values: list[_FormulaPart] = []
         with self._one_deeper():
             while not self._take(end):
                 values += self._values("]") if self._take("[") else [self._expression()]
@@ -261,7 +261,7 @@ class _Parser:
                     self._need(",")
             return values
 
-    def _of_closure(self, name: str) -> _Part:
+    def _of_closure(self, name: str) -> _FormulaPart:
         """Read `count([a, b], {# > 1})` and its like: the condition, of each value of the list."""
         self._need("[")
         values = self._values("]")
@@ -281,33 +281,33 @@ class _Parser:
         return _OF_CLOSURES[name](conditions)
 
 
-def _part(text: str, level: int = _WHOLE, *, is_condition: bool = False) -> _Part:
+def _part(text: str, level: int = _WHOLE, *, is_condition: bool = False) -> _FormulaPart:
     if len(text) > _LONGEST_PROMQL:
         raise ValueError(f"becomes PromQL of more than {_LONGEST_PROMQL:,} characters")
-    return _Part(text, level, is_condition=is_condition)
+    return _FormulaPart(text, level, is_condition=is_condition)
 
 
 def _shown(text: str) -> str:
     return f"`{text}`" if text and text.isprintable() else "an end"
 
 
-def _constant(value: float) -> _Part:
+def _constant(value: float) -> _FormulaPart:
     if not math.isfinite(value):
         raise ValueError("has a number that is infinite, or too large")
     text = str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    return _Part(text, _WHOLE if value >= 0 else _PRODUCT, value)
+    return _FormulaPart(text, _WHOLE if value >= 0 else _PRODUCT, value)
 
 
-def _vector(part: _Part) -> _Part:
-    return part if part.constant is None else _Part(f"vector({part.text})")
+def _vector(part: _FormulaPart) -> _FormulaPart:
+    return part if part.constant is None else _FormulaPart(f"vector({part.text})")
 
 
-def _within(part: _Part, level: int) -> str:
+def _within(part: _FormulaPart, level: int) -> str:
     """Write a part where PromQL binds so tightly."""
     return part.text if part.level >= level else f"({part.text})"
 
 
-def _number(part: _Part) -> _Part:
+def _number(part: _FormulaPart) -> _FormulaPart:
     if part.is_condition:
         raise ValueError(
             "has a condition where a number belongs, as KEDA refuses: write `c ? 1 : 0`"
@@ -315,13 +315,13 @@ def _number(part: _Part) -> _Part:
     return part
 
 
-def _condition(part: _Part) -> _Part:
+def _condition(part: _FormulaPart) -> _FormulaPart:
     if not part.is_condition:
         raise ValueError("has a number where a condition belongs, as KEDA refuses: write `x > 0`")
     return part
 
 
-def _computed(left: _Part, sign: str, right: _Part) -> _Part:
+def _computed(left: _FormulaPart, sign: str, right: _FormulaPart) -> _FormulaPart:
     if left.constant is not None and right.constant is not None:
         try:
             value = _COMPUTED[sign](left.constant, right.constant)
@@ -338,16 +338,16 @@ def _computed(left: _Part, sign: str, right: _Part) -> _Part:
     return _part(f"{_within(left, sides[0])} {sign} {_within(right, sides[1])}", level)
 
 
-def _compared(left: _Part, sign: str, right: _Part) -> _Part:
+def _compared(left: _FormulaPart, sign: str, right: _FormulaPart) -> _FormulaPart:
     if left.constant is not None and right.constant is not None:
         truth = _COMPARED[sign](left.constant, right.constant)
-        return _Part("", is_condition=True, truth=bool(truth))
+        return _FormulaPart("", is_condition=True, truth=bool(truth))
     a, b = _within(left, _COMPARISON + 1), _within(right, _COMPARISON + 1)
     part = _part(f"{a} {sign} {b}", _COMPARISON, is_condition=True)
     return part._replace(as_number=f"({a} {sign} bool {b})")
 
 
-def _logical(left: _Part, sign: str, right: _Part) -> _Part:
+def _logical(left: _FormulaPart, sign: str, right: _FormulaPart) -> _FormulaPart:
     for one, other in ((left, right), (right, left)):
         if one.truth is not None:
             return other if one.truth == (sign == "and") else one
@@ -357,13 +357,13 @@ def _logical(left: _Part, sign: str, right: _Part) -> _Part:
     )
 
 
-def _negated(part: _Part) -> _Part:
+def _negated(part: _FormulaPart) -> _FormulaPart:
     if part.truth is not None:
         return part._replace(truth=not part.truth)
     return _part(f"vector(1) unless {_within(part, _AND + 1)}", _AND, is_condition=True)
 
 
-def _as_number(condition: _Part) -> _Part:
+def _as_number(condition: _FormulaPart) -> _FormulaPart:
     """Write a condition as 1 or 0."""
     if condition.truth is not None:
         return _constant(float(condition.truth))
@@ -372,21 +372,21 @@ def _as_number(condition: _Part) -> _Part:
     return _part(f"vector(1) and {_within(condition, _AND + 1)} or vector(0)", _OR)
 
 
-def _total(values: Sequence[_Part]) -> _Part:
+def _total(values: Sequence[_FormulaPart]) -> _FormulaPart:
     total = values[0]
     for value in values[1:]:
         total = _computed(total, "+", value)
     return total
 
 
-def _mean(values: Sequence[_Part]) -> _Part:
+def _mean(values: Sequence[_FormulaPart]) -> _FormulaPart:
     return _computed(_total(values), "/", _constant(float(len(values))))
 
 
-def _extreme(sign: str, clamp: str) -> Callable[[Sequence[_Part]], _Part]:
+def _extreme(sign: str, clamp: str) -> Callable[[Sequence[_FormulaPart]], _FormulaPart]:
     best: Callable[..., float] = max if sign == ">=" else min
 
-    def one_of(values: Sequence[_Part]) -> _Part:
+    def one_of(values: Sequence[_FormulaPart]) -> _FormulaPart:
         constants = [value.constant for value in values if value.constant is not None]
         varying = [value for value in values if value.constant is None]
         if not varying:
@@ -400,39 +400,39 @@ def _extreme(sign: str, clamp: str) -> Callable[[Sequence[_Part]], _Part]:
     return one_of
 
 
-def _function(name: str) -> Callable[[_Part], _Part]:
+def _function(name: str) -> Callable[[_FormulaPart], _FormulaPart]:
     return lambda part: _part(f"{name}({_vector(part).text})")
 
 
-def _away_from_zero(name: str) -> Callable[[_Part], _Part]:
+def _away_from_zero(name: str) -> Callable[[_FormulaPart], _FormulaPart]:
     """Write what goes by the distance from 0 in expr, and by the value in PromQL."""
 
-    def of(part: _Part) -> _Part:
+    def of(part: _FormulaPart) -> _FormulaPart:
         text = _vector(part).text
         return _part(f"sgn({text}) * {name}(abs({text}))", _PRODUCT)
 
     return of
 
 
-def _how_many(conditions: Sequence[_Part]) -> _Part:
+def _how_many(conditions: Sequence[_FormulaPart]) -> _FormulaPart:
     return _total([_as_number(one) for one in conditions])
 
 
-def _all_of(conditions: Sequence[_Part]) -> _Part:
+def _all_of(conditions: Sequence[_FormulaPart]) -> _FormulaPart:
     result = conditions[0]
     for one in conditions[1:]:
         result = _logical(result, "and", one)
     return result
 
 
-def _any_of(conditions: Sequence[_Part]) -> _Part:
+def _any_of(conditions: Sequence[_FormulaPart]) -> _FormulaPart:
     result = conditions[0]
     for one in conditions[1:]:
         result = _logical(result, "or", one)
     return result
 
 
-_OF_ONE: dict[str, Callable[[_Part], _Part]] = {
+_OF_ONE: dict[str, Callable[[_FormulaPart], _FormulaPart]] = {
     "float": lambda part: part,
     "int": _away_from_zero("floor"),
     "round": _away_from_zero("round"),
@@ -440,13 +440,13 @@ _OF_ONE: dict[str, Callable[[_Part], _Part]] = {
     "ceil": _function("ceil"),
     "floor": _function("floor"),
 }
-_OF_MANY: dict[str, Callable[[Sequence[_Part]], _Part]] = {
+_OF_MANY: dict[str, Callable[[Sequence[_FormulaPart]], _FormulaPart]] = {
     "max": _extreme(">=", "clamp_min"),
     "min": _extreme("<=", "clamp_max"),
     "sum": _total,
     "mean": _mean,
 }
-_OF_CLOSURES: dict[str, Callable[[Sequence[_Part]], _Part]] = {
+_OF_CLOSURES: dict[str, Callable[[Sequence[_FormulaPart]], _FormulaPart]] = {
     "count": _how_many,
     "any": _any_of,
     "all": _all_of,
