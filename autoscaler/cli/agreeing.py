@@ -19,7 +19,7 @@ from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreem
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
 """So many disagreements are told of a target."""
 _INDENT = "  "
-_WIDTH = 24
+_REPLICAS = "replicas on average"
 
 
 @exit_code
@@ -58,11 +58,12 @@ def _lines(found: AgreementList, width: int) -> Iterator[str]:
 
 
 def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
+    label = max(map(len, (_REPLICAS, *(_word(time.kind) for time in one.times))))
     for time in one.times:
-        yield f"{_INDENT}{_word(time.kind).ljust(_WIDTH)} {_time_text(time)}"
+        yield f"{_INDENT}{_word(time.kind).ljust(label)} {_time_text(time)}"
     if one.mean_free_replicas is not None and one.mean_replicas is not None:
         yield (
-            f"{_INDENT}{'replicas on average'.ljust(_WIDTH)} {one.mean_replicas:.1f}; "
+            f"{_INDENT}{_REPLICAS.ljust(label)} {one.mean_replicas:.1f}; "
             f"{one.mean_free_replicas:.1f} had it been live"
         )
     shown = one.disagreements[:most]

@@ -29,6 +29,7 @@ from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
+from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import rfc3339_milli, visible
 from autoscaler.documents import Value, child, documents
@@ -255,17 +256,19 @@ class DirectorySource:
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
-        """Return how targets agree with their HPAs, or all that something is kept of."""
+        """Return how targets agree with their HPAs, or all in shadow that something is kept of."""
         reader = DirectoryAgreement(self.path)
+        live = {one.target for one in self.standings().targets.targets if one.mode == Mode.LIVE}
         try:
-            keys = targets or reader.targets()
+            in_shadow = [key for key in reader.targets() if key not in live]
+            keys = targets or in_shadow
             kept = kept_of(reader, keys, since)
         except AgreementError as error:
             raise CommandError(str(error)) from None
         return AgreementList(
             time=clock.wall(),
-            live=0,
-            shadow=len(kept),
+            live=len(live),
+            shadow=len(in_shadow),
             targets=tuple(agreement_answer(key, kept.get(key)) for key in keys),
         )
 

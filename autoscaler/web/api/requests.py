@@ -35,6 +35,7 @@ RIGHT = {
     "from": _INSTANT,
     "to": _INSTANT,
     "at": _INSTANT,
+    "since": _INSTANT,
     "points": f"a whole number from {FEWEST_POINTS} to {MOST_POINTS}",
     "lastChange": "true or false",
 }

@@ -10,6 +10,7 @@ from autoscaler.web.answering import MOST_AT_ONCE, Answering
 from autoscaler.web.api import application, endpoints
 from autoscaler.web.api.requests import (
     RIGHT,
+    AgreementParameters,
     ChartParameters,
     ExplanationParameters,
     HistoryParameters,
@@ -98,6 +99,7 @@ ASKED = {
     "/targets": ("limit", "continue", "state", "search"),
     "/changes": ("limit", "continue", "from", "to", "target"),
     "/decisions": ("limit", "continue", "from", "to", "target"),
+    "/agreement": ("since", "target"),
     f"{WEB}/chart": ("from", "to", "points"),
     f"{WEB}/explanation": ("at", "lastChange"),
     f"{WEB}/none": ("x",),
@@ -118,7 +120,13 @@ def test_no_value_of_a_parameter_is_a_fault(fleet: Views, path: str) -> None:
 
 def test_each_parameter_has_a_sentence_on_what_is_right() -> None:
     """So that none fails with a fault."""
-    models = (TargetsParameters, HistoryParameters, ChartParameters, ExplanationParameters)
+    models = (
+        TargetsParameters,
+        HistoryParameters,
+        ChartParameters,
+        ExplanationParameters,
+        AgreementParameters,
+    )
     names = {field.alias or name for one in models for name, field in one.model_fields.items()}
     assert names == set(RIGHT)
 

@@ -1,0 +1,336 @@
+"""HorizontalPodAutoscalers as JSON: what is read of a spec and a status, and what is left out."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import hpa_of
+from autoscaler.core.hpa import HpaCondition, HpaStatus
+from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    MetricIdentifier,
+    MetricSpec,
+    MetricTarget,
+    ObjectMetric,
+    PodsMetric,
+    PolicyType,
+    ResourceMetric,
+    ScaleTargetRef,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+    TargetType,
+)
+from tests.adapters.watches.targets import WEB, deployment_ref
+from tests.worlds.cluster.cluster import Json
+from tests.worlds.cluster.others import autoscaler
+
+ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
+INACTIVE = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric"}
+CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}
+
+
+def made(status: object = None, name: str = "web", **spec: Any) -> Json:
+    """Return an HPA of `web` with one metric unless told."""
+    hpa = autoscaler(name)
+    hpa["spec"] |= {"metrics": [{"type": "Resource", "resource": CPU}]} | spec
+    return hpa if status is None else hpa | {"status": status}
+
+
+def decided(desired: object = 4, **more: Any) -> Json:
+    """Return the status of an HPA that has decided."""
+    read = {"name": "cpu", "current": {"averageUtilization": 93, "averageValue": "465m"}}
+    usual = {
+        "currentReplicas": 3,
+        "desiredReplicas": desired,
+        "currentMetrics": [{"type": "Resource", "resource": read}],
+        "conditions": [ACTIVE],
+    }
+    return usual | more
+
+
+# -- the spec ------------------------------------------------------------------------------------
+
+AVERAGE = {"type": "AverageValue", "averageValue": "2500m"}
+PLAIN = {"name": "queue", "selector": {"matchLabels": {"b": "2", "a": "1"}}}
+QUEUE = MetricIdentifier("queue", LabelSelector((("a", "1"), ("b", "2"))))
+PER_POD = MetricTarget(TargetType.AVERAGE_VALUE, average_value=2500)
+PERCENT = MetricTarget(TargetType.UTILIZATION, average_utilization=70)
+METRICS: list[tuple[Json, MetricSpec]] = [
+    ({"type": "Resource", "resource": CPU}, ResourceMetric("cpu", PERCENT)),
+    (
+        {"type": "ContainerResource", "containerResource": CPU | {"container": "app"}},
+        ContainerResourceMetric("cpu", "app", PERCENT),
+    ),
+    (
+        {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": AVERAGE}},
+        PodsMetric(MetricIdentifier("rps"), PER_POD),
+    ),
+    (
+        {
+            "type": "Object",
+            "object": {
+                "metric": {"name": "rps"},
+                "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+                "target": {"type": "Value", "value": "1k"},
+            },
+        },
+        ObjectMetric(
+            ScaleTargetRef("v1", "Service", "web"),
+            MetricIdentifier("rps"),
+            MetricTarget(TargetType.VALUE, value=1_000_000),
+        ),
+    ),
+    (
+        {"type": "External", "external": {"metric": PLAIN, "target": AVERAGE}},
+        ExternalMetric(QUEUE, PER_POD),
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), METRICS, ids=[one["type"] for one, _ in METRICS])
+def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
+    """With the quantities in milli-units, the labels in order; as the configuration reads it."""
+    spec = hpa_of(made(metrics=[given])).spec
+    assert spec is not None
+    assert spec.metrics == (expected,)
+
+
+def test_expressions_and_behavior_are_read() -> None:
+    """The tolerance of a direction is a quantity."""
+    expressions = [{"key": "tier", "operator": "In", "values": ["a", "b"]}]
+    metric = {"name": "queue", "selector": {"matchExpressions": expressions}}
+    external = {"type": "External", "external": {"metric": metric, "target": AVERAGE}}
+    policies = [{"type": "Pods", "value": 4, "periodSeconds": 60}]
+    down = {"stabilizationWindowSeconds": 120, "policies": policies, "tolerance": "50m"}
+    behavior = {"scaleDown": down | {"selectPolicy": "Min"}, "scaleUp": {}}
+    spec = hpa_of(made(metrics=[external], behavior=behavior)).spec
+    assert spec is not None
+    assert spec.behavior is not None
+    assert spec.behavior.scale_down == ScalingRules(
+        120, SelectPolicy.MIN, (ScalingPolicy(PolicyType.PODS, 4, 60),), 0.05
+    )
+    (read,) = spec.metrics
+    assert isinstance(read, ExternalMetric)
+    assert read.metric.selector == LabelSelector(
+        (), (Requirement("tier", Operator.IN, ("a", "b")),)
+    )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"maxReplicas": "many"},
+        {"minReplicas": -1},
+        {"metrics": [{"type": "Later", "later": {}}]},
+        {"metrics": [{"type": "Resource", "resource": {}}]},
+        {"behavior": {"scaleUp": 3}},
+        {"behavior": {"scaleUp": {"tolerance": "much"}, "scaleDown": {}}},
+    ],
+)
+def test_a_spec_that_cannot_be_read_is_none(odd: Json) -> None:
+    """What it has decided is known all the same."""
+    hpa = hpa_of(made(decided(), **odd), 7.0)
+    assert hpa.spec is None
+    assert hpa.status is not None
+    assert hpa.status.desired_replicas == 4
+
+
+# -- the status ----------------------------------------------------------------------------------
+
+
+def test_a_status_has_counts_values_and_conditions() -> None:
+    """A utilization in percent, all else in milli-units; the instant is when it was received."""
+    condition = HpaCondition("ScalingActive", true=True, reason="ValidMetricFound")
+    assert hpa_of(made(decided()), 7.0).statuses == (HpaStatus(7.0, 3, 4, (93,), (condition,)),)
+
+
+@pytest.mark.parametrize(
+    ("current", "value"),
+    [
+        ({"averageValue": "2500m", "value": "9"}, 2500),
+        ({"value": "9"}, 9000),
+        ({}, None),
+        ({"averageValue": "much"}, None),
+        ({"averageUtilization": 0, "averageValue": "0"}, 0),
+        (None, None),
+    ],
+)
+def test_each_value_is_read(current: object, value: int | None) -> None:
+    """One that cannot be read is none, and no 0."""
+    read = {"type": "External", "external": {"metric": {"name": "queue"}, "current": current}}
+    status = hpa_of(made(decided(currentMetrics=[read]))).status
+    assert status is not None
+    assert status.values == (value,)
+
+
+@pytest.mark.parametrize(
+    ("read", "values"),
+    [(None, (None, None)), ([{"type": ""}], (None, None)), ([{}] * 9, (None, None))],
+)
+def test_values_are_as_many_as_metrics(read: object, values: tuple[None, ...]) -> None:
+    """The controller leaves out what it has not read, or leaves it empty."""
+    metrics = [given for given, _ in METRICS[:2]]
+    status = hpa_of(made(decided(currentMetrics=read), metrics=metrics)).status
+    assert status is not None
+    assert status.values == values
+
+
+@pytest.mark.parametrize(
+    ("status", "count"),
+    [
+        ({}, None),
+        ({"desiredReplicas": 0, "currentReplicas": 0}, None),
+        (decided(0, conditions=None), None),
+        (decided(0, conditions=[INACTIVE]), None),
+        (decided(0, conditions=[INACTIVE], currentReplicas=0), 0),
+        (decided(0), 0),
+        (decided(5, conditions=None), 5),
+        (decided("four"), None),
+        (decided([4]), None),
+        (decided(-1), None),
+        (decided(2**31), None),
+        (decided(conditions=["odd"]), None),
+        ("odd", None),
+        ([], None),
+    ],
+)
+def test_what_is_no_count_is_none(status: object, count: int | None) -> None:
+    """A new HPA has decided nothing: its 0 is none; what another program wrote is left out."""
+    found = hpa_of(made(status)).status
+    assert (None if found is None else found.desired_replicas) == count
+
+
+def test_a_status_is_bounded() -> None:
+    """By the metrics of the spec, and in conditions and texts."""
+    condition = {"type": "x" * 5000, "status": "True", "reason": "y\x1b" * 5000}
+    status = hpa_of(made(decided(conditions=[condition] * 500, currentMetrics=[{}] * 500))).status
+    assert status is not None
+    assert len(status.values) == 1
+    assert len(status.conditions) == 10
+    assert all(len(one.reason) <= 100 and one.reason.isprintable() for one in status.conditions)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "scaled_object"),
+    [
+        ({}, ""),
+        ({"labels": {"scaledobject.keda.sh/name": "web"}}, "web"),
+        ({"ownerReferences": [{"kind": "ScaledObject", "name": "own"}]}, "own"),
+        ({"ownerReferences": [{"kind": "Deployment", "name": "own"}]}, ""),
+    ],
+)
+def test_keda_is_known_by_owner_or_label(metadata: Json, scaled_object: str) -> None:
+    """The owner says it first."""
+    hpa = made()
+    hpa["metadata"] |= metadata
+    assert hpa_of(hpa).scaled_object == scaled_object
+
+
+# -- at hand -------------------------------------------------------------------------------------
+
+
+class Cached:
+    """A cache that wants `web`, whose clock a test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(clock, "wall", lambda: self.now)
+        self.cache = AutoscalerCache("shop", lambda controlled: controlled[3] == "web")
+
+    def event(self, hpa: Json, at: float, kind: str = "MODIFIED") -> None:
+        """Apply an event at an instant."""
+        self.now = at
+        self.cache.apply(kind, hpa, "1")
+
+    def relist(self, *hpas: Json, at: float) -> None:
+        """List anew."""
+        self.now = at
+        self.cache.begin()
+        self.cache.add(list(hpas))
+        self.cache.commit("9")
+
+    def statuses(self, since: float = 0.0) -> list[tuple[float, int]]:
+        """Return when which count was wanted."""
+        hpa = self.cache.hpa("shop", WEB, since)
+        return [] if hpa is None else [(one.time, one.desired_replicas) for one in hpa.statuses]
+
+
+@pytest.fixture
+def cached(monkeypatch: pytest.MonkeyPatch) -> Cached:
+    """Return a cache."""
+    return Cached(monkeypatch)
+
+
+def test_statuses_since_an_instant_begin_with_the_one_in_force_then(cached: Cached) -> None:
+    """Each was in force from its event to the next one."""
+    for at, count in ((100.0, 3), (110.0, 4), (120.0, 5)):
+        cached.event(made(decided(count)), at)
+    assert cached.statuses() == [(100, 3), (110, 4), (120, 5)]
+    assert cached.statuses(since=109) == [(100, 3), (110, 4), (120, 5)]
+    assert cached.statuses(since=110) == [(110, 4), (120, 5)]
+    assert cached.statuses(since=500) == [(120, 5)]
+
+
+def test_what_says_nothing_new_is_as_old_as_before(cached: Cached) -> None:
+    """An event about something else, and a list after a lost watch."""
+    cached.event(made(decided(3)), 100)
+    cached.event(made(decided(3)), 110)
+    cached.relist(made(decided(3)), at=120)
+    assert cached.statuses() == [(100, 3)]
+    cached.relist(made(decided(4)), at=130)
+    assert cached.statuses() == [(100, 3), (130, 4)]
+    cached.relist(at=140)
+    assert cached.cache.hpa("shop", WEB, 0.0) is None
+
+
+def test_statuses_are_bounded(cached: Cached) -> None:
+    """The last ones are kept, however many change between two syncs."""
+    for number in range(100):
+        cached.event(made(decided(number + 1)), 100.0 + number)
+    assert cached.statuses()[-1] == (199, 100)
+    assert len(cached.statuses()) == 8
+
+
+def test_a_status_that_is_lost_for_a_moment_ends_what_was_before(cached: Cached) -> None:
+    """An HPA that is made anew has decided nothing yet."""
+    cached.event(made(decided(3)), 100)
+    cached.event(made(), 110, "DELETED")
+    cached.event(made(), 111, "ADDED")
+    hpa = cached.cache.hpa("shop", WEB, 0.0)
+    assert hpa is not None
+    assert hpa.statuses == ()
+
+
+def test_of_several_none_is_the_one(cached: Cached) -> None:
+    """Until only one is left."""
+    cached.event(made(decided(3), "one"), 100)
+    cached.event(made(decided(4), "two"), 100)
+    assert cached.cache.hpa("shop", WEB, 0.0) is None
+    cached.event(made(decided(4), "two"), 110, "DELETED")
+    assert cached.statuses() == [(100, 3)]
+
+
+def test_one_that_moves_on_takes_nothing_along(cached: Cached) -> None:
+    """What it wanted for one object says nothing of another."""
+    cached.cache = AutoscalerCache("shop", lambda _: True)
+    cached.event(made(decided(3)), 100)
+    moved = made(decided(7))
+    moved["spec"]["scaleTargetRef"]["name"] = "api"
+    cached.event(moved, 110)
+    hpa = cached.cache.hpa("shop", deployment_ref("api"), 0.0)
+    assert hpa is not None
+    assert [one.desired_replicas for one in hpa.statuses] == [7]
+    assert cached.statuses() == []
+
+
+def test_of_an_object_that_is_not_wanted_it_is_only_known_who_controls_it() -> None:
+    """A fleet of live targets keeps no specs."""
+    cache = AutoscalerCache("shop")
+    cache.apply("ADDED", made(decided()), "1")
+    assert cache.controller("shop", WEB) == 'HorizontalPodAutoscaler "web"'
+    assert cache.hpa("shop", WEB, 0.0) is None

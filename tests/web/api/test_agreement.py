@@ -1,0 +1,78 @@
+"""`/agreement`: which targets it tells of, since when, and what it refuses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.agreement import DirectoryAgreement
+from autoscaler.core.agreement import Agreement
+from autoscaler.core.extensions import Extensions, Mode
+from autoscaler.core.hpa import Hpa, HpaStatus
+from tests.adapters.agreement.keeping import WEB, keeping, row
+from tests.core.builders import BASE, values
+from tests.telemetry.results import metrics_of, result_of, target_of
+from tests.web.api.serving import Client, asking, views_of
+
+SHADOW = Extensions(mode=Mode.SHADOW)
+LIVE = "shop/Deployment/live"
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """Give a client of a daemon with one target in shadow, compared for two hours, and one live."""
+    monkeypatch.setattr(clock, "wall", lambda: BASE + 7000)
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 3000, Agreement.CONFIGURATION))
+        writer.put(row(3600, 3000))
+    hpa = Hpa("web", statuses=(HpaStatus(BASE, 3, 4),))
+    shadowed = result_of(target_of("web", extensions=SHADOW), values(90), hpa=hpa)
+    metrics = metrics_of(shadowed, result_of(target_of("live")))
+    with asking(views_of(metrics, agreement=DirectoryAgreement(tmp_path))) as one:
+        yield one
+
+
+def test_by_default_it_tells_of_those_in_shadow(client: Client) -> None:
+    """With the HPA as it stands, and the whole counts of the fleet."""
+    told = client.json("/agreement")
+    assert (told["live"], told["shadow"]) == (1, 1)
+    (one,) = told["targets"]
+    assert (one["target"], one["agreement"], one["verdict"]) == (WEB, 0.5, "differs")
+    assert one["hpa"] == {"name": "web", "currentReplicas": 3, "desiredReplicas": 4}
+
+
+def test_since_begins_with_its_whole_hour(client: Client) -> None:
+    """In UTC, or with an offset."""
+    for since in ("2026-01-01T01:30:00Z", "2026-01-01T02:30:00%2B01:00"):
+        (one,) = client.json(f"/agreement?since={since}")["targets"]
+        assert (one["agreement"], one["verdict"]) == (1.0, "early")
+        assert "disagreements" not in one
+
+
+def test_a_live_target_is_told_of_if_it_is_asked_for(client: Client) -> None:
+    """Its mode says what it is; nothing of it has been compared."""
+    (one,) = client.json(f"/agreement?target={LIVE}")["targets"]
+    assert (one["mode"], one["verdict"]) == ("live", "notCompared")
+
+
+def test_an_unknown_target_is_a_problem(client: Client) -> None:
+    """With those that may be meant."""
+    problem = client.problem("/agreement?target=shop/Deployment/wbe", 404)
+    assert problem["suggestions"][0] == WEB
+
+
+@pytest.mark.parametrize("since", ["yesterday", "1h", "", "2026-01-01T00:00:00"])
+def test_what_is_no_instant_is_a_problem(client: Client, since: str) -> None:
+    """It says what would be right, for whichever text."""
+    problem = client.problem(f"/agreement?since={since}", 400)
+    (wrong,) = problem["parameters"]
+    assert wrong["name"] == "since"
+    assert "an instant with its time zone" in wrong["problem"]
+
+
+def test_a_file_that_cannot_be_read_is_a_problem(client: Client, tmp_path: Path) -> None:
+    """The daemon goes on; the sentence names the file."""
+    (tmp_path / "agreement.db").write_bytes(b"no database" * 1000)
+    problem = client.problem("/agreement", 503)
+    assert "agreement.db cannot be read" in problem["detail"]
