@@ -128,7 +128,7 @@ class _File(Opened):
                         *(row.replicas * row.seconds, row.free * row.seconds),
                     ),
                 )
-                if kind in _TOLD:
+                if kind in _TOLD or stretch.readings:
                     connection.execute(
                         "INSERT INTO stretches (target, begin, end, body) VALUES (?1, ?2, ?3, ?4)"
                         " ON CONFLICT DO UPDATE SET end = ?3, body = ?4",

@@ -163,7 +163,7 @@ def agreement_answer(
     compared, share = agreement_share(seconds)
     verdict = verdict_on(seconds)
     counted = [one for kind, one in sums.items() if kind is not Agreement.NOT_COMPARED]
-    stretches = () if kept is None else kept.stretches
+    stretches = () if kept is None else _apart(kept)
     return answers.TargetAgreement(
         target=target,
         since=None if kept is None else kept.begin,
@@ -260,7 +260,7 @@ def _largest(kept: KeptAgreement, compared: float) -> str:
     causes = [kind for kind in kept.sums if kind not in {*_AGREEING, Agreement.NOT_COMPARED}]
     kind = max(causes, key=lambda one: kept.sums[one].seconds)
     said = f"{AGREEMENT_WORDS[kind]} in {percent(kept.sums[kind].seconds / compared)}"
-    told = [one for one in kept.stretches if one.agreement is kind]
+    told = [one for one in _apart(kept) if one.agreement is kind]
     if not told or kind is Agreement.UNKNOWN:
         return said
     return f"{said}: {cause_text(max(told, key=lambda one: one.end - one.begin))}"
