@@ -165,6 +165,7 @@ class AgreementWriter:
         on_state: Callable[[bool, str], None],
         max_age: float,
         batch_seconds: float = 5.0,
+        pause_seconds: float = 30.0,
     ) -> None:
         self._directory = directory
         self._max_age = max_age
@@ -173,7 +174,7 @@ class AgreementWriter:
         self._stop = threading.Event()
         self._aside = ""
         self._worker = SqliteWorker(
-            "agreement", directory / AGREEMENT, self._run, self._open, on_state, 30.0
+            "agreement", directory / AGREEMENT, self._run, self._open, on_state, pause_seconds
         )
 
     def start(self) -> None:

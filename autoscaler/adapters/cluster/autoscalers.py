@@ -127,6 +127,8 @@ class AutoscalerCache(Cache):
                 del self._words[old.controlled]
         if entry is not None:
             old = old or before
+            if old is not None and old.controlled != entry.controlled:
+                old = None  # what it wanted for another object
             if entry.hpa is not None and old is not None and old.hpa is not None:
                 entry = entry._replace(hpa=_following(old.hpa, entry.hpa))
             self._entries[name] = entry

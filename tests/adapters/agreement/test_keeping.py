@@ -1,0 +1,178 @@
+"""How targets agree is kept in a file: sums by the hour, and each disagreement."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.agreement import (
+    AgreementError,
+    DirectoryAgreement,
+    KeptAgreement,
+    NothingComparedError,
+)
+from autoscaler.core.agreement import Agreement
+from tests.adapters.agreement.keeping import FIELD, WEB, keeping, row
+from tests.adapters.store.opening import Sayings
+from tests.core.builders import BASE
+from tests.worlds.waiting import wait_until
+
+DATABASE = "agreement.db"
+EQUAL, OTHER = Agreement.EQUAL, Agreement.CONFIGURATION
+HOUR = 3600.0
+
+
+def read(directory: Path, since: float = 0.0, limit: int = 100) -> KeptAgreement:
+    """Return what is kept of one target."""
+    return DirectoryAgreement(directory).of([WEB], since, limit)[WEB]
+
+
+def test_each_kind_is_a_sum(tmp_path: Path) -> None:
+    """Of seconds, times, the longest of them, and the counts meanwhile, ours and the free run's."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 100, replicas=3, free=3))
+        writer.put(row(100, 50, OTHER, replicas=8, free=9))
+        writer.put(row(150, 250, replicas=3, free=5))
+    kept = read(tmp_path)
+    equal, other = kept.sums[EQUAL], kept.sums[OTHER]
+    assert (equal.seconds, equal.stretches, equal.longest) == (350, 2, 250)
+    assert (equal.replicas, equal.free) == (3 * 350, 3 * 100 + 5 * 250)
+    assert (other.seconds, other.replicas, other.free) == (50, 400, 450)
+    assert kept.begin == BASE
+
+
+def test_only_a_disagreement_is_kept_with_its_cause(tmp_path: Path) -> None:
+    """What is the same, or is timing, has sums only."""
+    with keeping(tmp_path) as writer:
+        for number, kind in enumerate(Agreement):
+            writer.put(row(10.0 * number, 10, kind))
+    kept = read(tmp_path)
+    assert set(kept.sums) == set(Agreement)
+    told = {Agreement.EQUAL, Agreement.TIMING, Agreement.NOT_COMPARED}
+    assert {one.agreement for one in kept.stretches} == set(Agreement) - told
+    assert [one.fields for one in kept.stretches if one.agreement is OTHER] == [(FIELD,)]
+
+
+def test_a_stretch_that_goes_on_is_one(tmp_path: Path) -> None:
+    """Its rows add up, and it is listed once, with its whole time."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 60, OTHER))
+        writer.put(row(60, 60, OTHER, before=60))
+        writer.put(row(120, 30, OTHER, before=120))
+    kept = read(tmp_path)
+    assert (kept.sums[OTHER].seconds, kept.sums[OTHER].stretches) == (150, 1)
+    assert kept.sums[OTHER].longest == 150
+    assert [(one.begin, one.end) for one in kept.stretches] == [(BASE, BASE + 150)]
+
+
+def test_the_longest_disagreements_come_first(tmp_path: Path) -> None:
+    """As many as are asked for."""
+    with keeping(tmp_path) as writer:
+        for number, seconds in enumerate((10, 90, 40)):
+            writer.put(row(100.0 * number, seconds, OTHER))
+    lasted = [one.end - one.begin for one in read(tmp_path, limit=2).stretches]
+    assert lasted == [90, 40]
+
+
+def test_a_time_begins_with_its_whole_hour(tmp_path: Path) -> None:
+    """What was before it is left out, of sums and of disagreements."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 100, OTHER))
+        writer.put(row(HOUR, 100, OTHER))
+    kept = read(tmp_path, BASE + HOUR + 50)
+    assert kept.sums[OTHER].seconds == 100
+    assert [one.begin for one in kept.stretches] == [BASE + HOUR]
+    assert DirectoryAgreement(tmp_path).of([WEB], BASE + 2 * HOUR, 9) == {}
+    assert DirectoryAgreement(tmp_path).times(BASE + HOUR + 50) == {WEB: {OTHER: 100}}
+    assert DirectoryAgreement(tmp_path).times(0) == {WEB: {OTHER: 200}}
+
+
+def test_a_restart_goes_on_with_the_sums(tmp_path: Path) -> None:
+    """Those of the same hour are extended, and each target keeps its own."""
+    for number, target in enumerate((WEB, "shop/Deployment/api", WEB)):
+        with keeping(tmp_path) as writer:
+            writer.put(row(10.0 * number, 10, target=target))
+    assert read(tmp_path).sums[EQUAL].seconds == 20
+    assert DirectoryAgreement(tmp_path).targets() == ["shop/Deployment/api", WEB]
+    assert list(DirectoryAgreement(tmp_path).of(["other", WEB], 0, 9)) == [WEB]
+
+
+def test_it_is_read_while_it_is_written(tmp_path: Path) -> None:
+    """By another connection, at any time."""
+    reader = DirectoryAgreement(tmp_path)
+    with keeping(tmp_path) as writer:
+        for number in range(5):
+            writer.put(row(10.0 * number, 10))
+            seconds = 10.0 * (number + 1)
+            wait_until(
+                f"{seconds} s",
+                lambda seconds=seconds: (  # type: ignore[misc] # bound now
+                    (tmp_path / DATABASE).exists() and reader.times(0) == {WEB: {EQUAL: seconds}}
+                ),
+                timeout=10,
+            )
+
+
+def test_what_is_too_old_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hours and disagreements that ended before then, with the next row."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 10, OTHER))
+        writer.put(row(5 * HOUR, 10, OTHER))
+    monkeypatch.setattr(clock, "wall", lambda: BASE + 6 * HOUR)
+    with keeping(tmp_path, max_age=2 * HOUR) as writer:
+        writer.put(row(6 * HOUR, 10))
+    kept = read(tmp_path)
+    assert kept.begin == BASE + 5 * HOUR
+    assert [one.begin for one in kept.stretches] == [BASE + 5 * HOUR]
+
+
+def test_without_a_file_nothing_was_compared(tmp_path: Path) -> None:
+    """The sentence says where it was looked for; so of a directory that there is not."""
+    for directory in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(NothingComparedError, match="no target has been compared with an HPA"):
+            DirectoryAgreement(directory).targets()
+
+
+def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+    """A reader says that it cannot be read; the writer begins another one, and says so."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 10))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("DROP TABLE targets")
+    with pytest.raises(AgreementError, match=r"agreement\.db cannot be read: "):
+        DirectoryAgreement(tmp_path).targets()
+    heard = Sayings()
+    with keeping(tmp_path, heard) as writer:
+        writer.put(row(10, 20))
+        sentence = heard.wait(ok=True)
+    (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*")
+    assert "; the one before could not be read (" in sentence
+    assert aside.name in sentence
+    assert read(tmp_path).sums[EQUAL].seconds == 20
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is kept then, and both sides say why."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 10))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    heard = Sayings()
+    with keeping(tmp_path, heard) as writer:
+        writer.put(row(10, 10))
+        assert "is of a newer version of autoscaler" in heard.wait(ok=False)
+    with pytest.raises(AgreementError, match="newer version"):
+        DirectoryAgreement(tmp_path).targets()
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """In a sentence that says what is lost."""
+    (tmp_path / "file").touch()
+    heard = Sayings()
+    with keeping(tmp_path / "file" / "state", heard) as writer:
+        writer.put(row(0, 10))
+        sentence = heard.wait(ok=False)
+    assert "Not a directory" in sentence
+    assert sentence.endswith("how targets in shadow agree is not kept until it can be")
