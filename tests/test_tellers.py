@@ -201,7 +201,11 @@ def check_sentence(result: SyncResult, state: State, sentence: str) -> None:
 def check_outcome(result: SyncResult, marks: Mark) -> None:
     """Check that what is not ok has a reason, and fails, unless it is paused or left alone."""
     decision = result.decision
-    understates = decision.zone is Zone.IDLE and decision.outcome is Outcome.PARTIAL
+    # An idle target whose reading may understate stays so, also while it is paused.
+    idle = decision.zone is Zone.IDLE or (
+        decision.zone is Zone.PAUSED and decision.idle is not None
+    )
+    understates = idle and decision.outcome is Outcome.PARTIAL
     not_asked = decision.zone in {Zone.PAUSED, Zone.CONTROLLED} or decision.held_until is not None
     if decision.outcome is not Outcome.OK and not understates:
         assert failure_of(decision) is not None

@@ -46,7 +46,8 @@ SCHEMA = Schema(
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE stretches (
         id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
-        begin REAL NOT NULL, end REAL NOT NULL, body TEXT NOT NULL, UNIQUE (target, begin)
+        begin REAL NOT NULL, end REAL NOT NULL, agrees INTEGER NOT NULL, body TEXT NOT NULL,
+        UNIQUE (target, begin)
     ) STRICT;
     CREATE INDEX stretches_in_time ON stretches (end);
     """,
@@ -96,6 +97,8 @@ class KeptAgreement:
     sums: Mapping[Agreement, Sum]
     stretches: tuple[Stretch, ...]
     """The disagreements, the longest ones first."""
+    other_readings: tuple[Stretch, ...] = ()
+    """The same of times in which only the readings differed."""
 
 
 class AgreementError(Exception):
@@ -128,11 +131,15 @@ class _File(Opened):
                         *(row.replicas * row.seconds, row.free * row.seconds),
                     ),
                 )
-                if kind in _TOLD:
+                if kind in _TOLD or stretch.readings:
                     connection.execute(
-                        "INSERT INTO stretches (target, begin, end, body) VALUES (?1, ?2, ?3, ?4)"
-                        " ON CONFLICT DO UPDATE SET end = ?3, body = ?4",
-                        (target, stretch.begin, stretch.end, dumps(stretch)),
+                        "INSERT INTO stretches (target, begin, end, agrees, body)"
+                        " VALUES (?1, ?2, ?3, ?4, ?5)"
+                        " ON CONFLICT DO UPDATE SET end = ?3, agrees = ?4, body = ?5",
+                        (
+                            *(target, stretch.begin, stretch.end),
+                            *(int(kind not in _TOLD), dumps(stretch)),
+                        ),
                     )
             connection.execute("DELETE FROM hours WHERE hour < ?", (int(oldest // _HOUR),))
             connection.execute(
@@ -276,16 +283,19 @@ def _agreement_of(
     ).fetchall()
     if not rows:
         return None
-    stretches = connection.execute(
-        "SELECT body FROM stretches WHERE target = ? AND end > ?"
-        " ORDER BY end - begin DESC, begin DESC LIMIT ?",
-        (target, since, limit),
+    differing, agreeing = (
+        tuple(
+            loads(Stretch, body)
+            for (body,) in connection.execute(
+                "SELECT body FROM stretches WHERE target = ? AND end > ? AND agrees = ?"
+                " ORDER BY end - begin DESC, begin DESC LIMIT ?",
+                (target, since, agrees, limit),
+            )
+        )
+        for agrees in (0, 1)
     )
-    return KeptAgreement(
-        min(row[0] for row in rows),
-        {Agreement(kind): Sum(*rest) for _, kind, *rest in rows},
-        tuple(loads(Stretch, body) for (body,) in stretches),
-    )
+    sums = {Agreement(kind): Sum(*rest) for _, kind, *rest in rows}
+    return KeptAgreement(min(row[0] for row in rows), sums, differing, agreeing)
 
 
 def _ids_of(connection: sqlite3.Connection) -> dict[str, int]:

@@ -66,6 +66,9 @@ def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
             f"{_INDENT}{_REPLICAS.ljust(label)} {one.mean_replicas:.1f}; "
             f"{one.mean_free_replicas:.1f} had it been live"
         )
+    for other in one.other_readings:
+        said = f"the same count, but {other.message}, in {percent(other.share)} of the time"
+        yield from wrapped(said, width, _INDENT)
     shown = one.disagreements[:most]
     for each in sorted(shown, key=lambda stretch: stretch.begin):
         yield from wrapped(_disagreement_text(each), width, _INDENT)

@@ -13,11 +13,18 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple, TypeVar
 
-from autoscaler.core.causes import Deviation, Evidence, evidence_of, held_there, proposal_there
+from autoscaler.core.causes import (
+    Deviation,
+    Evidence,
+    evidence_of,
+    guard_of,
+    held_there,
+    proposal_there,
+)
 from autoscaler.core.decision import Calculation, Decision, MetricFailure
 from autoscaler.core.free_run import FreeRun, Left, free_run
 from autoscaler.core.history import GAP_PERIODS
-from autoscaler.core.hpa import Hpa, HpaStatus
+from autoscaler.core.hpa import Hpa, HpaStatus, undecided_text
 from autoscaler.core.hpa_differences import (
     NO_COUNTERPART,
     Counterpart,
@@ -25,9 +32,10 @@ from autoscaler.core.hpa_differences import (
     counterpart_of,
 )
 from autoscaler.core.load_in_pods import is_divided
+from autoscaler.core.normalize import down_window
 from autoscaler.core.observation import Scale
 from autoscaler.core.quick import changed, quick
-from autoscaler.core.spec import MetricSpec, measures_pods, name_of
+from autoscaler.core.spec import Flags, MetricSpec, measures_pods, name_of
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
@@ -39,11 +47,14 @@ _SLACK_SECONDS = 1.5
 _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
+_CUT_MILLI = 3
 _CALM_SECONDS = 60.0
 """A time in which nothing changes is told in such pieces."""
 _MOST_ROUGH, _ROUGH = 20, 3.0
 _TIME = attrgetter("time")
-_SAID = attrgetter("current", "desired", "read", "failures", "evidence", "free", "asked")
+_SAID = attrgetter(
+    *("current", "desired", "read", "failures", "evidence", "free", "guarded", "asked")
+)
 
 
 class Agreement(StrEnum):
@@ -115,7 +126,7 @@ def extended(last: Stretch, following: Stretch) -> Stretch | None:
     """Return two stretches as one, if they are: with the counts that differ most."""
     if last.end != following.begin or last.cause != following.cause:
         return None
-    most = max(last, following, key=lambda one: abs(one.ours - one.theirs))
+    most = max(last, following, key=_distance)
     return replace(most, begin=last.begin, end=following.end)
 
 
@@ -127,6 +138,16 @@ class Value(NamedTuple):
 
     one: int
     all: int
+
+
+def _distance(one: Stretch) -> tuple[float, float]:
+    """Return how far the counts are apart, and then the readings as parts of ours."""
+    parts = (
+        abs(each.theirs - each.ours) / abs(each.ours)
+        for each in one.readings
+        if each.ours and each.theirs is not None
+    )
+    return abs(one.ours - one.theirs), max(parts, default=0.0)
 
 
 @quick
@@ -142,6 +163,8 @@ class Point:
     evidence: Evidence | None = None
     free: int | None = None
     """What the free run has come to; None where it has the count of the object."""
+    guarded: Deviation | None = None
+    """What holds the count on purpose."""
     asked: tuple[int, int] | None = None
     """The counts that the metrics ask for here and there, before they are stabilized, if known."""
 
@@ -283,7 +306,14 @@ def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: HpaComparis
     )
     if not isinstance(scale, Scale):
         return Point(decision.stamp, 0, None, read, failures)
-    point = Point(decision.stamp, scale.spec_replicas, decision.desired, read, failures)
+    point = Point(
+        decision.stamp,
+        scale.spec_replicas,
+        decision.desired,
+        read,
+        failures,
+        guarded=guard_of(decision),
+    )
     status = statuses[-1] if statuses else None
     if status is None:
         return point
@@ -407,7 +437,7 @@ def _judged(
         state = replace(state, memories=memories)
     stretches: list[Stretch] = []
     for piece in _pieces(state, begin, end):
-        found = _stretch(state, target, piece, around)
+        found = _stretch(state, target, piece)
         joined = extended(stretches[-1], found) if stretches else None
         if joined is None:
             stretches.append(found)
@@ -479,19 +509,32 @@ def _pieces(state: HpaComparison, begin: float, end: float) -> Iterator[_Piece]:
         yield _Piece(first, last, point, statuses[known - 1] if known else None)
 
 
-def _stretch(state: HpaComparison, target: Target, piece: _Piece, around: float) -> Stretch:
+def _stretch(state: HpaComparison, target: Target, piece: _Piece) -> Stretch:
     """Say how both agree in a piece."""
     point, status = piece.point, piece.status
     begin, end, ours = piece.begin, piece.end, point.desired
     if state.hpa is None or status is None or ours is None:
         why = "no HorizontalPodAutoscaler of it is known"
         if state.hpa is not None:
-            why = "the HPA has decided nothing yet" if status is None else "the scale was not read"
+            why = undecided_text(state.hpa) if status is None else "the scale was not read"
         return Stretch(begin, end, Agreement.NOT_COMPARED, why=why)
     theirs = status.desired_replicas
     if ours == theirs:
-        return Stretch(begin, end, Agreement.EQUAL)
+        equal = Stretch(begin, end, Agreement.EQUAL, ours, theirs)
+        if point.current != status.current_replicas:
+            return equal
+        readings = _other_readings(state, target, begin, end, status)
+        return replace(equal, readings=readings) if readings else equal
     stretch = Stretch(begin, end, Agreement.TIMING, ours, theirs)
+    return _differing(state, target, piece, status, stretch)
+
+
+def _differing(
+    state: HpaComparison, target: Target, piece: _Piece, status: HpaStatus, stretch: Stretch
+) -> Stretch:
+    """Say why both want other counts in a piece; the stretch says that it is timing."""
+    point, around = piece.point, _around(target)
+    begin, ours, theirs = piece.begin, stretch.ours, stretch.theirs
     # After a change of the count the HPA has decided nothing about the new one until its next sync.
     undecided = point.current != status.current_replicas and begin - status.time < around
     if undecided or _is_timing(state, piece, ours, theirs, around):
@@ -505,9 +548,13 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece, around: float)
         readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
     found = _explained(stretch, evidence, readings, memory)
-    if found.agreement is Agreement.UNKNOWN and _is_between(state, target, piece, status, around):
-        return stretch
-    return found
+    if found.agreement is not Agreement.UNKNOWN:
+        return found
+    if point.guarded is not None:
+        # The count has changed since; what held it at that sync is the cause.
+        return replace(stretch, agreement=Agreement.DEVIATION, deviation=point.guarded)
+    between = _is_between(state, target, piece, status, around)
+    return stretch if between or _expires_there(state, piece, status, around) else found
 
 
 def _explained(
@@ -589,6 +636,20 @@ def _is_between(
     )
 
 
+def _expires_there(state: HpaComparison, piece: _Piece, status: HpaStatus, around: float) -> bool:
+    """Return whether a count that the HPA holds was asked for here too, and is about to expire.
+
+    Either has met it up to a period before the other one, and looks again up to a period later.
+    """
+    spec = None if state.hpa is None else state.hpa.spec
+    if spec is None or not held_there(status):
+        return False
+    wanted = status.desired_replicas
+    peaks = [one.time for one in state.points if one.asked is not None and one.asked[0] >= wanted]
+    window = down_window(spec.behavior, Flags())
+    return bool(peaks) and piece.end <= peaks[-1] + window + 2 * around
+
+
 def _evidence_at(state: HpaComparison, piece: _Piece) -> Evidence | None:
     """Return what was found of the piece's status at the sync before it, or at the next one."""
     status = piece.status
@@ -630,7 +691,7 @@ def _other_readings(
                 last = known[-1].one
                 found.append(DifferingReading(index, name, last, None, percent=percent))
             continue
-        slack = 0.0 if exactly else _slack(state.points, index, status)
+        slack = 0.0 if exactly else _slack(state.points, index, status, percent=percent)
         alls = [value.all for value in known]
         if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
             continue
@@ -642,7 +703,7 @@ def _other_readings(
     return tuple(found)
 
 
-def _slack(points: Sequence[Point], index: int, status: HpaStatus) -> float:
+def _slack(points: Sequence[Point], index: int, status: HpaStatus, *, percent: bool) -> float:
     """Return how far a value between two syncs may be off the values at them.
 
     That is by what is lost in rounding, and by as much as the values of a metric that jumps to and
@@ -654,7 +715,9 @@ def _slack(points: Sequence[Point], index: int, status: HpaStatus) -> float:
         abs(middle - (first + last) / 2)
         for first, middle, last in zip(known, known[1:], known[2:], strict=False)
     ]
-    return max(1, status.current_replicas) + (_ROUGH * median(off) if off else 0.0)
+    # prometheus-adapter cuts off thousandths of each container, and both round.
+    rounded = (1 if percent else _CUT_MILLI) * max(1, status.current_replicas)
+    return rounded + (_ROUGH * median(off) if off else 0.0)
 
 
 def _lag(points: Sequence[Point], index: int, value: int, now: float) -> float | None:

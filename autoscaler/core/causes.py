@@ -121,6 +121,17 @@ def evidence_of(
     return replace(found, flags=tuple(_flags(again, status)))
 
 
+def guard_of(decision: Decision) -> Deviation | None:
+    """Return what of our own rules keeps the count from going down in a decision."""
+    stable = decision.stabilization
+    if stable is None:
+        return None
+    if stable.refill is not None:
+        return Deviation.AFTER_GAP
+    first = stable.held_by is not None and stable.held_by.first
+    return Deviation.AFTER_ABSENCE if first else None
+
+
 def proposal_there(
     result: SyncResult, status: HpaStatus, theirs: Sequence[int | None], counterpart: Counterpart
 ) -> int | None:
@@ -251,18 +262,18 @@ def _deviation(again: _DecidedAgain, status: HpaStatus) -> Deviation | None:
     calculations = [one for one in outcomes if isinstance(one, Calculation)]
     failures = [one for one in outcomes if isinstance(one, MetricFailure)]
     whole = replace(again.seen, ranges=None)
-    in_gap = stable is not None and stable.refill is not None
+    guard = guard_of(decision)
     held_by = None if stable is None else stable.held_by
     goes_down = again.theirs < decision.desired
     tests = {
         Deviation.ZERO: decision.current == 0,
         Deviation.NEGATIVE: any(one.negative_sum for one in calculations),
-        Deviation.AFTER_GAP: in_gap
+        Deviation.AFTER_GAP: guard is Deviation.AFTER_GAP
         or (
             decision.refill is not None
             and again.gives_theirs(observation=whole, history=replace(history, gaps=()))
         ),
-        Deviation.AFTER_ABSENCE: (held_by is not None and held_by.first)
+        Deviation.AFTER_ABSENCE: guard is Deviation.AFTER_ABSENCE
         or (held_there(status) and _is_new(again)),
         Deviation.INCOMPLETE: any(one.at_least is not None for one in failures),
         Deviation.FORGOTTEN: held_by is not None

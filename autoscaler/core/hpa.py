@@ -50,8 +50,16 @@ class Hpa:
     scaled_object: str = ""
     spec: HorizontalPodAutoscalerSpec | None = None
     statuses: tuple[HpaStatus, ...] = ()
+    undecided: str = ""
+    """Why it has decided nothing yet, if it says so: `FailedGetExternalMetric`."""
 
     @property
     def status(self) -> HpaStatus | None:
         """The status in force; None where it has decided nothing yet."""
         return self.statuses[-1] if self.statuses else None
+
+
+def undecided_text(hpa: Hpa) -> str:
+    """Say that an HPA has decided nothing yet, and why."""
+    why = f": {hpa.undecided}" if hpa.undecided else ""
+    return f"the HPA has decided nothing yet{why}"

@@ -15,14 +15,23 @@ from autoscaler.core.spec import (
     MetricSpec,
     MetricTarget,
     ObjectMetric,
+    PolicyType,
     ResourceMetric,
+    ScalingPolicy,
     ScalingRules,
+    SelectPolicy,
     name_of,
     tolerance_of,
 )
 from autoscaler.core.target import Target
 
 NOT_SET = "not set"
+_ANY_CHANGE = ScalingPolicy(PolicyType.PERCENT, 100, 15)
+USUAL_BEHAVIOR = Behavior(
+    ScalingRules(0, SelectPolicy.MAX, (ScalingPolicy(PolicyType.PODS, 4, 15), _ANY_CHANGE)),
+    ScalingRules(None, SelectPolicy.MAX, (_ANY_CHANGE,)),
+)
+"""What the API server fills in where `behavior` is set and empty (semantics 5)."""
 _DIRECTIONS = (("scaleUp", "scale_up"), ("scaleDown", "scale_down"))
 _RULES = (
     ("stabilizationWindowSeconds", "stabilization_window_seconds"),
@@ -204,6 +213,20 @@ def _behavior(
                 up=not down,
                 down=down,
             )
+
+
+def _behavior_text(behavior: Behavior | None) -> str:
+    """Return what of a behavior is not as the API server fills it in."""
+    if behavior is None:
+        return NOT_SET
+    own: list[str] = []
+    for direction, name in _DIRECTIONS:
+        rules, usual = getattr(behavior, name), getattr(USUAL_BEHAVIOR, name)
+        for key, attribute in (*_RULES, ("tolerance", "tolerance")):
+            value = getattr(rules, attribute)
+            if value != getattr(usual, attribute):
+                own.append(f"{direction}.{key} {_rule_text(value)}")
+    return f"set ({'; '.join(own)})" if own else "set, with the defaults"
 
 
 def _with_rules(

@@ -1,5 +1,6 @@
 """How a target in shadow agrees with the HPA beside it, in words and as an answer."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from autoscaler.adapters.agreement import (
@@ -10,7 +11,7 @@ from autoscaler.adapters.agreement import (
 )
 from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
 from autoscaler.core.causes import Deviation
-from autoscaler.core.hpa import Hpa
+from autoscaler.core.hpa import Hpa, undecided_text
 from autoscaler.core.hpa_differences import FieldDifference
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.rendering import answers, wording
@@ -172,6 +173,7 @@ def agreement_answer(
         equal=None if share is None else round(seconds.get(Agreement.EQUAL, 0.0) / compared, 6),
         times=tuple(_times(sums, compared)),
         disagreements=tuple(disagreement(one) for one in stretches),
+        other_readings=() if kept is None else tuple(_other_readings(kept, compared)),
         mean_replicas=_mean(sum(one.replicas for one in counted), compared),
         mean_free_replicas=_mean(sum(one.free for one in counted), compared),
         free_replicas=free,
@@ -180,6 +182,23 @@ def agreement_answer(
         verdict=verdict,
         message=_message(target, kept, verdict, compared, share, hpa),
     )
+
+
+def _other_readings(kept: KeptAgreement, compared: float) -> Iterator[answers.OtherReadings]:
+    """Yield the metrics that were read otherwise though both wanted the same count."""
+    seconds: Counter[str] = Counter()
+    worst: dict[str, DifferingReading] = {}
+    for stretch in kept.other_readings:
+        for one in stretch.readings:
+            seconds[one.metric] += round(stretch.end - stretch.begin)
+            known = worst.get(one.metric)
+            if known is None or abs(_difference(one) or 0) > abs(_difference(known) or 0):
+                worst[one.metric] = one
+    for metric, total in seconds.most_common():
+        share = round(min(1.0, total / compared), 6) if compared else 0.0
+        yield answers.OtherReadings(
+            metric=metric, seconds=total, share=share, message=_reading_text(worst[metric])
+        )
 
 
 def moved(live: int, shadow: int) -> str:
@@ -241,6 +260,8 @@ def _message(
 ) -> str:
     """Say why it may go over, or why not."""
     if kept is None or share is None:
+        if hpa is not None and hpa.status is None:
+            return f"nothing has been compared: {undecided_text(hpa)}"
         if kept is None and hpa is not None:
             return "the comparison has just begun: two syncs are needed"
         why = "no HorizontalPodAutoscaler of its object was seen, or more than one"

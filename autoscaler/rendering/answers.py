@@ -604,6 +604,17 @@ class Disagreement(AnswerModel):
     """When one of both was asked for the count that it holds since."""
 
 
+class OtherReadings(AnswerModel):
+    """A metric that was read as another value while both wanted the same count."""
+
+    metric: Sentence
+    seconds: float
+    share: float
+    """Of the time that was compared."""
+    message: Sentence
+    """The largest difference."""
+
+
 class AgreementTime(AnswerModel):
     """The time of one kind."""
 
@@ -630,6 +641,8 @@ class TargetAgreement(AnswerModel):
     times: tuple[AgreementTime, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     """The longest ones, at most a hundred."""
+    other_readings: tuple[OtherReadings, ...] = ()
+    """Of the times in which both wanted the same count all the same."""
     mean_replicas: float | None = None
     mean_free_replicas: float | None = None
     """Of the free run: what this target would have come to, had it been live."""

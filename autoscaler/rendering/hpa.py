@@ -36,7 +36,8 @@ def hpa_text(hpa: Hpa) -> str:
     of = f' of ScaledObject "{hpa.scaled_object}"' if hpa.scaled_object else ""
     name, status = f'HorizontalPodAutoscaler "{hpa.name}"{of}', hpa.status
     if status is None:
-        return f"{name} has decided nothing yet"
+        why = f": {hpa.undecided}" if hpa.undecided else ""
+        return f"{name} has decided nothing yet{why}"
     counts = f"wants {status.desired_replicas} replicas, and found {status.current_replicas}"
     parts = (f"{name} {counts}", ", ".join(_metrics(hpa)), _inactive(hpa))
     return printable("; ".join(filter(None, parts)), LONGEST_SENTENCE)

@@ -54,6 +54,7 @@ def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
         printable(scaled_object_of(metadata), _LONGEST_NAME),
         spec,
         () if status is None else (status,),
+        "" if status is not None else _or_none(_why_undecided, obj.get("status")) or "",
     )
 
 
@@ -154,6 +155,15 @@ def _rules(given: Mapping[str, Any]) -> ScalingRules:
 
 
 # -- the status ----------------------------------------------------------------------------------
+
+
+def _why_undecided(given: Mapping[str, Any]) -> str:
+    reasons = (
+        printable(one.get("reason") or "", _LONGEST_REASON)
+        for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
+        if one["type"] == SCALING_ACTIVE and one["status"] != "True"
+    )
+    return next(reasons, "")
 
 
 def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatus | None:
