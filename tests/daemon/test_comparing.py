@@ -80,12 +80,12 @@ def test_a_row_has_the_counts_meanwhile() -> None:
 def test_what_is_left_is_told_at_the_end() -> None:
     """The last period is not known before; it is as far as it can be."""
     with comparer() as (one, rows):
-        for result in results(300):
+        played = list(results(300))
+        for result in played:
             one.report(result)
-            last = result.decision.stamp
         before = rows[-1].stretch.end
-    assert before < last
-    assert rows[-1].stretch.end == last
+    assert before < played[-1].decision.stamp
+    assert rows[-1].stretch.end == played[-1].decision.stamp
 
 
 @pytest.mark.parametrize("change", ["live", "removed"])
@@ -149,5 +149,5 @@ def test_without_any_directory_nothing_is_compared(
     with ExitStack() as stack:
         config = config_of(tmp_path, stateDirectory=None)
         found = open_comparing(config, Announced().announcements, stack)
-    assert found == (None, None)
     assert found.free_count("any") is None
+    assert found == (None, None)
