@@ -190,6 +190,8 @@ class HpaComparison:
 
     points: tuple[Point, ...] = ()
     statuses: tuple[HpaStatus, ...] = ()
+    began: float = 0.0
+    """The first sync."""
     judged: float | None = None
     """Until when it is known how both agree."""
     memories: tuple[RememberedSync, ...] = ()
@@ -231,6 +233,8 @@ def compared(
     point = _point(result, statuses, state)
     if free is not None:
         point = changed(point, free=free.count)
+    if not state.points:
+        state = changed(state, began=now)
     state = changed(
         state,
         points=_appended(state.points, point),
@@ -521,7 +525,8 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece) -> Stretch:
     theirs = status.desired_replicas
     if ours == theirs:
         equal = Stretch(begin, end, Agreement.EQUAL, ours, theirs)
-        if point.current != status.current_replicas:
+        is_new = begin - state.began < _around(target)
+        if is_new or point.current != status.current_replicas:
             return equal
         readings = _other_readings(state, target, begin, end, status)
         return replace(equal, readings=readings) if readings else equal
@@ -691,7 +696,9 @@ def _other_readings(
                 last = known[-1].one
                 found.append(DifferingReading(index, name, last, None, percent=percent))
             continue
-        slack = 0.0 if exactly else _slack(state.points, index, status, percent=percent)
+        slack = 0.0
+        if not exactly:
+            slack = _slack(state.points, near, index, status, percent=percent)
         alls = [value.all for value in known]
         if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
             continue
@@ -703,21 +710,33 @@ def _other_readings(
     return tuple(found)
 
 
-def _slack(points: Sequence[Point], index: int, status: HpaStatus, *, percent: bool) -> float:
+def _slack(
+    points: Sequence[Point],
+    near: Sequence[Point],
+    index: int,
+    status: HpaStatus,
+    *,
+    percent: bool,
+) -> float:
     """Return how far a value between two syncs may be off the values at them.
 
-    That is by what is lost in rounding, and by as much as the values of a metric that jumps to and
-    fro are off the line between their neighbours.
+    That is by what is lost in rounding, by as much as a bend of the values ``near`` it, and by as
+    much as the values of a metric that jumps to and fro are off the line between their neighbours.
     """
+    bends, off = _off(near, index), _off(points[-_MOST_ROUGH:], index)
+    # prometheus-adapter cuts off thousandths of each container, and both round.
+    rounded = (1 if percent else _CUT_MILLI) * max(1, status.current_replicas)
+    return rounded + max(_ROUGH * median(off) if off else 0.0, *bends, 0.0)
+
+
+def _off(points: Sequence[Point], index: int) -> list[float]:
+    """Return how far the values are off the line between their neighbours."""
     read = [one.read[index] for one in points if index < len(one.read)]
-    known = [value.all for value in read[-_MOST_ROUGH:] if value is not None]
-    off = [
+    known = [value.all for value in read if value is not None]
+    return [
         abs(middle - (first + last) / 2)
         for first, middle, last in zip(known, known[1:], known[2:], strict=False)
     ]
-    # prometheus-adapter cuts off thousandths of each container, and both round.
-    rounded = (1 if percent else _CUT_MILLI) * max(1, status.current_replicas)
-    return rounded + (_ROUGH * median(off) if off else 0.0)
 
 
 def _lag(points: Sequence[Point], index: int, value: int, now: float) -> float | None:
