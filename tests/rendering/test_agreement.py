@@ -7,7 +7,7 @@ import pytest
 from autoscaler.adapters.agreement import KeptAgreement, Sum
 from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
 from autoscaler.core.causes import Deviation
-from autoscaler.core.hpa import Hpa
+from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.hpa_differences import FieldDifference
 from autoscaler.rendering.agreement import (
     AGREEMENT_WORDS,
@@ -163,9 +163,12 @@ def test_each_verdict_says_why(found: KeptAgreement | None, verdict: str, messag
 
 
 def test_beside_an_hpa_that_was_seen_it_has_just_begun() -> None:
-    """It is not said then that there is none."""
-    told = agreement_answer(WEB, None, Hpa("web"))
+    """It is not said then that there is none; one that is new has decided nothing."""
+    seen = Hpa("web", statuses=(HpaStatus(BASE, 3, 3),))
+    told = agreement_answer(WEB, None, seen)
     assert told.message == "the comparison has just begun: two syncs are needed"
+    told = agreement_answer(WEB, None, Hpa("web"))
+    assert told.message == "nothing has been compared: the HPA has decided nothing yet"
 
 
 def test_shares_are_of_what_was_compared() -> None:
