@@ -208,6 +208,17 @@ def test_an_older_answer_is_another_reading_with_its_age() -> None:
     assert all(75 <= lag <= 105 for lag in lags)
 
 
+def test_another_reading_is_told_though_the_counts_are_the_same() -> None:
+    """At the maximum both want it, and an older answer is seen all the same."""
+    of = spec(QUEUE, maximum=3, behavior=QUICK.behavior)
+    beside = HpaBeside(of, wave(), their_load=wave(delay=90)).play(1800)
+    assert causes(beside) == set()
+    told = [one for one in beside.of(A.EQUAL) if one.readings]
+    assert sum(one.end - one.begin for one in told) > 600
+    assert {each.metric for one in told for each in one.readings} == {"queue"}
+    assert not any(one.readings for one in HpaBeside(of, wave()).play(1800).of(A.EQUAL))
+
+
 def test_an_answer_that_stands_still_is_another_reading() -> None:
     """Until it moves again."""
 

@@ -1,6 +1,7 @@
 """How a target agrees, in words: each cause, each verdict, and the shares they are of."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -163,12 +164,30 @@ def test_each_verdict_says_why(found: KeptAgreement | None, verdict: str, messag
 
 
 def test_beside_an_hpa_that_was_seen_it_has_just_begun() -> None:
-    """It is not said then that there is none; one that is new has decided nothing."""
-    seen = Hpa("web", statuses=(HpaStatus(BASE, 3, 3),))
-    told = agreement_answer(WEB, None, seen)
+    """It is not said then that there is none; one that has decided nothing says why."""
+    told = agreement_answer(WEB, None, Hpa("web", statuses=(HpaStatus(BASE, 3, 3),)))
     assert told.message == "the comparison has just begun: two syncs are needed"
-    told = agreement_answer(WEB, None, Hpa("web"))
-    assert told.message == "nothing has been compared: the HPA has decided nothing yet"
+    told = agreement_answer(WEB, None, Hpa("web", undecided="FailedGetExternalMetric"))
+    assert told.message == (
+        "nothing has been compared: the HPA has decided nothing yet: FailedGetExternalMetric"
+    )
+
+
+def test_readings_that_differ_under_the_same_count_are_told_apart() -> None:
+    """With the time of each metric, and its largest difference; they are no disagreement."""
+    far, near = (
+        DifferingReading(0, "queue", 100_000, theirs, lag=lag)
+        for theirs, lag in ((60_000, 45.0), (95_000, None))
+    )
+    found = [
+        Stretch(BASE + at, BASE + at + 30, A.EQUAL, 4, 4, readings=(one,))
+        for at, one in ((0, near), (60, far))
+    ]
+    told = agreement_answer(WEB, replace(kept({A.EQUAL: 600}), other_readings=tuple(found)))
+    (only,) = told.other_readings
+    assert (only.metric, only.seconds, only.share) == ("queue", 60, 0.1)
+    assert only.message == "queue is 100 here and 60 there (-40 %), as ours was 45 s before"
+    assert told.disagreements == ()
 
 
 def test_shares_are_of_what_was_compared() -> None:
