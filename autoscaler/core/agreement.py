@@ -553,6 +553,9 @@ def _differing(
         readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
     memory = _memory_of(state, status, evidence, ours, theirs)
     found = _explained(stretch, evidence, readings, memory)
+    by_flag = found.agreement is Agreement.CONFIGURATION and found.fields == evidence.flags
+    if by_flag and _expires_there(state, piece, status, around):
+        return stretch  # a flag, which no object shows, is no likelier
     if found.agreement is not Agreement.UNKNOWN:
         return found
     if point.guarded is not None:

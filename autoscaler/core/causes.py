@@ -309,9 +309,10 @@ def _flags(again: _DecidedAgain, status: HpaStatus) -> Iterator[FieldDifference]
     if down is None or down.stabilization_window_seconds is None:
         without = replace(flags, downscale_stabilization=0.0)
         shorter = again.theirs < decision.desired and again.gives_theirs(flags=without)
-        if held or shorter:
+        longer = held and again.theirs > decision.desired
+        if longer or shorter:
             window = f"{down_window(behavior, flags):g}s"
-            yield FieldDifference(_WINDOW_FLAG, window, "more" if held else "less")
+            yield FieldDifference(_WINDOW_FLAG, window, "more" if longer else "less")
             return
     if _by_flag(again) and not held and status.reason(SCALING_LIMITED) in {WITHIN_RANGE, ""}:
         for tolerance, word in ((_ANY_TOLERANCE, "more"), (0.0, "less")):

@@ -16,6 +16,7 @@ from autoscaler.core.alternatives import (
 )
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Decision, MetricFailure
+from autoscaler.core.extensions import Mode
 from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.observation import LONGEST_SENTENCE, Values
 from autoscaler.core.spec import MetricSpec
@@ -29,6 +30,7 @@ from autoscaler.record.rows import (
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.differences import differences
 from autoscaler.rendering.explanation import explain
+from autoscaler.rendering.hpa import hpa_answer
 from autoscaler.rendering.record import metric_of, whole
 
 _AFTER = 1e-3
@@ -301,6 +303,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
     target, entry = _plain(change.target), record.entry_or_none(change)
     namespace, kind, name = target.split("/", 2)
     results = () if entry is None else entry.decision.metrics
+    hpa = None if entry is None else entry.decision.hpa
     return answers.TargetState(
         **_standing(change) | {"target": target},
         namespace=namespace,
@@ -309,6 +312,8 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
         since=since,
         last_sync=None,
         metrics=tuple(metric_of(result.metric, result) for result in results),
+        mode=Mode.SHADOW if Mark.SHADOW in change.marks else Mode.LIVE,
+        hpa=None if hpa is None else hpa_answer(hpa),
     )
 
 

@@ -17,11 +17,13 @@ from tests.adapters.agreement.keeping import keeping, row
 from tests.adapters.record.recording import running as recording
 from tests.cli.test_commands import ran as run
 from tests.cli.test_recorded import record, three
-from tests.core.builders import BASE
+from tests.core.builders import BASE, average, external, spec
+from tests.core.timeline import Timeline
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
 from tests.web.test_listener import HOST
 
+SPEC = spec(external(average("10")))
 SHADOW = Extensions(mode=Mode.SHADOW)
 EQUAL, TIMING, OTHER = Agreement.EQUAL, Agreement.TIMING, Agreement.CONFIGURATION
 
@@ -131,6 +133,22 @@ def test_a_directory_is_read_where_no_daemon_runs(folder: Path) -> None:
     assert note.startswith(f"from the record in {folder}, as it was at ")
     assert BAD in out
     assert out.endswith(f"{GOOD}1 of 3 targets moved, 2 in shadow\n")
+
+
+def test_a_directory_tells_those_that_are_still_in_shadow(tmp_path: Path) -> None:
+    """What was compared of one that is live now is told only if that is named."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 5000))
+    for timeline, last in (
+        (Timeline(SPEC, extensions=SHADOW), "0 of 1 target moved, 1 in shadow"),
+        (Timeline(SPEC), "no target is in shadow: `mode: shadow` at a target"),
+    ):
+        for file in tmp_path.glob("record.*"):
+            file.unlink()
+        with recording(tmp_path) as recorder:
+            record(recorder, timeline, {0: 30})
+        assert ran("--state-directory", tmp_path)[1].splitlines()[-1].startswith(last)
+    assert GOOD.split(":")[1][:40] in ran("--state-directory", tmp_path, "shop/web")[1]
 
 
 def test_a_shorter_time_is_chosen(folder: Path) -> None:

@@ -210,6 +210,13 @@ def test_an_hpa_of_keda_names_its_scaled_object(
     assert "HPA keda-hpa-feeds of ScaledObject feeds" in section(fleet, "feeds", monkeypatch)
 
 
+def test_the_same_spec_and_load_eight_seconds_apart_agree(fleet: Views) -> None:
+    """All of the time, also where windows end between two syncs, or the HPA is made later."""
+    known = fleet.states.known()
+    shares = {one.target.rpartition("/")[2]: one.agreement for one in fleet.agreements(known, 0)}
+    assert {shares[name] for name in ("accounts", "feeds", "images", "quotes")} == {1.0}
+
+
 def test_a_live_target_has_no_such_section(fleet: Views) -> None:
     """It is compared with nothing."""
     page = ask(fleet, "/targets/shop/Deployment/payments").page
