@@ -4,6 +4,7 @@ Both counts are steps over time.  They are compared between all instants at whic
 have changed, one period later: then it is known whether the other one came to the same count.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from autoscaler.core.hpa_differences import (
 )
 from autoscaler.core.load_in_pods import is_divided
 from autoscaler.core.normalize import down_window
-from autoscaler.core.observation import Scale
+from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
 from autoscaler.core.quick import changed, quick
 from autoscaler.core.spec import Flags, MetricSpec, measures_pods, name_of
 from autoscaler.core.step import step_of
@@ -349,8 +350,17 @@ def _unmoved(result: SyncResult, scale: Scale, last: Point | None) -> SyncResult
         return None
     left = replace(scale, spec_replicas=last.current, status_replicas=last.current)
     inputs = result.inputs
-    seen = replace(inputs.observation, scale=left)
+    seen = replace(inputs.observation, scale=left, pods=_oldest(inputs.observation, last.current))
     return step_of(result.rules, replace(inputs, observation=seen)).result
+
+
+def _oldest(observation: Observation, count: int) -> tuple[Pod, ...] | Unavailable | None:
+    """Return so many pods, the oldest ones: what was added to them has started others."""
+    pods = observation.pods
+    if not isinstance(pods, tuple) or len(pods) <= count:
+        return pods
+    started = sorted(pods, key=lambda pod: math.inf if pod.start_time is None else pod.start_time)
+    return tuple(started[:count])
 
 
 def _read(decision: Decision) -> tuple[Value | None, ...]:
