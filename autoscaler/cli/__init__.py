@@ -370,6 +370,7 @@ def import_(
         Path | None,
         typer.Option(metavar="DIR", help="Write the secrets that are needed to files there."),
     ] = None,
+    force: Annotated[bool, _flag("force", "Write over FILE if it is there already.")] = False,
 ) -> None:
     """Convert autoscalers of others to a configuration, and tell what became of each key.
 
@@ -390,6 +391,10 @@ def import_(
         (not from_cluster and all_namespaces, "--all-namespaces goes with --from-cluster"),
         (not from_cluster and context, "--context goes with --from-cluster"),
         (split and output is None, "--split needs --output"),
+        (
+            output is not None and output.is_file() and not force,
+            f"{output} is there already: name another file, or write over it with --force",
+        ),
     ):
         if is_wrong:
             raise typer.BadParameter(why)

@@ -124,7 +124,9 @@ def _review(moves: Sequence[Move], wishes: Wishes, kubectl: str) -> None:
     for move in moves:
         problems = check(move, wishes)
         in_the_way = in_the_way or bool(problems)
-        print_text("\n".join(shown(move, move.look(), problems, kubectl)))
+        for line in shown(move, move.look(), problems, kubectl):
+            # Commands and differences are to be copied, and stay as they are.
+            (print if line.startswith(adoption_text.INDENT) else print_text)(line)
     if in_the_way:
         print_text("--execute does nothing as long as something is in the way")
     else:

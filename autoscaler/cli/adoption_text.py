@@ -18,7 +18,8 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.hpa import hpa_text
 
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
-_INDENT = "     "
+INDENT = "     "
+"""Before a line that is to be copied."""
 _NOTHING = "  nothing is to be done"
 
 
@@ -201,6 +202,7 @@ def _notes(move: Move, standing: Situation) -> list[str]:
         verdict = verdict_of(move.daemon, move.target.key)
         # What is in the way is told already.
         notes += [] if verdict.agrees is False else [verdict.sentence]
+        notes += verdict.differences
     if other.object is not None and other.is_there:
         notes += [_returns(other.object, by) for by in returns_by(other.object)]
     if other.scaled_object is not None:
@@ -261,6 +263,6 @@ def _numbered(steps: Sequence[tuple[str, list[str]]]) -> list[str]:
     def lines() -> Iterator[str]:
         for number, (text, commands) in enumerate(steps, 1):
             yield f"  {number}. {text}"
-            yield from (f"{_INDENT}{command}".rstrip() for command in commands)
+            yield from (f"{INDENT}{command}".rstrip() for command in commands)
 
     return list(lines())

@@ -13,7 +13,7 @@ from autoscaler.cli.target_names import chosen
 from autoscaler.core.agreement import Agreement
 from autoscaler.core.text import duration, printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, moved, percent
+from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
 
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
@@ -66,6 +66,8 @@ def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
             f"{_INDENT}{_REPLICAS.ljust(label)} {one.mean_replicas:.1f}; "
             f"{one.mean_free_replicas:.1f} had it been live"
         )
+    for field in one.differences:
+        yield from wrapped(f"differs: {field_text(field)}", width, _INDENT)
     for other in one.other_readings:
         said = f"the same count, but {other.message}, in {percent(other.share)} of the time"
         yield from wrapped(said, width, _INDENT)

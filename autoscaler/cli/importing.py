@@ -223,6 +223,14 @@ class _Import:
         for path, file in files.items():
             _write(path, file)
 
+    def _where(self) -> str:
+        """Say which namespaces of a cluster were read, where nothing was found."""
+        options = self._options
+        if not options.from_cluster or options.all_namespaces:
+            return ""
+        namespace = options.namespace or "default"
+        return f": of the cluster only the namespace {namespace} was read; -A reads all of them"
+
     def _tell(self, report: ImportReport, written: Sequence[Imported]) -> None:
         match self._options.report:
             case "json":
@@ -232,7 +240,7 @@ class _Import:
             case _:
                 text = report.text()
                 if not written:
-                    text += "\nnothing was imported, and nothing is written"
+                    text += f"\nnothing was imported{self._where()}"
         # Of two texts on one stream neither could be used.
         print(text, file=sys.stderr if self._options.output is None else sys.stdout, flush=True)
 

@@ -40,7 +40,7 @@ from autoscaler.core.text import printable
 from autoscaler.documents import documents
 from autoscaler.file_contents import read_bytes, replace_file
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY
+from autoscaler.rendering.agreement import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY, field_text
 from autoscaler.rendering.answers import TargetState
 from autoscaler.telemetry.health import Component
 
@@ -59,6 +59,8 @@ class ShadowVerdict(NamedTuple):
 
     agrees: bool | None
     sentence: str
+    differences: tuple[str, ...] = ()
+    """How the configurations differ, whether or not that has changed a count."""
 
 
 def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
@@ -69,12 +71,13 @@ def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
         return ShadowVerdict(None, f"how far it agrees with what scales now is not known: {error}")
     (found,) = told
     sentence = printable(found.message, LONGEST_SENTENCE)
+    differ = tuple(printable(field_text(one), LONGEST_SENTENCE) for one in found.differences)
     if found.verdict in {READY, EARLY}:
-        return ShadowVerdict(agrees=True, sentence=sentence)
+        return ShadowVerdict(agrees=True, sentence=sentence, differences=differ)
     if found.verdict == NOT_COMPARED:
-        return ShadowVerdict(agrees=None, sentence=sentence)
+        return ShadowVerdict(None, sentence, differ)
     sentence += f"; `autoscaler agreement {target}` has each"
-    return ShadowVerdict(agrees=False, sentence=sentence)
+    return ShadowVerdict(agrees=False, sentence=sentence, differences=differ)
 
 
 @dataclass(frozen=True, slots=True)

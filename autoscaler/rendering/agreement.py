@@ -1,7 +1,7 @@
 """How a target in shadow agrees with the HPA beside it, in words and as an answer."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autoscaler.adapters.agreement import (
     DirectoryAgreement,
@@ -61,19 +61,22 @@ def disagreement(stretch: Stretch) -> answers.Disagreement:
         ours=stretch.ours,
         theirs=stretch.theirs,
         message=cause_text(stretch),
-        fields=tuple(
-            answers.OtherField(field=one.field, ours=one.ours, theirs=one.theirs)
-            for one in stretch.fields
-        ),
+        fields=_fields(stretch.fields),
         readings=tuple(_reading(one) for one in stretch.readings),
         deviation=None if stretch.deviation is None else stretch.deviation.value,
         remembered_since=stretch.remembered,
     )
 
 
+def _fields(differences: Sequence[FieldDifference]) -> tuple[answers.OtherField, ...]:
+    return tuple(
+        answers.OtherField(field=one.field, ours=one.ours, theirs=one.theirs) for one in differences
+    )
+
+
 def cause_text(stretch: Stretch) -> str:
     """Say why both want other counts: `maxReplicas is 50 here and 10 there`."""
-    told = [*map(_field_text, stretch.fields), *map(_reading_text, stretch.readings)]
+    told = [*map(field_text, stretch.fields), *map(_reading_text, stretch.readings)]
     if stretch.deviation is not None:
         told.append(DEVIATION_WORDS[stretch.deviation])
     said = "; ".join(told) or stretch.why or AGREEMENT_WORDS[stretch.agreement]
@@ -82,7 +85,8 @@ def cause_text(stretch: Stretch) -> str:
     return said
 
 
-def _field_text(one: FieldDifference) -> str:
+def field_text(one: FieldDifference | answers.OtherField) -> str:
+    """Say how a field, or a flag, differs: `maxReplicas is 50 here and 10 there`."""
     if one.field.startswith("--"):
         return f"the HPA acts as if {one.field} were {one.theirs} than {one.ours}"
     return f"{one.field} is {one.ours} here and {one.theirs} there"
@@ -157,8 +161,12 @@ def agreement_answer(
     hpa: Hpa | None = None,
     free: int | None = None,
     mode: str = "shadow",
+    differences: Sequence[FieldDifference] = (),
 ) -> answers.TargetAgreement:
-    """Return how a target agrees: what is ``kept`` of it, the HPA now, and the free run's count."""
+    """Return how a target agrees: what is ``kept`` of it, the HPA now, and the free run's count.
+
+    ``differences`` are the fields that differ now.
+    """
     sums: Mapping[Agreement, Sum] = {} if kept is None else kept.sums
     seconds = {kind: one.seconds for kind, one in sums.items()}
     compared, share = agreement_share(seconds)
@@ -173,6 +181,7 @@ def agreement_answer(
         equal=None if share is None else round(seconds.get(Agreement.EQUAL, 0.0) / compared, 6),
         times=tuple(_times(sums, compared)),
         disagreements=tuple(disagreement(one) for one in stretches),
+        differences=_fields(differences),
         other_readings=() if kept is None else tuple(_other_readings(kept, compared)),
         mean_replicas=_mean(sum(one.replicas for one in counted), compared),
         mean_free_replicas=_mean(sum(one.free for one in counted), compared),
@@ -271,7 +280,7 @@ def _message(
         return f"{agrees}; else {_largest(kept, compared)}"
     if verdict == EARLY:
         left = duration(READY_SECONDS - compared)
-        return f"{agrees} so far; {left} more are needed before it can go over"
+        return f"{agrees} so far; compare for {left} more before you rely on that"
     rest = f"; else {_largest(kept, compared)}" if share < 1 else ""
     return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 

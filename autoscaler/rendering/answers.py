@@ -641,6 +641,8 @@ class TargetAgreement(AnswerModel):
     times: tuple[AgreementTime, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     """The longest ones, at most a hundred."""
+    differences: tuple[OtherField, ...] = ()
+    """The fields that differ now, whether or not they have changed a count."""
     other_readings: tuple[OtherReadings, ...] = ()
     """Of the times in which both wanted the same count all the same."""
     mean_replicas: float | None = None

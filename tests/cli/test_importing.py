@@ -63,6 +63,22 @@ def test_from_standard_input_to_standard_output(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
 
 
+def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) -> None:
+    """Somebody may have decided in it what was undecided."""
+    out = tmp_path / "out.yaml"
+    out.write_text("# mine\n")
+    given = ("import", "-", "-o", str(out))
+    done = autoscaler(*given, given=WEB, environment=NOWHERE, folder=tmp_path)
+    assert done.returncode == 2
+    assert "is there already: name another file, or write over it with --force" in " ".join(
+        done.stderr.replace("│", " ").split()
+    )
+    assert out.read_text() == "# mine\n"
+    done = autoscaler(*given, "--force", given=WEB, environment=NOWHERE, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "targets:" in out.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -20,6 +20,7 @@ from autoscaler.rendering.agreement import (
     agreement_answer,
     cause_text,
     disagreement,
+    field_text,
     moved,
     percent,
     verdict_on,
@@ -135,8 +136,8 @@ ADOPT = "nothing stands against going over: autoscaler adopt shop/Deployment/web
             kept({A.EQUAL: 600, A.NOT_COMPARED: 9000}),
             EARLY,
             (
-                f"{AGREES} 100 % of 10 min 0 s so far; 50 min 0 s more are needed before it can go "
-                "over"
+                f"{AGREES} 100 % of 10 min 0 s so far; compare for 50 min 0 s more before "
+                "you rely on that"
             ),
         ),
         (
@@ -171,6 +172,15 @@ def test_beside_an_hpa_that_was_seen_it_has_just_begun() -> None:
     assert told.message == (
         "nothing has been compared: the HPA has decided nothing yet: FailedGetExternalMetric"
     )
+
+
+def test_fields_that_differ_are_told_though_they_have_changed_nothing_yet() -> None:
+    """A bound that no load has met yet is seen before going over."""
+    field = FieldDifference("maxReplicas", "10", "12")
+    told = agreement_answer(WEB, kept({A.EQUAL: 7200}), differences=(field,))
+    (only,) = told.differences
+    assert field_text(only) == "maxReplicas is 10 here and 12 there"
+    assert told.verdict == READY
 
 
 def test_readings_that_differ_under_the_same_count_are_told_apart() -> None:
