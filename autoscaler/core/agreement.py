@@ -372,10 +372,7 @@ def _read(decision: Decision) -> tuple[Value | None, ...]:
     for result in decision.metrics:
         value, outcome = None, result.outcome
         if isinstance(outcome, Calculation):
-            known = outcome.current
-            number = known.average_utilization
-            if number is None:
-                number = known.value if known.average_value is None else known.average_value
+            number = outcome.current.number
             if number is not None:
                 value = _value(result.metric, number, scale.spec_replicas, scale.status_replicas)
         found.append(value)

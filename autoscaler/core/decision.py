@@ -81,6 +81,13 @@ class MetricValueStatus:
     average_utilization: int | None = None
     average_request: int | None = None
 
+    @property
+    def number(self) -> int | None:
+        """The one that an HPA compares with its target: the percentage, else milli-units."""
+        if self.average_utilization is not None:
+            return self.average_utilization
+        return self.value if self.average_value is None else self.average_value
+
 
 @quick
 @dataclass(frozen=True, slots=True)

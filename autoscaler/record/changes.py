@@ -139,10 +139,7 @@ def numbers_of(decision: Decision) -> Numbers:
     for metric in decision.metrics:
         value = None
         if type(metric.outcome) is Calculation:
-            known = metric.outcome.current
-            value = known.average_utilization
-            if value is None:
-                value = known.value if known.average_value is None else known.average_value
+            value = metric.outcome.current.number
         numbers += (value, metric.proposal)
     return tuple(numbers)
 

@@ -26,13 +26,8 @@ def status_of(decision: Decision, time: float) -> HpaStatus:
     """Return what an HPA would report of a decision."""
     values = []
     for result in decision.metrics:
-        known = result.outcome.current if isinstance(result.outcome, Calculation) else None
-        value = None
-        if known is not None:
-            value = known.average_utilization
-            if value is None:
-                value = known.value if known.average_value is None else known.average_value
-        values.append(value)
+        outcome = result.outcome
+        values.append(outcome.current.number if isinstance(outcome, Calculation) else None)
     conditions = tuple(
         HpaCondition(one.type, one.status is ConditionStatus.TRUE, one.reason)
         for one in decision.conditions
