@@ -49,6 +49,7 @@ _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
 _CUT_MILLI = 3
+_STILL_PERIODS = 3
 _CALM_SECONDS = 60.0
 """A time in which nothing changes is told in such pieces."""
 _MOST_ROUGH, _ROUGH = 20, 3.0
@@ -710,7 +711,8 @@ def _other_readings(
         if not exactly:
             slack = _slack(state.points, near, index, status, percent=percent)
         alls = [value.all for value in known]
-        if alls and min(alls) - slack <= theirs.all <= max(alls) + slack:
+        is_near = bool(alls) and min(alls) - slack <= theirs.all <= max(alls) + slack
+        if is_near and not _stands_still(state.points, index, status, begin, around):
             continue
         value = point.read[index] if index < len(point.read) else None
         failure = point.failures[index] if index < len(point.failures) else ""
@@ -718,6 +720,22 @@ def _other_readings(
         ours = None if value is None else value.one
         found.append(DifferingReading(index, name, ours, theirs.one, lag, failure, percent))
     return tuple(found)
+
+
+def _stands_still(
+    points: Sequence[Point], index: int, status: HpaStatus, now: float, around: float
+) -> bool:
+    """Return whether an HPA has read nothing new for long, while our values have changed.
+
+    It would have written a status.
+    """
+    if now - status.time <= _STILL_PERIODS * around:
+        return False
+    since = _in_force(points, status.time + around, now - around)
+    read = [one.read[index] for one in since if index < len(one.read)]
+    known = [value.all for value in read if value is not None]
+    rounded = _CUT_MILLI * max(1, status.current_replicas)
+    return bool(known) and max(known) - min(known) > 2 * rounded
 
 
 def _slack(

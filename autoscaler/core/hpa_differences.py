@@ -185,7 +185,7 @@ def _behavior(
     own, other = ours.behavior, theirs.behavior
     if own is None or other is None:
         if own is not other:
-            is_set = "set" if own is not None else NOT_SET, "set" if other else NOT_SET
+            is_set = _behavior_text(own), _behavior_text(other)
             yield DifferingField(
                 FieldDifference("behavior", *is_set), replace(ours, behavior=other)
             )

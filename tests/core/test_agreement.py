@@ -219,6 +219,24 @@ def test_another_reading_is_told_though_the_counts_are_the_same() -> None:
     assert not any(one.readings for one in HpaBeside(of, wave()).play(1800).of(A.EQUAL))
 
 
+def test_an_answer_that_stands_still_within_noise_is_told() -> None:
+    """The HPA writes no status, though what it reads would change with each scrape."""
+    noise = random.Random(2)  # noqa: S311 - no secret
+    jumps = [noise.gauss(0, 4) for _ in range(1800)]
+
+    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001
+        return {"queue": 96 + jumps[int(now)]}
+
+    def stale(now: float, replicas: int) -> Mapping[str, float | None]:
+        return load(600.0 if 600 < now < 900 else now, replicas)
+
+    of = spec(QUEUE, maximum=5, behavior=QUICK.behavior)
+    beside = HpaBeside(of, load, their_load=stale).play(1500)
+    still = [one for one in beside.stretches if one.readings]
+    assert still
+    assert all(640 < one.begin - BASE < 930 for one in still)
+
+
 def test_an_answer_that_stands_still_is_another_reading() -> None:
     """Until it moves again."""
 
