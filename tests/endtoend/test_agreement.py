@@ -109,7 +109,10 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
             return {one["target"].rpartition("/")[2]: one for one in found["targets"]}
 
         def known() -> bool:
-            times = {name: seconds_of(one) for name, one in told().items()}
+            targets = told()
+            times = {name: seconds_of(one) for name, one in targets.items()}
+            if targets["other"]["freeReplicas"] != NEEDED["other"]:
+                return False
             alike = all(times[name].get("equal", 0) > 0 for name in ("same", "keda"))
             return alike and times["other"].get("configuration", 0) > 0
 
