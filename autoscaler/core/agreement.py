@@ -49,7 +49,9 @@ _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
 _CUT_MILLI = 3
+"""So many milli-units of each replica are lost in rounding here and there."""
 _STILL_PERIODS = 3
+"""A status that is older, while our values change, has stood still."""
 _CALM_SECONDS = 60.0
 """A time in which nothing changes is told in such pieces."""
 _MOST_ROUGH, _ROUGH = 20, 3.0

@@ -59,7 +59,7 @@ class Hpa:
         return self.statuses[-1] if self.statuses else None
 
 
-def undecided_text(hpa: Hpa) -> str:
-    """Say that an HPA has decided nothing yet, and why."""
+def undecided_text(hpa: Hpa, name: str = "the HPA") -> str:
+    """Say that an HPA, by its name in words, has decided nothing yet, and why."""
     why = f": {hpa.undecided}" if hpa.undecided else ""
-    return f"the HPA has decided nothing yet{why}"
+    return f"{name} has decided nothing yet{why}"

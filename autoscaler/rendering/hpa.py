@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autoscaler.core.hpa import Hpa
+from autoscaler.core.hpa import Hpa, undecided_text
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.spec import name_of
@@ -36,8 +36,7 @@ def hpa_text(hpa: Hpa) -> str:
     of = f' of ScaledObject "{hpa.scaled_object}"' if hpa.scaled_object else ""
     name, status = f'HorizontalPodAutoscaler "{hpa.name}"{of}', hpa.status
     if status is None:
-        why = f": {hpa.undecided}" if hpa.undecided else ""
-        return f"{name} has decided nothing yet{why}"
+        return undecided_text(hpa, name)
     counts = f"wants {status.desired_replicas} replicas, and found {status.current_replicas}"
     parts = (f"{name} {counts}", ", ".join(_metrics(hpa)), _inactive(hpa))
     return printable("; ".join(filter(None, parts)), LONGEST_SENTENCE)
