@@ -1,0 +1,230 @@
+"""Builds the simulated targets of a configuration from what is recorded and what is assumed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar
+
+from autoscaler.core.extensions import Mode
+from autoscaler.core.observation import PodRequests
+from autoscaler.core.quantity import parse
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    Flags,
+    MetricSpec,
+    ResourceMetric,
+    measures_pods,
+)
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import QueryKey, Target
+from autoscaler.rehearsal.answers import Answers
+from autoscaler.rehearsal.loads import (
+    Load,
+    LoadModel,
+    QueueLoad,
+    RecordedLoad,
+    SharedLoad,
+    Totals,
+    default_model,
+    labels_of,
+    target_per_pod,
+)
+from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
+from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.settings.assumptions import (
+    Assumptions,
+    LoadAssumption,
+    WorkloadAssumption,
+    units,
+)
+
+READY_SECONDS = 30.0
+"""From a pod's creation until it is ready, where neither history nor a file says it."""
+_ONE_CORE: Mapping[str, int] = {"cpu": 10**9, "memory": 2**30 * 10**9}
+_CONTAINER = "app"
+
+_V = TypeVar("_V")
+
+
+class RehearsalData(Protocol):
+    """What is known of the past: answers to queries, and the pods that ran."""
+
+    def answers(self, query: QueryKey) -> Answers:
+        """Return the whole answers to a query."""
+
+    def totals(self, target: Target, number: int) -> Totals:
+        """Return the total over the pods of a target of its metric with this number."""
+
+    def ran(self, target: Target) -> Answers | None:
+        """Return how many pods of a target were ready; None if it is not known."""
+
+    def replicas(self, target: Target) -> int | None:
+        """Return the count at the begin; None if it is not known."""
+
+    def ready_seconds(self, target: Target) -> float | None:
+        """Return how long pods of a target took to become ready; None if it is not known."""
+
+    def requests(self, target: Target) -> PodRequests | None:
+        """Return what a pod of a target requests; None if it is not known."""
+
+
+class BuildError(Exception):
+    """A target cannot be rehearsed with what is stated; the text is a sentence for the operator."""
+
+
+@dataclass(slots=True)
+class Built:
+    """A simulated target, and what was assumed for it, in sentences."""
+
+    target: SimulatedTarget
+    assumed: list[str] = field(default_factory=list)
+
+
+def built(
+    target: Target, flags: Flags, data: RehearsalData, assumptions: Assumptions, begin: float
+) -> Built:
+    """Return a target for a world that begins at an instant.  Raises BuildError.
+
+    One in shadow is rehearsed as if it were live.
+    """
+    live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
+    assumed: list[str] = []
+    workload = _workload(live, data, list(_of_target(assumptions.workloads, live)), begin, assumed)
+    stated = list(_of_target(assumptions.loads, live))
+    loads = tuple(
+        _load(live, number, metric, workload, data, stated, assumed)
+        for number, metric in enumerate(live.spec.metrics)
+    )
+    own = {query.key for query in live.queries}
+    others = {
+        query.key: data.answers(query.key) for query in live.all_queries if query.key not in own
+    }
+    simulated = SimulatedTarget(Rules(live, flags), workload, loads, others, ran=data.ran(live))
+    return Built(simulated, assumed)
+
+
+# -- the pods ------------------------------------------------------------------------------------
+
+
+def _workload(
+    target: Target,
+    data: RehearsalData,
+    stated: Sequence[WorkloadAssumption],
+    begin: float,
+    assumed: list[str],
+) -> SimulatedWorkload:
+    replicas = _first(one.replicas for one in stated)
+    if replicas is None:
+        replicas = data.replicas(target)
+    if replicas is None:
+        replicas = max(target.spec.min_replicas, 1)
+        assumed.append(
+            f"it begins with {replicas} replicas: how many there were at the begin is not known"
+        )
+    ready = _first(one.ready_after for one in stated)
+    if ready is None:
+        ready = data.ready_seconds(target)
+    if ready is None:
+        ready = READY_SECONDS
+        assumed.append(f"a pod is ready {ready:g} s after it is created: nothing says how long")
+    name = target.spec.scale_target_ref.name
+    return SimulatedWorkload(name, begin, replicas, ready, _requests(target, data, stated, assumed))
+
+
+def _requests(
+    target: Target,
+    data: RehearsalData,
+    stated: Sequence[WorkloadAssumption],
+    assumed: list[str],
+) -> PodRequests:
+    texts = _first(one.requests for one in stated)
+    of_containers = {
+        metric.container
+        for metric in target.spec.metrics
+        if isinstance(metric, ContainerResourceMetric)
+    } or {_CONTAINER}
+    if texts is not None:
+        own = {name: parse(text) for name, text in texts.items()}
+        return requests_of(dict.fromkeys(sorted(of_containers), own))
+    known = data.requests(target)
+    if known is not None:
+        return known
+    if any(
+        isinstance(metric, ResourceMetric | ContainerResourceMetric)
+        and metric.target.average_utilization is not None
+        for metric in target.spec.metrics
+    ):
+        assumed.append(
+            "a pod requests 1 core and 1Gi of memory: nothing says how much, and a utilization "
+            "is a part of it"
+        )
+    return requests_of(dict.fromkeys(sorted(of_containers), _ONE_CORE))
+
+
+# -- the metrics ---------------------------------------------------------------------------------
+
+
+def _load(
+    target: Target,
+    number: int,
+    metric: MetricSpec,
+    workload: SimulatedWorkload,
+    data: RehearsalData,
+    stated: Sequence[LoadAssumption],
+    assumed: list[str],
+) -> Load:
+    query, name = target.queries[number], metric_name(metric)
+    of_metric = [one for one in stated if fnmatchcase(name, one.metric)]
+    model_name = _first(one.model for one in of_metric)
+    model = default_model(metric) if model_name is None else LoadModel(model_name)
+    capacity = _first(one.capacity for one in of_metric)
+    limit = None if capacity is None else units(capacity)
+    per_pod = limit or target_per_pod(metric, workload)
+    if model is LoadModel.QUEUE:
+        arrivals = _first(one.arrivals for one in of_metric)
+        served = _first(one.served_per_pod for one in of_metric)
+        if arrivals is None or served is None or measures_pods(metric):
+            raise BuildError(
+                f"{target.key}: the metric {name} cannot be a queue: "
+                + (
+                    "it is of each pod"
+                    if measures_pods(metric)
+                    else "state arrivals (PromQL, per second) and servedPerPod (per second)"
+                )
+            )
+        labels = labels_of(metric, query, target.namespace)
+        queue = data.answers(QueryKey(query.server, arrivals))
+        return QueueLoad(queue, units(served), labels)
+    if model is LoadModel.SHARED:
+        labels = labels_of(metric, query, target.namespace)
+        return SharedLoad(
+            data.totals(target, number), metric, query, target.namespace, per_pod, limit, labels
+        )
+    if metric.target.value is not None:
+        assumed.append(
+            f"{name} is read as it was recorded, whatever the count is; if it falls with more "
+            "pods, state model: shared"
+        )
+    return RecordedLoad(data.answers(query.key), per_pod)
+
+
+def metric_name(metric: MetricSpec) -> str:
+    """Return the name of a metric in the configuration."""
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        return metric.name
+    return metric.metric.name
+
+
+_A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
+
+
+def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
+    """Yield what is stated of a target, by its key or by NAMESPACE/NAME."""
+    short = f"{target.namespace}/{target.spec.scale_target_ref.name}"
+    for one in stated:
+        if fnmatchcase(target.key, one.target) or fnmatchcase(short, one.target):
+            yield one
+
+
+def _first(values: Iterable[_V | None]) -> _V | None:
+    return next((value for value in values if value is not None), None)

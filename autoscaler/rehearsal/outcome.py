@@ -1,0 +1,281 @@
+"""What became of one target in a rehearsal: its counts over time, its demand, and its measures.
+
+However long the time is, it takes the same room: lines are kept in parts of the time, each with its
+least and its most, and sentences are kept of some instants in each part.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from autoscaler.core.decision import Outcome
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.step import Step
+from autoscaler.rehearsal.answers import Answers
+from autoscaler.rehearsal.loads import QueueLoad, SharedLoad
+from autoscaler.rehearsal.measures import Measures, Score
+from autoscaler.rehearsal.world import SimulatedTarget
+
+A_DAY = 86_400.0
+MOST_PARTS = 1_000
+"""Of the time of a chart."""
+MOST_CHANGES = 2_000
+"""So many changes of a count are kept with their sentences; later ones are only counted."""
+_DIGITS = 9
+
+
+class RehearsedChange(NamedTuple):
+    """A write of the count, and the sentence of why."""
+
+    time: float
+    before: int
+    after: int
+    text: str
+
+
+class Reason(NamedTuple):
+    """Why a count was as it was, from an instant on."""
+
+    time: float
+    text: str
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of the time: the least and the most of the demand and of the ready pods in it.
+
+    The demand is None where it was not known; ``replicas`` and ``ran`` are the last of the part:
+    the count, and how many pods really were ready.
+    """
+
+    begin: float
+    demand_low: int | None
+    demand_high: int | None
+    ready_low: int
+    ready_high: int
+    replicas: int
+    ran: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOutcome:
+    """One target's rehearsal; ``ran`` are the measures of what really ran, None if not known."""
+
+    key: str
+    begin: float
+    end: float
+    measures: Measures
+    days: tuple[Measures, ...]
+    """Of each day since the begin; the last one may be cut short."""
+    changes: tuple[RehearsedChange, ...]
+    reasons: tuple[Reason, ...]
+    parts: tuple[Part, ...]
+    first_replicas: int
+    last_replicas: int
+    ran: Measures | None
+    failed_seconds: float
+    """For so long a metric had no proposal."""
+    censored_seconds: float
+    """For so long the recorded pods were at their capacity: there may have been more work."""
+
+
+Explain = Callable[[Step], str]
+
+
+class OutcomeWatcher:
+    """Takes the outcome of each target; it fits `Watcher`.
+
+    ``explain`` says why a count is as it is.  Of the reasons between changes at most
+    ``most_reasons`` are kept of a target.
+    """
+
+    def __init__(
+        self, begin: float, end: float, explain: Explain, most_reasons: int = MOST_PARTS
+    ) -> None:
+        self._span = begin, end
+        self._explain = explain
+        self._most_reasons = most_reasons
+        self._taken: dict[str, _Taken] = {}
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        """Fit `Watcher`."""
+        taken = self._taken.get(target.key)
+        if taken is None:
+            first = step.decision.current or 0
+            taken = _Taken(*self._span, first, self._explain, self._most_reasons)
+            self._taken[target.key] = taken
+        taken.synced(target, step)
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Fit `Watcher`."""
+        self._taken[target.key].passed(target, begin, end, ready)
+
+    def outcomes(self) -> list[TargetOutcome]:
+        """Return what is there by now, in the order in which targets were synced first."""
+        return [taken.outcome(key) for key, taken in self._taken.items()]
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What is taken of one target."""
+
+    begin: float
+    end: float
+    first_replicas: int
+    explain: Explain
+    most_reasons: int
+    score: Score = field(default_factory=Score)
+    day: Score = field(default_factory=Score)
+    days: list[Measures] = field(default_factory=list)
+    day_ends: float = 0.0
+    ran: Score | None = None
+    last_ran: int | None = None
+    changes: list[RehearsedChange] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    reason_key: object = None
+    next_reason: float = -math.inf
+    parts: list[Part] = field(default_factory=list)
+    part_ends: float = -math.inf
+    demand: int | None = None
+    maximum: int = 0
+    failed: bool = False
+    until: float = 0.0
+    replicas: int = 0
+    failed_seconds: float = 0.0
+    censored_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.day_ends = self.begin + A_DAY
+        self.until = self.begin
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        decision = step.decision
+        if decision.written:
+            self._changed(step)
+        elif decision.stamp >= self.next_reason:
+            self._explain_if_new(step)
+        self.maximum = decision.max_replicas
+        self.failed = decision.outcome is not Outcome.OK
+        self.replicas = target.workload.replicas
+        self.demand = demand_of(target, step)
+
+    def _changed(self, step: Step) -> None:
+        decision = step.decision
+        self.score.changed()
+        self.day.changed()
+        if len(self.changes) < MOST_CHANGES:
+            before = decision.current or 0
+            text = self.explain(step)
+            self.changes.append(RehearsedChange(decision.stamp, before, decision.desired, text))
+            self.reason_key = None
+
+    def _explain_if_new(self, step: Step) -> None:
+        """Keep a reason that is another one than before, in each part of the time once."""
+        decision = step.decision
+        held, limit = decision.stabilization, decision.limit
+        key = (
+            decision.zone,
+            decision.outcome,
+            decision.desired,
+            None if held is None else (held.reason, held.before > held.after),
+            None if limit is None else limit.reason,
+        )
+        if key == self.reason_key or not self.most_reasons:
+            return
+        self.reason_key = key
+        self.next_reason = decision.stamp + (self.end - self.begin) / self.most_reasons
+        self.reasons.append(Reason(decision.stamp, self.explain(step)))
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        if begin >= self.day_ends:
+            self.days.append(self.day.measures())
+            self.day, self.day_ends = Score(), self.day_ends + A_DAY
+        seconds, demand, replicas = end - begin, self.demand, self.replicas
+        at_max = replicas >= self.maximum > 0
+        self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
+        self.day.interval(seconds, demand, ready, replicas, at_max=at_max)
+        if target.ran is not None:
+            self._score_what_ran(target.ran, begin, seconds)
+        self.until = end
+        if self.failed:
+            self.failed_seconds += seconds
+        for load in target.loads:
+            if isinstance(load, QueueLoad):
+                self._queued(load)
+            elif isinstance(load, SharedLoad) and load.censored:
+                self.censored_seconds += seconds
+        self._draw(begin, ready)
+
+    def _score_what_ran(self, ran: Answers, begin: float, seconds: float) -> None:
+        found = ran.at(begin)
+        count, before = pods_in(found), self.last_ran
+        if self.ran is None:
+            self.ran = Score()
+        self.last_ran = count
+        demand = None if count is None else self.demand
+        at_max = count is not None and count >= self.maximum > 0
+        self.ran.interval(seconds, demand, count or 0, count or 0, at_max=at_max)
+        if None not in {count, before} and count != before:
+            self.ran.changed()
+
+    def _queued(self, load: QueueLoad) -> None:
+        for seconds, length, served, wait in load.passed:
+            self.score.queue(seconds, length, served, wait)
+            self.day.queue(seconds, length, served, wait)
+        load.passed.clear()
+
+    def _draw(self, begin: float, ready: int) -> None:
+        demand = self.demand
+        if begin >= self.part_ends:
+            span = (self.end - self.begin) / MOST_PARTS
+            passed = round((begin - self.begin) / span, _DIGITS) if span > 0 else 0.0
+            self.part_ends = self.begin + (math.floor(passed) + 1) * span
+            part = Part(begin, demand, demand, ready, ready, self.replicas, self.last_ran)
+            self.parts.append(part)
+            return
+        part = self.parts[-1]
+        part.replicas, part.ran = self.replicas, self.last_ran
+        part.ready_low, part.ready_high = min(part.ready_low, ready), max(part.ready_high, ready)
+        if demand is not None:
+            low, high = part.demand_low, part.demand_high
+            part.demand_low = demand if low is None else min(low, demand)
+            part.demand_high = demand if high is None else max(high, demand)
+
+    def outcome(self, key: str) -> TargetOutcome:
+        return TargetOutcome(
+            key=key,
+            begin=self.begin,
+            end=self.until,
+            measures=self.score.measures(),
+            days=(*self.days, self.day.measures()),
+            changes=tuple(self.changes),
+            reasons=tuple(self.reasons),
+            parts=tuple(self.parts),
+            first_replicas=self.first_replicas,
+            last_replicas=self.replicas,
+            ran=None if self.ran is None else self.ran.measures(),
+            failed_seconds=self.failed_seconds,
+            censored_seconds=self.censored_seconds,
+        )
+
+
+def pods_in(answer: QueryResult | QueryFailure) -> int | None:
+    """Return the count that an answer of one series has; None if it has none."""
+    series = answer.series if isinstance(answer, QueryResult) else ()
+    if len(series) != 1 or not math.isfinite(series[0].value):
+        return None
+    return round(series[0].value)
+
+
+def demand_of(target: SimulatedTarget, step: Step) -> int | None:
+    """Return for how many pods there is work: the most of all metrics; None if one is unknown."""
+    most = None
+    for load, reading in zip(target.loads, step.inputs.observation.readings, strict=True):
+        demand = load.demand(reading)
+        if demand is None:
+            return None
+        # What a sum of fractions is off by is no pod.
+        pods = math.ceil(round(demand, _DIGITS))
+        most = pods if most is None or pods > most else most
+    return most

@@ -1,0 +1,259 @@
+"""The simulated world: targets that are synced on a virtual clock, by the steps of live syncs.
+
+Each sync reads what the world gives, decides (`core.step`) and writes; then time passes until the
+next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
+from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import Observation, Scale, Unchecked
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import needs_pods
+from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import QueryKey
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
+from autoscaler.rehearsal.answers import Answers
+from autoscaler.rehearsal.loads import Load
+from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.schedules import open_windows
+
+
+@dataclass
+class VirtualClock:
+    """A clock that stands until it is set; it fits `autoscaler.clock.Clock`."""
+
+    now: float = 0.0
+
+    def wall(self) -> float:
+        """Return the Unix time in seconds."""
+        return self.now
+
+    def steady(self) -> float:
+        """Return the same: nobody sets the clock of a rehearsal."""
+        return self.now
+
+
+class Watcher(Protocol):
+    """Is told what happens in the world, in the order of time for each target."""
+
+    def synced(self, target: "SimulatedTarget", step: Step) -> None:
+        """Take a sync, after its write."""
+
+    def passed(self, target: "SimulatedTarget", begin: float, end: float, ready: int) -> None:
+        """Take a time after a sync in which so many pods were ready."""
+
+
+@dataclass(slots=True)
+class SimulatedTarget:
+    """One target in the world: its rules, its workload, and what its queries answer.
+
+    ``loads`` are in the order of its metrics; ``others`` answer the queries of bounds and of a
+    hold.  What else a live sync sees of a target may be set between two syncs.
+    """
+
+    rules: Rules
+    workload: SimulatedWorkload
+    loads: Sequence[Load]
+    others: Mapping[QueryKey, Answers] = field(default_factory=dict)
+    ran: Answers | None = None
+    """How many pods really were ready, where that is known."""
+    history: History = field(default_factory=History)
+    controller: str | Unchecked | None = None
+    sole_writer: bool = True
+    hpa: Hpa | None = None
+    write_fails: str = ""
+    """Why writes fail; empty if they do not."""
+    last_read: float | None = None
+    last_sync: float | None = None
+    _needs_pods: bool = False
+    _keys: tuple[QueryKey, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._needs_pods = needs_pods(self.rules.target.spec)
+        self._keys = tuple(query.key for query in self.rules.target.queries)
+
+    @property
+    def key(self) -> str:
+        """That of the target."""
+        return self.rules.target.key
+
+    @property
+    def period(self) -> float:
+        """The seconds from one sync to the next."""
+        return self.rules.target.sync_period
+
+    def follow(self, rules: Rules) -> None:
+        """Go on by other rules, as after a reload."""
+        self.rules = rules
+        self.__post_init__()
+
+    def forget(self) -> None:
+        """Lose all that is remembered, as a process without its state."""
+        self.history, self.last_read, self.last_sync = History(), None, None
+
+    def away(self, seconds: float, now: float) -> None:
+        """Let no sync have been for some time."""
+        self.history = after_absence(self.rules.target, self.history, seconds, now)
+
+    def decide(self, due: float, now: float) -> Step:
+        """Read and decide, for a sync that was ``due``."""
+        target, workload = self.rules.target, self.workload
+        scale = workload.scale
+        seen = Observation(
+            scale,
+            workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None,
+            readings=(),
+            controller=self.controller,
+            sole_writer=self.sole_writer,
+            last_read=self.last_read,
+            last_sync=self.last_sync,
+            hpa=self.hpa,
+        )
+        times = SyncTimes(due, now, now)
+        inputs = inputs_of(target, self.history, seen, self._answers(now), times, open_windows)
+        step = step_of(self.rules, inputs)
+        self.last_sync = now
+        if isinstance(scale, Scale):
+            self.last_read = now
+        return step
+
+    def act(self, step: Step) -> Step:
+        """Write what a step asks for, and remember what follows."""
+        scale = step.decision.scale
+        if step.decision.rescale and isinstance(scale, Scale):
+            step = step.settled(self._write(step, scale))
+        self.history = step.history
+        return step
+
+    def _write(self, step: Step, scale: Scale) -> WriteOutcome:
+        if step.decision.shadow:
+            return NotWritten(NotWrittenReason.SHADOW)
+        if self.write_fails:
+            return WriteFailed(self.write_fails)
+        self.workload.set(step.decision.desired, step.decision.time, FIELD_MANAGER)
+        return Written(scale)
+
+    def _answers(self, now: float) -> Mapping[QueryKey, QueryResult | QueryFailure]:
+        answers: dict[QueryKey, QueryResult | QueryFailure] = {}
+        for key, load in zip(self._keys, self.loads, strict=True):
+            answer = load.answer(now, self.workload)
+            # Metrics of one query each take their own series of one answer.
+            answers[key] = joined(answers[key], answer) if key in answers else answer
+        for key, other in self.others.items():
+            if key not in answers:
+                answers[key] = other.at(now)
+        return answers
+
+
+def joined(
+    one: QueryResult | QueryFailure, other: QueryResult | QueryFailure
+) -> QueryResult | QueryFailure:
+    """Return one answer of two; each series once."""
+    if isinstance(one, QueryFailure):
+        return one
+    if isinstance(other, QueryFailure):
+        return other
+    more = [series for series in other.series if series not in one.series]
+    return QueryResult([*one.series, *more], one.warnings or other.warnings)
+
+
+class World:
+    """Targets on one virtual clock, and the scale-down breaker of their servers."""
+
+    def __init__(
+        self,
+        targets: Sequence[SimulatedTarget],
+        watcher: Watcher,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.targets = targets
+        self._watcher = watcher
+        self._servers = _servers_of(targets, breaker)
+        self._syncs = 0
+        self.now = 0.0
+
+    def run(
+        self,
+        begin: float,
+        end: float,
+        before: Callable[[float], object] = lambda _: None,
+    ) -> Iterator[float]:
+        """Sync all targets from ``begin`` up to ``end``; yield each instant after its syncs.
+
+        Each target is due at ``begin``, and then after each of its periods; ``before`` is called at
+        each instant before its syncs.
+        """
+        periods = sorted({target.period for target in self.targets})
+        of_period = {
+            period: [one for one in self.targets if one.period == period] for period in periods
+        }
+        due, number = dict.fromkeys(periods, begin), dict.fromkeys(periods, 0)
+        while due and (now := min(due.values())) < end:
+            before(now)
+            for period in periods:
+                if due[period] == now:
+                    number[period] += 1
+                    due[period] = begin + number[period] * period
+                    self.sync(of_period[period], now, min(due[period], end))
+            yield now
+
+    def sync(self, targets: Sequence[SimulatedTarget], now: float, until: float) -> None:
+        """Sync some targets, and let their time pass until the next sync."""
+        self.now = now
+        steps = [target.decide(now, now) for target in targets]
+        if self._servers:
+            steps = self._unless_held(targets, steps, now)
+        for target, step in zip(targets, steps, strict=True):
+            self._watcher.synced(target, target.act(step))
+            self._pass(target, now, until)
+
+    def _pass(self, target: SimulatedTarget, begin: float, end: float) -> None:
+        """Let time pass for one target; in each part of it as many pods are ready."""
+        workload, at = target.workload, begin
+        for then in (*workload.becomes_ready(begin, end), end):
+            ready = workload.ready(at)
+            for load in target.loads:
+                load.advance(at, then, ready)
+            self._watcher.passed(target, at, then, ready)
+            at = then
+
+    def _unless_held(
+        self, targets: Collection[SimulatedTarget], steps: Sequence[Step], now: float
+    ) -> list[Step]:
+        """Hold what the breakers hold, once all targets of this instant are decided (8.7)."""
+        self._syncs += 1
+        for server in self._servers.values():
+            server.begin(self._syncs)
+            for target, step in zip(targets, steps, strict=True):
+                if target.key in server.targets:
+                    server.note(self._syncs, target.key, down=goes_down(step.decision))
+            server.review(self._syncs, now)
+            server.end(self._syncs)
+        until = {
+            name: server.state.trip.until
+            for name, server in self._servers.items()
+            if server.state.trip is not None and holds(server.state, now)
+        }
+        return [step.held_back(until) for step in steps] if until else list(steps)
+
+
+def _servers_of(
+    targets: Sequence[SimulatedTarget], breaker: Breaker | None
+) -> dict[str, ServerCount]:
+    """Return the targets of each server, as its breaker counts them."""
+    servers: dict[str, ServerCount] = {}
+    for one in targets if breaker is not None else ():
+        target = one.rules.target
+        for name in {query.server for query in target.count_queries}:
+            if not target.in_shadow and breaker is not None:
+                server = servers.setdefault(name, ServerCount(name, breaker))
+                server.targets[target.key] = target
+    return servers
