@@ -1,0 +1,69 @@
+"""One rehearsal of many targets, from its begin to its end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autoscaler.core.breaker import Breaker
+from autoscaler.core.step import Step
+from autoscaler.rehearsal.building import Built, metric_name
+from autoscaler.rehearsal.outcome import OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.world import World
+
+_MOST_REASONS = 20_000
+"""Of all targets together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What became of all targets; mappings are by the keys of these."""
+
+    begin: float
+    end: float
+    outcomes: tuple[TargetOutcome, ...]
+    models: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The name of each metric, and how its reading followed the count."""
+    assumed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What was assumed, in sentences."""
+    refused: tuple[str, ...] = ()
+    """The targets that could not be rehearsed, and why."""
+
+
+def own_reason(step: Step) -> str:
+    """Return the reason of a decision in the HPA's words, which costs nothing."""
+    return step.decision.reason
+
+
+def rehearse(
+    targets: Sequence[Built],
+    begin: float,
+    end: float,
+    *,
+    breaker: Breaker | None = None,
+    explain: Callable[[Step], str] = own_reason,
+    progress: Callable[[float], object] = lambda _: None,
+) -> Rehearsal:
+    """Rehearse all targets; ``progress`` is called with each instant that has been reached.
+
+    What it raises ends the rehearsal there: a KeyboardInterrupt leaves what is done.
+    """
+    most_reasons = _MOST_REASONS // max(len(targets), 1)
+    watcher = OutcomeWatcher(begin, end, explain, min(most_reasons, 1_000))
+    world = World([one.target for one in targets], watcher, breaker)
+    until = begin
+    try:
+        for until in world.run(begin, end):
+            progress(until)
+    except KeyboardInterrupt:
+        end = until
+    return Rehearsal(
+        begin,
+        end,
+        tuple(watcher.outcomes()),
+        models={one.target.key: _models(one) for one in targets},
+        assumed={one.target.key: tuple(one.assumed) for one in targets if one.assumed},
+    )
+
+
+def _models(one: Built) -> tuple[tuple[str, str], ...]:
+    pairs = zip(one.target.rules.target.spec.metrics, one.target.loads, strict=True)
+    return tuple((metric_name(metric), load.model.value) for metric, load in pairs)
