@@ -17,7 +17,7 @@ pytest_plugins = [
     "tests.worlds.prometheus.fixtures",
 ]
 
-_PURE = frozenset({"config", "core", "rendering", "sync"})
+_PURE = frozenset({"config", "core", "rehearsal", "rendering", "sync"})
 """Directories whose tests start no server and no other process, but for those that ask for one."""
 _SERVERS = frozenset({"control_plane", "prometheus_server", "start_prometheus"})
 """The fixtures that start real servers."""
@@ -27,14 +27,17 @@ _WAITING = frozenset(
 """Directories whose tests wait for most of their time: for syncs, leases, windows, a story."""
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what `make quick` leaves out, before pytest chooses by marks."""
+    directory = item.path.relative_to(_TESTS).parts[0]
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if directory not in _PURE or fixtures & _SERVERS:
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out; mix the files where several workers share the cores."""
-    for item in items:
-        directory = item.path.relative_to(_TESTS).parts[0]
-        fixtures = set(getattr(item, "fixturenames", ()))
-        if directory not in _PURE or fixtures & _SERVERS:
-            item.add_marker(pytest.mark.slow)
+    """Mix the files where several workers share the cores."""
     if hasattr(config, "workerinput"):
         items[:] = _mixed(items)
 
