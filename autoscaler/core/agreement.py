@@ -11,9 +11,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from operator import attrgetter
-from statistics import median
-from typing import NamedTuple, TypeVar
 
+from autoscaler.core.agreement_readings import (
+    TIME,
+    DifferingReading,
+    Point,
+    around_of,
+    first_in_force,
+    in_force,
+    other_readings,
+    read_here,
+    read_there,
+)
 from autoscaler.core.causes import (
     Deviation,
     Evidence,
@@ -22,7 +31,7 @@ from autoscaler.core.causes import (
     held_there,
     proposal_there,
 )
-from autoscaler.core.decision import Calculation, Decision, MetricFailure
+from autoscaler.core.decision import MetricFailure
 from autoscaler.core.free_run import FreeRun, Left, free_run
 from autoscaler.core.history import GAP_PERIODS
 from autoscaler.core.hpa import Hpa, HpaStatus, undecided_text
@@ -32,30 +41,19 @@ from autoscaler.core.hpa_differences import (
     FieldDifference,
     counterpart_of,
 )
-from autoscaler.core.load_in_pods import is_divided
 from autoscaler.core.normalize import down_window
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
 from autoscaler.core.quick import changed, quick
-from autoscaler.core.spec import Flags, MetricSpec, measures_pods, name_of
+from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 
-HPA_PERIOD_SECONDS = 15.0
-"""The HPA's sync period, unless its controller's flag says otherwise."""
-_SLACK_SECONDS = 1.5
-"""How much later than its period an HPA may be, since it waits that long after each reconcile."""
 _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
-_CUT_MILLI = 3
-"""So many milli-units of each replica are lost in rounding here and there."""
-_STILL_PERIODS = 3
-"""A status that is older, while our values change, has stood still."""
 _CALM_SECONDS = 60.0
 """A time in which nothing changes is told in such pieces."""
-_MOST_ROUGH, _ROUGH = 20, 3.0
-_TIME = attrgetter("time")
 _SAID = attrgetter(
     *("current", "desired", "read", "failures", "evidence", "free", "guarded", "asked")
 )
@@ -78,26 +76,6 @@ class Agreement(StrEnum):
     UNKNOWN = "unknown"
     NOT_COMPARED = "notCompared"
     """One of the two counts is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingReading:
-    """A metric with another value there, in percent or milli-units; None where it has none.
-
-    Where the HPA divides a value by the replicas, it is the value before that.
-
-    ``lag`` is by how many seconds earlier ours was like theirs, if it was.
-    """
-
-    index: int
-    metric: str
-    ours: int | None
-    theirs: int | None
-    lag: float | None = None
-    failure: str = ""
-    """Why ours has none."""
-    percent: bool = False
-    """Whether the values are percent of the request."""
 
 
 @quick
@@ -134,16 +112,6 @@ def extended(last: Stretch, following: Stretch) -> Stretch | None:
     return replace(most, begin=last.begin, end=following.end)
 
 
-class Value(NamedTuple):
-    """What was read of a metric, in percent or milli-units, and that times the replicas.
-
-    Where the HPA divides a value by the replicas, both are the value before that.
-    """
-
-    one: int
-    all: int
-
-
 def _distance(one: Stretch) -> tuple[float, float]:
     """Return how far the counts are apart, and then the readings as parts of ours."""
     parts = (
@@ -152,28 +120,6 @@ def _distance(one: Stretch) -> tuple[float, float]:
         if each.ours and each.theirs is not None
     )
     return abs(one.ours - one.theirs), max(parts, default=0.0)
-
-
-@quick
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A sync of ours.  ``desired`` is None where the scale could not be read."""
-
-    time: float
-    current: int
-    desired: int | None
-    read: tuple[Value | None, ...] = ()
-    failures: tuple[str, ...] = ()
-    evidence: Evidence | None = None
-    free: int | None = None
-    """What the free run has come to; None where it has the count of the object."""
-    guarded: Deviation | None = None
-    """What holds the count on purpose."""
-    asked: tuple[int, int] | None = None
-    """The counts that the metrics ask for here and there, before they are stabilized, if known."""
-
-
-_Step = TypeVar("_Step", Point, HpaStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +200,7 @@ def ended(state: HpaComparison) -> tuple[Stretch, ...]:
     """Return what is left to be said of a comparison that ends, as far as it can be known."""
     if state.target is None or not state.points:
         return ()
-    end = state.points[-1].time + _around(state.target)
+    end = state.points[-1].time + around_of(state.target)
     return _judged(state, state.target, end, at_once=True)[1]
 
 
@@ -307,7 +253,7 @@ def _appended(points: tuple[Point, ...], point: Point) -> tuple[Point, ...]:
 def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: HpaComparison) -> Point:
     """Return the sync as a point; why it is not as the HPA has decided is looked for at once."""
     decision, scale, counterpart = result.decision, result.decision.scale, state.counterpart
-    read = _read(decision)
+    read = read_here(decision)
     failures = tuple(
         one.outcome.message if isinstance(one.outcome, MetricFailure) else ""
         for one in decision.metrics
@@ -325,7 +271,7 @@ def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: HpaComparis
     status = statuses[-1] if statuses else None
     if status is None:
         return point
-    theirs, combined = _read_there(status, result.target, counterpart), decision.combination
+    theirs, combined = read_there(status, result.target, counterpart), decision.combination
     values = [None if value is None else value.one for value in theirs]
     asked = evidence = None
     if combined is not None:
@@ -336,7 +282,7 @@ def _point(result: SyncResult, statuses: Sequence[HpaStatus], state: HpaComparis
     unmoved = _unmoved(result, scale, state.points[-1] if state.points else None)
     own = result if unmoved is None else unmoved
     if own.decision.desired != status.desired_replicas:
-        around = _around(result.target)
+        around = around_of(result.target)
         evidence = evidence_of(own, status, values, counterpart, around)
     return changed(point, asked=asked, evidence=evidence)
 
@@ -366,43 +312,6 @@ def _oldest(observation: Observation, count: int) -> tuple[Pod, ...] | Unavailab
     return tuple(started[:count])
 
 
-def _read(decision: Decision) -> tuple[Value | None, ...]:
-    """Return what was read of each metric."""
-    scale = decision.scale
-    if not isinstance(scale, Scale):
-        return ()
-    found: list[Value | None] = []
-    for result in decision.metrics:
-        value, outcome = None, result.outcome
-        if isinstance(outcome, Calculation):
-            number = outcome.current.number
-            if number is not None:
-                value = _value(result.metric, number, scale.spec_replicas, scale.status_replicas)
-        found.append(value)
-    return tuple(found)
-
-
-def _read_there(
-    status: HpaStatus, target: Target, counterpart: Counterpart
-) -> tuple[Value | None, ...]:
-    """Return what an HPA has read of each of the target's metrics."""
-    found: list[Value | None] = []
-    replicas = status.current_replicas
-    for metric, index in zip(target.spec.metrics, counterpart.metrics, strict=False):
-        number = None
-        if index is not None and index < len(status.values):
-            number = status.values[index]
-        found.append(None if number is None else _value(metric, number, replicas, replicas))
-    return tuple(found)
-
-
-def _value(metric: MetricSpec, number: int, replicas: int, divided_by: int) -> Value:
-    if is_divided(metric):
-        total = number * (divided_by or 1)
-        return Value(total, total)
-    return Value(number, number * replicas if measures_pods(metric) else number)
-
-
 def _kept(
     memories: tuple[RememberedSync, ...], new: RememberedSync, now: float
 ) -> tuple[RememberedSync, ...]:
@@ -427,23 +336,18 @@ class _Piece:
     status: HpaStatus | None
 
 
-def _around(target: Target) -> float:
-    """Return how long before and after an instant the other one's count is timing, in seconds."""
-    return max(target.sync_period, HPA_PERIOD_SECONDS) + _SLACK_SECONDS
-
-
 def _judged(
     state: HpaComparison, target: Target, now: float, *, at_once: bool = False
 ) -> tuple[HpaComparison, tuple[Stretch, ...]]:
     """Judge all that is older than one period, and forget what nothing later needs."""
-    around = _around(target)
+    around = around_of(target)
     begin, end = state.judged, now - around
     if begin is None or end <= begin or not state.points:
         return state, ()
     if not at_once and end - begin < _CALM_SECONDS and _is_calm(state, begin):
         return state, ()
     memories = state.memories
-    for point in _in_force(state.points, begin, end):
+    for point in in_force(state.points, begin, end):
         if point.asked is not None and begin < point.time <= end:
             memory = _memory(state, target, point, *point.asked)
             memories = memories if memory is None else _kept(memories, memory, end)
@@ -458,8 +362,8 @@ def _judged(
         else:
             stretches[-1] = joined
     oldest = end - around
-    points = _first_in_force(state.points, oldest - _LONGEST_LAG_SECONDS)
-    statuses = _first_in_force(state.statuses, oldest)
+    points = first_in_force(state.points, oldest - _LONGEST_LAG_SECONDS)
+    statuses = first_in_force(state.statuses, oldest)
     state = changed(
         state,
         judged=end,
@@ -488,38 +392,29 @@ def _memory(
     """
     if ours == theirs:
         return None
-    around = _around(target)
-    near = _in_force(state.points, point.time - around, point.time + around)
+    around = around_of(target)
+    near = in_force(state.points, point.time - around, point.time + around)
     asked = [one.asked for one in near if one.asked is not None]
     more, less = (0, 1) if ours > theirs else (1, 0)
     has_peak = any(counts[less] >= max(ours, theirs) for counts in asked)
     has_low = any(counts[more] <= min(ours, theirs) for counts in asked)
     if has_peak and has_low:
         return None
-    statuses = _in_force(state.statuses, point.time, point.time)
-    readings = _other_readings(state, target, point.time, point.time, statuses[0])
+    statuses = in_force(state.statuses, point.time, point.time)
+    readings = other_readings(
+        state.points, state.counterpart, target, point.time, point.time, statuses[0]
+    )
     targets = [one for one in state.counterpart.differences if one.field.startswith("metrics")]
     return RememberedSync(point.time, ours, theirs, readings, () if readings else tuple(targets))
 
 
-def _first_in_force(steps: Sequence[_Step], instant: float) -> int:
-    """Return the index of the step that is in force at an instant; 0 where none is yet."""
-    return max(0, bisect_right(steps, instant, key=_TIME) - 1)
-
-
-def _in_force(steps: Sequence[_Step], begin: float, end: float) -> Sequence[_Step]:
-    """Return the steps that are in force at some instant of a time; of none yet the first."""
-    first = _first_in_force(steps, begin)
-    return steps[first : max(first + 1, bisect_right(steps, end, key=_TIME))]
-
-
 def _pieces(state: HpaComparison, begin: float, end: float) -> Iterator[_Piece]:
-    points, statuses = _in_force(state.points, begin, end), _in_force(state.statuses, begin, end)
+    points, statuses = in_force(state.points, begin, end), in_force(state.statuses, begin, end)
     changes = {one.time for one in points} | {one.time for one in statuses}
     cuts = [begin, *sorted(at for at in changes if begin < at < end), end]
     for first, last in pairwise(cuts):
-        (point,) = _in_force(points, first, first)
-        known = bisect_right(statuses, first, key=_TIME)
+        (point,) = in_force(points, first, first)
+        known = bisect_right(statuses, first, key=TIME)
         yield _Piece(first, last, point, statuses[known - 1] if known else None)
 
 
@@ -535,7 +430,7 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece) -> Stretch:
     theirs = status.desired_replicas
     if ours == theirs:
         equal = Stretch(begin, end, Agreement.EQUAL, ours, theirs)
-        is_new = begin - state.began < _around(target)
+        is_new = begin - state.began < around_of(target)
         if is_new or point.current != status.current_replicas:
             return equal
         readings = _other_readings(state, target, begin, end, status)
@@ -548,7 +443,7 @@ def _differing(
     state: HpaComparison, target: Target, piece: _Piece, status: HpaStatus, stretch: Stretch
 ) -> Stretch:
     """Say why both want other counts in a piece; the stretch says that it is timing."""
-    point, around = piece.point, _around(target)
+    point, around = piece.point, around_of(target)
     begin, ours, theirs = piece.begin, stretch.ours, stretch.theirs
     # After a change of the count the HPA has decided nothing about the new one until its next sync.
     undecided = point.current != status.current_replicas and begin - status.time < around
@@ -557,10 +452,14 @@ def _differing(
     evidence = _evidence_at(state, piece)
     if evidence is None:
         return stretch  # the status was in force for less than a period
-    readings = _other_readings(state, target, piece.begin, piece.end, status)
+    readings = other_readings(
+        state.points, state.counterpart, target, piece.begin, piece.end, status
+    )
     if evidence.by_readings and not readings and begin - status.time > around:
         # It lasts: what is lost in rounding is enough for another count.
-        readings = _other_readings(state, target, piece.begin, piece.end, status, exactly=True)
+        readings = other_readings(
+            state.points, state.counterpart, target, piece.begin, piece.end, status, exactly=True
+        )
     memory = _memory_of(state, status, evidence, ours, theirs)
     found = _explained(stretch, evidence, readings, memory)
     by_flag = found.agreement is Agreement.CONFIGURATION and found.fields == evidence.flags
@@ -620,14 +519,14 @@ def _is_timing(state: HpaComparison, piece: _Piece, ours: int, theirs: int, arou
     """Return whether one of both comes to the other's count, or passes it, within one period."""
     begin, end, status = piece.begin, piece.end + around, piece.status
     own = []
-    for point in _in_force(state.points, begin, end):
+    for point in in_force(state.points, begin, end):
         is_later = status is not None and point.time > status.time
         follows = point.desired == point.current == theirs and is_later
         # To stay where the HPA has brought it says nothing of whether it would have gone there.
         wanted = point.free if follows and point.free is not None else point.desired
         if wanted is not None:
             own.append(wanted)
-    other = [one.desired_replicas for one in _in_force(state.statuses, begin, end)]
+    other = [one.desired_replicas for one in in_force(state.statuses, begin, end)]
     return min(own) <= theirs <= max(own) or min(other) <= ours <= max(other)
 
 
@@ -638,11 +537,11 @@ def _is_between(
 
     Readings of pods are compared as they are: pods that start count for neither of both.
     """
-    near = _in_force(state.points, piece.begin, piece.end)
+    near = in_force(state.points, piece.begin, piece.end)
     if piece.begin - status.time >= around or len(near) < 2:
         return False
     before, after = near[0].read, near[-1].read
-    read = zip(before, _read_there(status, target, state.counterpart), after, strict=False)
+    read = zip(before, read_there(status, target, state.counterpart), after, strict=False)
     return all(
         one is None
         or (
@@ -671,7 +570,7 @@ def _expires_there(state: HpaComparison, piece: _Piece, status: HpaStatus, aroun
 def _evidence_at(state: HpaComparison, piece: _Piece) -> Evidence | None:
     """Return what was found of the piece's status at the sync before it, or at the next one."""
     status = piece.status
-    later = bisect_left(state.points, piece.end, key=_TIME)
+    later = bisect_left(state.points, piece.end, key=TIME)
     for point in (piece.point, *state.points[later : later + 1]):
         found = point.evidence
         if found is not None and status is not None and found.status_time == status.time:
@@ -688,97 +587,8 @@ def _other_readings(
     *,
     exactly: bool = False,
 ) -> tuple[DifferingReading, ...]:
-    """Return the metrics whose value there is none that ours had within one period.
-
-    The controller writes no status while nothing changes: the values of one are those of all its
-    reconciles until the next.
-    """
-    around = _around(target)
-    near = _in_force(state.points, begin - around, end + around)
-    point = _in_force(state.points, begin, begin)[0]
-    found = []
-    for index, theirs in enumerate(_read_there(status, target, state.counterpart)):
-        metric = target.spec.metrics[index]
-        name, percent = name_of(metric), metric.target.average_utilization is not None
-        read = [one.read[index] for one in near if index < len(one.read)]
-        known = [value for value in read if value is not None]
-        if state.counterpart.metrics[index] is None:
-            continue  # it is another configuration
-        if theirs is None:
-            if known and len(known) == len(read):
-                last = known[-1].one
-                found.append(DifferingReading(index, name, last, None, percent=percent))
-            continue
-        slack = 0.0
-        if not exactly:
-            slack = _slack(state.points, near, index, status, percent=percent)
-        alls = [value.all for value in known]
-        is_near = bool(alls) and min(alls) - slack <= theirs.all <= max(alls) + slack
-        if is_near and not _stands_still(state.points, index, status, begin, around):
-            continue
-        value = point.read[index] if index < len(point.read) else None
-        failure = point.failures[index] if index < len(point.failures) else ""
-        lag = _lag(state.points, index, theirs.all, begin)
-        ours = None if value is None else value.one
-        found.append(DifferingReading(index, name, ours, theirs.one, lag, failure, percent))
-    return tuple(found)
-
-
-def _stands_still(
-    points: Sequence[Point], index: int, status: HpaStatus, now: float, around: float
-) -> bool:
-    """Return whether an HPA has read nothing new for long, while our values have changed.
-
-    It would have written a status.
-    """
-    if now - status.time <= _STILL_PERIODS * around:
-        return False
-    since = _in_force(points, status.time + around, now - around)
-    read = [one.read[index] for one in since if index < len(one.read)]
-    known = [value.all for value in read if value is not None]
-    rounded = _CUT_MILLI * max(1, status.current_replicas)
-    return bool(known) and max(known) - min(known) > 2 * rounded
-
-
-def _slack(
-    points: Sequence[Point],
-    near: Sequence[Point],
-    index: int,
-    status: HpaStatus,
-    *,
-    percent: bool,
-) -> float:
-    """Return how far a value between two syncs may be off the values at them.
-
-    That is by what is lost in rounding, by as much as a bend of the values ``near`` it, and by as
-    much as the values of a metric that jumps to and fro are off the line between their neighbours.
-    """
-    bends, off = _off(near, index), _off(points[-_MOST_ROUGH:], index)
-    # prometheus-adapter cuts off thousandths of each container, and both round.
-    rounded = (1 if percent else _CUT_MILLI) * max(1, status.current_replicas)
-    return rounded + max(_ROUGH * median(off) if off else 0.0, *bends, 0.0)
-
-
-def _off(points: Sequence[Point], index: int) -> list[float]:
-    """Return how far the values are off the line between their neighbours."""
-    read = [one.read[index] for one in points if index < len(one.read)]
-    known = [value.all for value in read if value is not None]
-    return [
-        abs(middle - (first + last) / 2)
-        for first, middle, last in zip(known, known[1:], known[2:], strict=False)
-    ]
-
-
-def _lag(points: Sequence[Point], index: int, value: int, now: float) -> float | None:
-    """Return how long before an instant ours last had, or passed, a value; None if never."""
-    read = [(one.time, one.read[index]) for one in points if index < len(one.read)]
-    known = [(time, own.all) for time, own in read if own is not None and time <= now]
-    passed = [
-        time
-        for (_, before), (time, after) in pairwise(known)
-        if min(before, after) <= value <= max(before, after)
-    ]
-    return now - passed[-1] if passed else None
+    points, counterpart = state.points, state.counterpart
+    return other_readings(points, counterpart, target, begin, end, status, exactly=exactly)
 
 
 def _memory_of(

@@ -9,7 +9,8 @@ from autoscaler.adapters.agreement import (
     NothingComparedError,
     Sum,
 )
-from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
+from autoscaler.core.agreement import Agreement, Stretch
+from autoscaler.core.agreement_readings import DifferingReading
 from autoscaler.core.causes import Deviation
 from autoscaler.core.hpa import Hpa, undecided_text
 from autoscaler.core.hpa_differences import FieldDifference

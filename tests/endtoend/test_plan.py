@@ -44,7 +44,9 @@ def test_a_plan_names_the_same_hold_as_the_daemon_beside_it(
     )
     assert line["releases_at"].endswith(until)
     daemon.write(document | {"stateDirectory": None})
-    time.sleep(1)  # Instants are printed in whole seconds: a hold that begins now must end in another.
+    time.sleep(
+        1
+    )  # Instants are printed in whole seconds: a hold that begins now must end in another.
     first, until = explained(daemon.file, world.environment)
     assert first.startswith("decides as a daemon that has just started: no target goes down before")
     assert not line["releases_at"].endswith(until)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.adapters.agreement import KeptAgreement, Sum
-from autoscaler.core.agreement import Agreement, DifferingReading, Stretch
+from autoscaler.core.agreement import Agreement, Stretch
+from autoscaler.core.agreement_readings import DifferingReading
 from autoscaler.core.causes import Deviation
 from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.hpa_differences import FieldDifference
