@@ -10,7 +10,7 @@ from autoscaler.core.observation import PodRequests
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import Totals
-from autoscaler.rehearsal.window import Window
+from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
 
 Progress = Callable[[int, int], object]
@@ -61,7 +61,7 @@ def prometheus_data(
     config: Config,
     targets: Sequence[Target],
     assumptions: Assumptions,
-    window: Window,
+    grid: TimeGrid,
     cache: Path | None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[PrometheusData]:

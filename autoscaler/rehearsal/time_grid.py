@@ -8,12 +8,12 @@ _SHORTEST_STEP = 0.001
 """Prometheus counts milliseconds."""
 
 
-class WindowError(Exception):
+class TimeGridError(Exception):
     """A rehearsal of this time cannot be; the text has a sentence for each mistake."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeGrid:
     """From ``begin`` up to ``end``, Unix seconds, in which a query is evaluated every ``step``.
 
     The evaluations are at ``begin`` and then after each step: where targets are synced.
@@ -33,10 +33,10 @@ class Window:
         return self.begin + number * self.step
 
 
-def window_of(begin: float, end: float, step: float, now: float) -> Window:
-    """Return the window of what a user asks for at ``now``.
+def time_grid(begin: float, end: float, step: float, now: float) -> TimeGrid:
+    """Return the grid of what a user asks for at ``now``.
 
-    What has not come yet is left out.  Raises WindowError.
+    What has not come yet is left out.  Raises TimeGridError.
     """
     wrong = []
     if begin >= end:
@@ -53,5 +53,5 @@ def window_of(begin: float, end: float, step: float, now: float) -> Window:
             f" {rfc3339(end)}, {end - begin:g} s"
         )
     if wrong:
-        raise WindowError("the time of a replay cannot be used: " + "; ".join(wrong))
-    return Window(begin, min(end, now), step)
+        raise TimeGridError("the time of a replay cannot be used: " + "; ".join(wrong))
+    return TimeGrid(begin, min(end, now), step)
