@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from autoscaler.core.observation import PodSamples, Reading, Values
+from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
 from autoscaler.core.selectors import LabelSelector, Operator
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
@@ -72,16 +72,15 @@ def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | N
     if target.average_utilization is not None and isinstance(
         metric, ResourceMetric | ContainerResourceMetric
     ):
-        requested = requested_by_pod(metric, workload)
+        requested = requested_by_pod(metric, workload.requests)
         return requested * target.average_utilization / 100 if requested else None
     return None
 
 
 def requested_by_pod(
-    metric: ResourceMetric | ContainerResourceMetric, workload: SimulatedWorkload
+    metric: ResourceMetric | ContainerResourceMetric, requests: PodRequests
 ) -> float | None:
     """Return what one pod, or its container, requests of the metric's resource, in units."""
-    requests = workload.requests
     containers = [
         one
         for one in requests.counted
