@@ -1,5 +1,6 @@
 """Builds the simulated targets of a configuration from what is recorded and what is assumed."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -8,6 +9,7 @@ from typing import Protocol, TypeVar
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.quantity import parse
+from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     Flags,
@@ -47,19 +49,31 @@ _V = TypeVar("_V")
 
 
 class RehearsalData(Protocol):
-    """What is known of the past: answers to queries, and the pods that ran."""
+    """What is known of the past: answers to queries, and the pods that ran.
+
+    Each call returns answers that begin anew.
+    """
 
     def answers(self, query: QueryKey) -> Answers:
-        """Return the whole answers to a query."""
+        """Return the whole answers to a query.  Raises BuildError where none are known."""
+
+    def reading(self, target: Target, number: int) -> Answers:
+        """Return the answers to the query of the metric with this number, as it reads them."""
+
+    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
+        """Return the answers to the queries of a target that are of no metric."""
 
     def totals(self, target: Target, number: int) -> Totals:
         """Return the total over the pods of a target of its metric with this number."""
 
     def ran(self, target: Target) -> Answers | None:
-        """Return how many pods of a target were ready; None if it is not known."""
+        """Return which count a target really had; None if it is not known."""
 
     def replicas(self, target: Target) -> int | None:
-        """Return the count at the begin; None if it is not known."""
+        """Return the count at the begin, or at that of a warm-up; None if it is not known."""
+
+    def instants(self, target: Target) -> Iterable[float] | None:
+        """Return when it really was synced; None to sync it once a period."""
 
     def ready_seconds(self, target: Target) -> float | None:
         """Return how long pods of a target took to become ready; None if it is not known."""
@@ -92,14 +106,18 @@ def built(
     workload = _workload(live, data, list(_of_target(assumptions.workloads, live)), begin, assumed)
     stated = list(_of_target(assumptions.loads, live))
     loads = tuple(
-        _load(live, number, metric, workload, data, stated, assumed)
-        for number, metric in enumerate(live.spec.metrics)
+        _load(live, number, workload, data, stated, assumed, begin)
+        for number in range(len(live.spec.metrics))
     )
-    own = {query.key for query in live.queries}
-    others = {
-        query.key: data.answers(query.key) for query in live.all_queries if query.key not in own
-    }
-    simulated = SimulatedTarget(Rules(live, flags), workload, loads, others, ran=data.ran(live))
+    others = data.others(live)
+    simulated = SimulatedTarget(
+        Rules(live, flags),
+        workload,
+        loads,
+        others,
+        ran=data.ran(live),
+        instants=data.instants(live),
+    )
     return Built(simulated, assumed)
 
 
@@ -167,13 +185,14 @@ def _requests(
 def _load(
     target: Target,
     number: int,
-    metric: MetricSpec,
     workload: SimulatedWorkload,
     data: RehearsalData,
     stated: Sequence[LoadAssumption],
     assumed: list[str],
+    begin: float,
 ) -> Load:
-    query, name = target.queries[number], metric_name(metric)
+    metric, query = target.spec.metrics[number], target.queries[number]
+    name = metric_name(metric)
     of_metric = [one for one in stated if fnmatchcase(name, one.metric)]
     model_name = _first(one.model for one in of_metric)
     model = default_model(metric) if model_name is None else LoadModel(model_name)
@@ -194,7 +213,7 @@ def _load(
             )
         labels = labels_of(metric, query, target.namespace)
         queue = data.answers(QueryKey(query.server, arrivals))
-        return QueueLoad(queue, units(served), labels)
+        return QueueLoad(queue, units(served), labels, _length(data.reading(target, number), begin))
     if model is LoadModel.SHARED:
         labels = labels_of(metric, query, target.namespace)
         return SharedLoad(
@@ -205,7 +224,14 @@ def _load(
             f"{name} is read as it was recorded, whatever the count is; if it falls with more "
             "pods, state model: shared"
         )
-    return RecordedLoad(data.answers(query.key), per_pod)
+    return RecordedLoad(data.reading(target, number), per_pod)
+
+
+def _length(recorded: Answers, begin: float) -> float:
+    """Return how long a queue was at the begin; 0 where that is not known."""
+    answer = recorded.at(begin)
+    values = [one.value for one in answer.series] if isinstance(answer, QueryResult) else []
+    return max(sum(values), 0.0) if all(map(math.isfinite, values)) else 0.0
 
 
 def metric_name(metric: MetricSpec) -> str:

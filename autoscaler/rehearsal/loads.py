@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from autoscaler.core.observation import PodSamples, Reading, Values
+from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
+from autoscaler.core.selectors import LabelSelector, Operator
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -71,16 +72,15 @@ def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | N
     if target.average_utilization is not None and isinstance(
         metric, ResourceMetric | ContainerResourceMetric
     ):
-        requested = requested_by_pod(metric, workload)
+        requested = requested_by_pod(metric, workload.requests)
         return requested * target.average_utilization / 100 if requested else None
     return None
 
 
 def requested_by_pod(
-    metric: ResourceMetric | ContainerResourceMetric, workload: SimulatedWorkload
+    metric: ResourceMetric | ContainerResourceMetric, requests: PodRequests
 ) -> float | None:
     """Return what one pod, or its container, requests of the metric's resource, in units."""
-    requests = workload.requests
     containers = [
         one
         for one in requests.counted
@@ -121,10 +121,15 @@ class RecordedLoad:
 
 
 class Total(NamedTuple):
-    """What was measured of all pods together, in units, and of how many."""
+    """What was measured of all pods together, in units, and of how many.
+
+    They may be ``wanted`` ones, of which it is not known how many were ready: then a reading at the
+    same count is the average as it was.
+    """
 
     value: float
     pods: int
+    wanted: bool = False
 
 
 class Totals(Protocol):
@@ -160,7 +165,7 @@ class TotalOfAnswers:
         counts = [series.value for series in counted.series]
         if len(values) != 1 or len(counts) != 1 or not math.isfinite(counts[0]):
             return None
-        return Total(values[0] * counts[0], round(counts[0]))
+        return Total(values[0] * counts[0], round(counts[0]), wanted=True)
 
 
 @dataclass(slots=True)
@@ -195,7 +200,8 @@ class SharedLoad:
             return _EMPTY
         average = total.value / (total.pods or 1)
         self.censored = self.capacity is not None and average >= self.capacity
-        value = total.value / len(ready)
+        is_as_recorded = total.wanted and total.pods == workload.replicas
+        value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
             value = min(value, self.capacity)
         if not measures_pods(self.metric):
@@ -293,8 +299,11 @@ def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str
     """Return the labels of a series that a metric selects."""
     if not isinstance(metric, ExternalMetric | ObjectMetric):
         return {}
-    selector = metric.metric.selector
-    labels = {} if selector is None else dict(selector.match_labels)
+    selector = metric.metric.selector or LabelSelector()
+    labels = dict(selector.match_labels)
+    for one in selector.match_expressions:
+        if one.operator in {Operator.IN, Operator.EXISTS}:
+            labels.setdefault(one.key, one.values[0] if one.values else "any")
     if isinstance(metric, ObjectMetric):
         described = metric.described_object
         labels[query.labels.namespace] = namespace

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autoscaler.core.decision import Outcome
-from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.step import Step
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import QueueLoad, SharedLoad
 from autoscaler.rehearsal.measures import Measures, Score
-from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.rehearsal.world import SimulatedTarget, pods_in
 
 A_DAY = 86_400.0
 MOST_PARTS = 1_000
@@ -258,14 +257,6 @@ class _Taken:
             failed_seconds=self.failed_seconds,
             censored_seconds=self.censored_seconds,
         )
-
-
-def pods_in(answer: QueryResult | QueryFailure) -> int | None:
-    """Return the count that an answer of one series has; None if it has none."""
-    series = answer.series if isinstance(answer, QueryResult) else ()
-    if len(series) != 1 or not math.isfinite(series[0].value):
-        return None
-    return round(series[0].value)
 
 
 def demand_of(target: SimulatedTarget, step: Step) -> int | None:

@@ -39,10 +39,13 @@ def rehearse(
     end: float,
     *,
     breaker: Breaker | None = None,
+    warm_up: float = 0.0,
     explain: Callable[[Step], str] = own_reason,
     progress: Callable[[float], object] = lambda _: None,
 ) -> Rehearsal:
     """Rehearse all targets; ``progress`` is called with each instant that has been reached.
+
+    For so many seconds before the begin they follow the count that really was (`World.warm_up`).
 
     What it raises ends the rehearsal there: a KeyboardInterrupt leaves what is done.
     """
@@ -51,6 +54,8 @@ def rehearse(
     world = World([one.target for one in targets], watcher, breaker)
     until = begin
     try:
+        if warm_up:
+            world.warm_up(begin - warm_up, begin)
         for until in world.run(begin, end):
             progress(until)
     except KeyboardInterrupt:

@@ -4,12 +4,15 @@ Each sync reads what the world gives, decides (`core.step`) and writes; then tim
 next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
 from autoscaler.core.contention import FIELD_MANAGER
+from autoscaler.core.extensions import Mode
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.hpa import Hpa
@@ -64,7 +67,9 @@ class SimulatedTarget:
     loads: Sequence[Load]
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
-    """How many pods really were ready, where that is known."""
+    """Which count there really was, where that is known."""
+    instants: Iterable[float] | None = None
+    """When it is synced; None for once a period."""
     history: History = field(default_factory=History)
     controller: str | Unchecked | None = None
     sole_writer: bool = True
@@ -94,6 +99,26 @@ class SimulatedTarget:
         """Go on by other rules, as after a reload."""
         self.rules = rules
         self.__post_init__()
+
+    def in_shadow(self) -> Rules:
+        """Return its rules with it in shadow: it follows a count that others set."""
+        target = self.rules.target
+        extensions = replace(target.extensions, mode=Mode.SHADOW)
+        return replace(self.rules, target=replace(target, extensions=extensions))
+
+    def due(self, begin: float, end: float) -> Iterator[float]:
+        """Yield when it is synced from ``begin`` on and before ``end``."""
+        if self.instants is None:
+            number = 0
+            while (at := begin + number * self.period) < end:
+                yield at
+                number += 1
+            return
+        for at in self.instants:
+            if at >= end:
+                return
+            if at >= begin:
+                yield at
 
     def forget(self) -> None:
         """Lose all that is remembered, as a process without its state."""
@@ -165,6 +190,14 @@ def joined(
     return QueryResult([*one.series, *more], one.warnings or other.warnings)
 
 
+def pods_in(answer: QueryResult | QueryFailure) -> int | None:
+    """Return the count that an answer of one series has; None if it has none."""
+    series = answer.series if isinstance(answer, QueryResult) else ()
+    if len(series) != 1 or not math.isfinite(series[0].value):
+        return None
+    return round(series[0].value)
+
+
 class World:
     """Targets on one virtual clock, and the scale-down breaker of their servers."""
 
@@ -188,32 +221,56 @@ class World:
     ) -> Iterator[float]:
         """Sync all targets from ``begin`` up to ``end``; yield each instant after its syncs.
 
-        Each target is due at ``begin``, and then after each of its periods; ``before`` is called at
-        each instant before its syncs.
+        ``before`` is called at each instant before its syncs.
         """
-        periods = sorted({target.period for target in self.targets})
-        of_period = {
-            period: [one for one in self.targets if one.period == period] for period in periods
-        }
-        due, number = dict.fromkeys(periods, begin), dict.fromkeys(periods, 0)
-        while due and (now := min(due.values())) < end:
+        queue: list[tuple[float, int, Iterator[float]]] = []
+        for number, target in enumerate(self.targets):
+            instants = target.due(begin, end)
+            if (first := next(instants, None)) is not None:
+                queue.append((first, number, instants))
+        heapq.heapify(queue)
+        while queue:
+            now = queue[0][0]
             before(now)
-            for period in periods:
-                if due[period] == now:
-                    number[period] += 1
-                    due[period] = begin + number[period] * period
-                    self.sync(of_period[period], now, min(due[period], end))
+            due: list[SimulatedTarget] = []
+            until: list[float] = []
+            while queue and queue[0][0] == now:
+                _, number, instants = queue[0]
+                due.append(self.targets[number])
+                until.append(following := next(instants, end))
+                if following < end:
+                    heapq.heapreplace(queue, (following, number, instants))
+                else:
+                    heapq.heappop(queue)
+            self.sync(due, now, until)
             yield now
 
-    def sync(self, targets: Sequence[SimulatedTarget], now: float, until: float) -> None:
-        """Sync some targets, and let their time pass until the next sync."""
+    def warm_up(self, begin: float, end: float) -> None:
+        """Let targets whose count is known follow it from ``begin`` to ``end``, in shadow.
+
+        So they have at ``end`` the history of an autoscaler that has run for as long.
+        """
+        for target in self.targets:
+            if target.ran is None:
+                continue
+            live, workload = target.rules, target.workload
+            target.follow(target.in_shadow())
+            for now in target.due(begin, end):
+                count = pods_in(target.ran.at(now))
+                if count is not None and count != workload.replicas:
+                    workload.set(count, now, by="")
+                target.act(target.decide(now, now))
+            target.follow(live)
+
+    def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
+        """Sync some targets, and let the time of each pass until its next sync."""
         self.now = now
         steps = [target.decide(now, now) for target in targets]
         if self._servers:
             steps = self._unless_held(targets, steps, now)
-        for target, step in zip(targets, steps, strict=True):
+        for target, step, end in zip(targets, steps, until, strict=True):
             self._watcher.synced(target, target.act(step))
-            self._pass(target, now, until)
+            self._pass(target, now, end)
 
     def _pass(self, target: SimulatedTarget, begin: float, end: float) -> None:
         """Let time pass for one target; in each part of it as many pods are ready."""
