@@ -26,9 +26,8 @@ _SUFFIXES = {
 }
 """What follows the workload's name and a dash, by kind."""
 _OF_ANOTHER_KIND = ".+"
-_KIND = "of"
-_VALUE, _PODS = "value", "pods"
-"""The two series that totals are kept as."""
+VALUE, PODS = {"of": "value"}, {"of": "pods"}
+"""The labels of the two series that totals are kept as."""
 
 
 def pods_of(target: Target) -> str:
@@ -71,8 +70,8 @@ def totals_of(target: Target, number: int, matrix: Matrix, grid: Grid) -> Matrix
     runs = runs_of(instants)
     return Matrix(
         [
-            MatrixSeries({_KIND: _VALUE}, runs, array("d", [one.value for one in totals])),
-            MatrixSeries({_KIND: _PODS}, runs, array("d", [one.pods for one in totals])),
+            MatrixSeries(VALUE, runs, array("d", [one.value for one in totals])),
+            MatrixSeries(PODS, runs, array("d", [one.pods for one in totals])),
         ]
         if runs
         else [],
@@ -124,12 +123,12 @@ class KeptTotals:
         answer = self._answers.at(instant)
         if isinstance(answer, QueryFailure):
             return answer
-        of = {series.labels[_KIND]: series.value for series in answer.series}
-        if not of or not math.isfinite(of[_VALUE]):
+        of = {series.labels["of"]: series.value for series in answer.series}
+        if not of or not math.isfinite(of["value"]):
             return None
         if answer.warnings:
             # What is missing may be much of the total.
             return QueryFailure(
                 f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
             )
-        return Total(of[_VALUE], int(of[_PODS]))
+        return Total(of["value"], int(of["pods"]))

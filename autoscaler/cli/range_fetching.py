@@ -1,5 +1,6 @@
 """Fetches ranges, part by part: from files where they were asked before, else from the servers."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,11 +75,8 @@ class FetchedRange:
 
 
 def _recorded(series: MatrixSeries, time: TimeGrid, first: int) -> RecordedSeries:
-    times = [
-        time.at(number - first)
-        for begin, count in series.runs
-        for number in range(begin, begin + count)
-    ]
+    runs = ((begin - first, begin - first + count) for begin, count in series.runs)
+    times = array("d", (time.at(number) for run in runs for number in range(*run)))
     return RecordedSeries(series.labels, times, series.values)
 
 

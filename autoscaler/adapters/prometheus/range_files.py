@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,11 +117,10 @@ class RangeFiles:
     def prune(self) -> None:
         """Remove the files that were not used for longest, until the rest is small enough."""
         found = []
-        for folder in self._folders():
-            for file in folder.iterdir():
-                with suppress(OSError):
-                    status = file.stat()
-                    found.append((status.st_mtime_ns, status.st_size, file))
+        for file in (file for folder in self._folders() for file in folder.glob("*")):
+            with suppress(OSError):
+                status = file.stat()
+                found.append((status.st_mtime_ns, status.st_size, file))
         size = sum(one[1] for one in found)
         for _, own, file in sorted(found):
             if size <= self._most_bytes:
@@ -134,7 +134,9 @@ class RangeFiles:
 
     def _folders(self) -> list[Path]:
         """Return the folders of queries: what else there is belongs to somebody else."""
-        return [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
+        with suppress(OSError):
+            return [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
+        return []
 
     def _parts(self, key: RangeKey) -> Iterator[StoredPart]:
         for file in (self._folder / key.digest).glob(f"*{_SUFFIX}"):
@@ -143,8 +145,12 @@ class RangeFiles:
                 yield StoredPart(int(begin), int(end), file)
 
 
+@lru_cache(maxsize=8)
 def read_part(key: RangeKey, part: StoredPart) -> Matrix:
-    """Return what is stored of a part.  Raises OSError, and ValueError if it is damaged."""
+    """Return what is stored of a part.  Raises OSError, and ValueError if it is damaged.
+
+    The last ones are in memory, for targets that read series of the same one.
+    """
     document, data = _read(key, part.file)
     series, at = [], 0
     for one in document["series"]:

@@ -30,7 +30,7 @@ _MOST_FAILURES = 3
 _OVER_A_LIMIT = re.compile(r"exceed|\blimit\b|too many|too large|too long", re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class AnsweredPart(NamedTuple):
     """The answer for the instants of a grid from the number ``begin`` up to ``end``."""
 
     begin: int
@@ -56,6 +56,11 @@ class RangeReader:
         self._failures = 0
         self._given_up: QueryFailure | None = None
 
+    @property
+    def called(self) -> str:
+        """The server by its name, for messages."""
+        return self._reader.called
+
     def close(self) -> None:
         """Close the connections."""
         self._reader.close()
@@ -68,7 +73,7 @@ class RangeReader:
             return answer.series[0].value
         return None
 
-    def parts(self, promql: str, asked: AskedRange) -> Iterator[Part]:
+    def parts(self, promql: str, asked: AskedRange) -> Iterator[AnsweredPart]:
         """Yield the answers for a range in order, which together are all of it.
 
         Where an answer is too large or too slow, or a limit of the server refuses it, parts of it
@@ -82,7 +87,7 @@ class RangeReader:
                 continue
             outcome = self._given_up or self._ask(promql, part)
             if not isinstance(outcome, RequestFailure):
-                yield Part(part.begin, part.end, outcome)
+                yield AnsweredPart(part.begin, part.end, outcome)
                 continue
             pieces = _pieces_to_try(outcome)
             if pieces and part.end - part.begin >= pieces * FEWEST_POINTS:
@@ -93,9 +98,9 @@ class RangeReader:
                 outcome = replace(outcome, message=told)
             failure = self._failure(outcome)
             if pieces or failure.refused:
-                yield Part(part.begin, asked.end, failure)
+                yield AnsweredPart(part.begin, asked.end, failure)
                 return
-            yield Part(part.begin, part.end, failure)
+            yield AnsweredPart(part.begin, part.end, failure)
 
     def _ask(self, promql: str, part: AskedRange) -> Matrix | RequestFailure:
         self._wait()

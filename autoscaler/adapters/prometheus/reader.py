@@ -246,9 +246,9 @@ class PrometheusReader:
         )
 
     @property
-    def subject(self) -> str:
-        """The server by its name and URL, for messages."""
-        return self._server.subject
+    def called(self) -> str:
+        """The server by its name, for messages."""
+        return self._server.called
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
