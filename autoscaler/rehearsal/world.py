@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
     applied,
 )
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import Load
+from autoscaler.rehearsal.loads import MetricLoad
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -71,7 +71,7 @@ class SimulatedTarget:
 
     rules: Rules
     workload: SimulatedWorkload
-    loads: Sequence[Load]
+    loads: Sequence[MetricLoad]
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
     """Which count there really was, where that is known."""

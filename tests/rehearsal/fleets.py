@@ -19,7 +19,7 @@ from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
 from autoscaler.rehearsal.loads import (
-    Load,
+    MetricLoad,
     RecordedLoad,
     SharedLoad,
     TotalOfAnswers,
@@ -109,7 +109,9 @@ def _course(rng: random.Random, syncs: int) -> list[float]:
     return found
 
 
-def _load(target: Target, workload: SimulatedWorkload, begin: float, course: list[float]) -> Load:
+def _load(
+    target: Target, workload: SimulatedWorkload, begin: float, course: list[float]
+) -> MetricLoad:
     metric, query = target.spec.metrics[0], target.queries[0]
     one = target_per_pod(metric, workload) or 15.0
     values = [round(pods * one, 3) for pods in course]
