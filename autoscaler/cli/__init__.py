@@ -652,6 +652,29 @@ def replay(config: ConfigFile, output: Output = "text", *, options: "RehearsalOp
     sys.exit(run(config, options, as_json=output == "json"))
 
 
+@_command("compare -c now.yaml -c new.yaml --from '7d ago'")
+@_with_rehearsal
+def compare(
+    configs: Annotated[
+        list[Path],
+        typer.Option("--config", "-c", metavar="FILE", help="Two of them or more."),
+    ],
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+) -> None:
+    """Replay one time under several configurations, side by side.
+
+    Each measure of each target is told with which is better, and on how many of the days. The
+    demand is counted in pods of the first configuration.
+
+    Exit codes: 0 compared, 1 some targets could not be rehearsed, 2 bad configuration or arguments.
+    """
+    from autoscaler.cli.comparing import compare as run
+
+    sys.exit(run(configs, options, as_json=output == "json"))
+
+
 @_command("agreement", "agreement shop/web --since 7d")
 @_with_place(_TO_READ_DECISIONS)
 def agreement(

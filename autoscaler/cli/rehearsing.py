@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
 from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built
 from autoscaler.rehearsal.file_data import FileData
+from autoscaler.rehearsal.loads import QueueLoad
 from autoscaler.rehearsal.processes import in_processes
 from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
 from autoscaler.rehearsal.samples_file import SamplesError, read_samples
@@ -66,6 +67,18 @@ class RehearsalPlan:
     begin: float
     end: float
     warm_up: float
+    per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By target and metric what one pod takes, where the demand is counted in pods of others."""
+
+    def yardstick(self) -> dict[tuple[str, str], float]:
+        """Return by target and metric what one pod takes here."""
+        targets, _ = self.build(range(len(self.targets)))
+        return {
+            (one.target.key, name): load.per_pod
+            for one in targets
+            for name, load in one.named_loads()
+            if not isinstance(load, QueueLoad) and load.per_pod is not None
+        }
 
     def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
         """Return the targets with these numbers, and why others of them cannot be rehearsed."""
@@ -73,7 +86,11 @@ class RehearsalPlan:
         for number in numbers:
             target, begin = self.targets[number], self.begin - self.warm_up
             try:
-                found.append(built(target, self.flags, self.data, self.assumptions, begin))
+                one = built(target, self.flags, self.data, self.assumptions, begin)
+                for name, load in one.named_loads():
+                    if (target.key, name) in self.per_pod and not isinstance(load, QueueLoad):
+                        load.per_pod = self.per_pod[target.key, name]
+                found.append(one)
             except BuildError as error:
                 refused.append(f"{target.key}: {error}")
         return found, tuple(refused)

@@ -14,11 +14,10 @@ from autoscaler.rehearsal.rehearse import Explain, own_reason
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.rehearsal import (
     MEASURES,
-    MeasureText,
     RehearsalAnswer,
-    RehearsalMeasures,
     RehearsedTarget,
     answer_of,
+    measure_text,
 )
 
 _EXPLAINED_TARGETS = 20
@@ -77,7 +76,11 @@ def target_lines(one: RehearsedTarget) -> Iterator[str]:
     yield from (f"{_GAP}gaps        {sentence}" for sentence in _gaps(one))
     rows = [("", "rehearsed", *(["really ran"] if one.ran else []), "")]
     for measure in MEASURES:
-        found = [value_text(measure, of) for of in (one.measures, one.ran) if of is not None]
+        found = [
+            measure_text(measure, getattr(of, measure.field))
+            for of in (one.measures, one.ran)
+            if of is not None
+        ]
         if found[0] != "-":
             rows.append((measure.heading, *found, measure.meaning))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -99,18 +102,6 @@ def _gaps(one: RehearsedTarget) -> Iterator[str]:
         yield f"the recorded pods were at their capacity for {lasts}: there may have been more work"
 
 
-def value_text(measure: MeasureText, of: RehearsalMeasures) -> str:
-    """Write a measure; "-" where there is none."""
-    value = getattr(of, measure.field)
-    if value is None:
-        return "-"
-    if measure.unit == "%":
-        return f"{value:.2%}"
-    if measure.unit == "s":
-        return duration(value)
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
-
-
 def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
     """Yield a line for each target."""
     chosen = ("tau_under", "theta_under", "theta_over", "replica_hours", "changes")
@@ -119,7 +110,7 @@ def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
     for target in targets:
         ran = target.ran
         hours = "-" if ran is None else f"{ran.replica_hours:.1f}"
-        cells = (value_text(one, target.measures) for one in measures)
+        cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
         rows.append((target.target, *cells, hours))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for first, *others in rows:

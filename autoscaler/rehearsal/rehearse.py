@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.step import Step
-from autoscaler.rehearsal.building import Built, metric_name
+from autoscaler.rehearsal.building import Built
 from autoscaler.rehearsal.outcome import Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.rehearsal.world import World
 
@@ -75,5 +75,4 @@ def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal
 
 
 def _models(one: Built) -> tuple[tuple[str, str], ...]:
-    pairs = zip(one.target.rules.target.spec.metrics, one.target.loads, strict=True)
-    return tuple((metric_name(metric), load.model.value) for metric, load in pairs)
+    return tuple((name, load.model.value) for name, load in one.named_loads())

@@ -1,11 +1,13 @@
 """A rehearsal as an answer: for `-o json`, for a report, and for the page of a target."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import NamedTuple
 
 from pydantic import Field
 
+from autoscaler.core.text import duration
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import TargetOutcome
 from autoscaler.rehearsal.rehearse import Rehearsal
@@ -172,7 +174,7 @@ def measures_answer(measures: Measures) -> RehearsalMeasures:
 
 
 def _is_told(value: float | None) -> bool:
-    return value is not None and value < float("inf")
+    return value is not None and math.isfinite(value)
 
 
 class MeasureText(NamedTuple):
@@ -201,3 +203,14 @@ MEASURES = (
     MeasureText("longest_wait_seconds", "longest wait", "in a queue", "s"),
 )
 """The measures in the order in which they are told."""
+
+
+def measure_text(measure: MeasureText, value: float | None) -> str:
+    """Write a measure; "-" where there is none."""
+    if value is None:
+        return "-"
+    if measure.unit == "%":
+        return f"{value:.2%}"
+    if measure.unit == "s":
+        return duration(value)
+    return f"{value:.1f}" if measure.unit == "h" else f"{value:.6g}"
