@@ -10,7 +10,7 @@ from statistics import median
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.range_files import RangeFiles, identity_of
-from autoscaler.adapters.prometheus.range_reader import RangeReader
+from autoscaler.adapters.prometheus.range_reader import RangeReader, reader_for_ranges
 from autoscaler.adapters.prometheus.ranges import Matrix, MatrixSeries
 from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.cli.output import CommandError
@@ -183,7 +183,7 @@ def prometheus_data(
     now = clock.wall()
     with ExitStack() as stack:
         readers = {
-            name: stack.enter_context(closing(RangeReader(settings, name)))
+            name: RangeReader(stack.enter_context(closing(reader_for_ranges(settings, name))))
             for name, settings in config.servers.items()
             if name in asked
         }

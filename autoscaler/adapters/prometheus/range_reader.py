@@ -11,7 +11,6 @@ from autoscaler.adapters.prometheus.ranges import AskedRange, Matrix
 from autoscaler.adapters.prometheus.reader import PrometheusReader
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.settings.prometheus import PrometheusSettings
-from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
 
 MOST_POINTS = 10_000
@@ -38,20 +37,22 @@ class AnsweredPart(NamedTuple):
     answer: Matrix | QueryFailure
 
 
-class RangeReader:
-    """Asks one server, for a command that somebody waits for."""
+def reader_for_ranges(settings: PrometheusSettings, name: str) -> PrometheusReader:
+    """Return a reader for a command that somebody waits for."""
+    return PrometheusReader(
+        settings,
+        threading.Event(),
+        name=name,
+        absent_seconds=FOR_A_COMMAND,
+        most_tries=_MOST_TRIES,
+    )
 
-    def __init__(
-        self, settings: PrometheusSettings, name: str, observer: Observer = UNOBSERVED
-    ) -> None:
-        self._reader = PrometheusReader(
-            settings,
-            threading.Event(),
-            name=name,
-            observer=observer,
-            absent_seconds=FOR_A_COMMAND,
-            most_tries=_MOST_TRIES,
-        )
+
+class RangeReader:
+    """Asks one server, by one request at a time."""
+
+    def __init__(self, reader: PrometheusReader) -> None:
+        self._reader = reader
         self._next = 0.0
         self._failures = 0
         self._given_up: QueryFailure | None = None
@@ -60,10 +61,6 @@ class RangeReader:
     def called(self) -> str:
         """The server by its name, for messages."""
         return self._reader.called
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._reader.close()
 
     def now(self) -> float | None:
         """Return the Unix time of the server's clock; None if it does not tell."""
