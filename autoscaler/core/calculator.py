@@ -47,14 +47,14 @@ def propose(
 def _compute(
     metric: MetricSpec, reading: PodSamples | Values, context: MetricContext
 ) -> Calculation | str:
-    if isinstance(metric, ObjectMetric | ExternalMetric):
-        if not isinstance(reading, Values):
-            return "the reading has samples of pods where values are needed"
+    if isinstance(reading, Values):
         if isinstance(metric, ExternalMetric):
             return _external(metric, reading.values, context)
-        return _object(metric, reading.values, context)
-    if not isinstance(reading, PodSamples):
+        if isinstance(metric, ObjectMetric):
+            return _object(metric, reading.values, context)
         return "the reading has values where samples of pods are needed"
+    if isinstance(metric, ObjectMetric | ExternalMetric):
+        return "the reading has samples of pods where values are needed"
     return propose_per_pod(metric, reading.samples, context)
 
 

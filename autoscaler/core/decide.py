@@ -82,7 +82,7 @@ def _has_guards(extensions: Extensions, observation: Observation, history: Histo
     """Return whether the target has a rule of semantics 8, or had one until now."""
     before, scale = history.extended, observation.scale
     return (
-        extensions != NO_EXTENSIONS
+        (extensions is not NO_EXTENSIONS and extensions != NO_EXTENSIONS)
         or observation.hold is not None
         or observation.asks_for_bounds
         or (isinstance(scale, Scale) and scale.annotations != ())
@@ -101,7 +101,7 @@ def _may_have_gaps(observation: Observation, history: History) -> bool:
         return False
     if history.gaps or history.unobserved or history.recommendations is None:
         return True
-    return any(isinstance(reading, Gap) for reading in observation.readings)
+    return Gap in map(type, observation.readings)
 
 
 def _since_last_sync(
@@ -307,8 +307,10 @@ def _concluded(
         saturation=saturation,
         wanted_by=result.wanted_by,
         hpa=context.observation.hpa,
-        **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
     )
+    if guards is not NO_GUARDS:
+        of_guards = dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True))
+        decision = changed(decision, **of_guards)
     is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
     return decision, changed(
         history,

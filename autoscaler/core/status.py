@@ -40,6 +40,7 @@ OWN_LIMITS = frozenset(
     }
 )
 """Reasons of ScalingLimited that the HPA does not have."""
+_OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
@@ -87,11 +88,11 @@ class StatusRecorder:
     def end_own_reasons(self) -> None:
         """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
         for condition in self._before.values():
-            if condition.type in self._set_types:
+            if condition.reason not in _OWN_REASONS or condition.type in self._set_types:
                 continue
             if condition.reason in OWN_LIMITS:
                 self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
-            elif condition.reason == SCALING_PAUSED:
+            else:
                 self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:
