@@ -118,9 +118,10 @@ def _average(
     # Without status replicas the total is reported (semantics 6.2).
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
     current = MetricValueStatus(average_value=average)
-    proposal, rule = ceil32(ratio_of(usage, target)), Formula.USAGE_OVER_TARGET
     if context.tolerance.covers(ratio):
         proposal, rule = replicas, Formula.WITHIN_TOLERANCE
+    else:
+        proposal, rule = ceil32(ratio_of(usage, target)), Formula.USAGE_OVER_TARGET
     return Calculation(proposal, rule, current, ratio, negative_sum=negative_sum)
 
 

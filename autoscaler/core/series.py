@@ -19,6 +19,7 @@ class Series:
     timestamp: float
 
 
+@quick
 @dataclass(frozen=True)
 class QueryResult:
     """An instant vector, with an index by labels for many targets, and the server's warnings."""

@@ -108,12 +108,17 @@ class StatusRecorder:
     ) -> None:
         """Set a condition; it is as old as the ``old`` one if that has the same status."""
         self._set_types.add(type_)
-        since = self._now
-        if old is not None and old.status is status:
-            if old.reason == reason and old.message == message:
-                self._conditions[type_] = old
-                return
-            since = old.last_transition
+        since = self._now if old is None or old.status is not status else old.last_transition
+        before = self._before.get(type_)
+        if (
+            before is not None
+            and before.reason == reason
+            and before.message == message
+            and before.status is status
+            and before.last_transition == since
+        ):
+            self._conditions[type_] = before
+            return
         message = printable(message, LONGEST_SENTENCE)
         self._conditions[type_] = Condition(type_, status, reason, message, since)
 
