@@ -16,6 +16,7 @@ from autoscaler.core.observation import (
     Sample,
     Values,
 )
+from autoscaler.core.quick import quick
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -230,6 +231,7 @@ def _one_value(
     return _values(series, (milli,), _warnings(answer, query), query)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _PodReader:
     """Reads a per-pod metric: at most one sample for each pod."""
@@ -277,9 +279,11 @@ class _PodReader:
         if len(by_container) < len(series) or ("" in by_container and len(by_container) > 1):
             return _ambiguous(pod.name, series, f"namespace, pod and {label}")
         if isinstance(metric, ContainerResourceMetric):
-            lacking = f"pod {pod.name} has no series of container {metric.container}"
             own = by_container.get(metric.container)
-            return _gap(GapKind.EMPTY, lacking) if own is None else self._summed([own])
+            if own is not None:
+                return self._summed([own])
+            lacking = f"pod {pod.name} has no series of container {metric.container}"
+            return _gap(GapKind.EMPTY, lacking)
         if "" not in by_container:
             # The requests of sidecars count, so their usage must too.
             for container in pod.requests.counted:
