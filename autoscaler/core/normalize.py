@@ -271,7 +271,7 @@ def record_event(
     marked: list[ScaleEvent] = []
     for index, event in enumerate(events):
         outdated = event.outdated or event.time < at - longest
-        marked.append(replace(event, outdated=outdated))
+        marked.append(event if event.outdated is outdated else replace(event, outdated=outdated))
         if outdated:
             slot = index
     marked[slot : slot + 1] = [entry]
