@@ -601,7 +601,17 @@ _TO_REHEARSE: Mapping[str, Any] = {
     "step": Annotated[
         str | None, _of_source("Between two points of Prometheus; default the sync period.", "TIME")
     ],
-    "cache": Annotated[Path | None, _of_source("Where answers of Prometheus are kept.", "DIR")],
+    "cache": Annotated[
+        Path | None,
+        _of_source(
+            "Where answers of Prometheus are kept, so that they are asked once; default "
+            "~/.cache/autoscaler/ranges.",
+            "DIR",
+        ),
+    ],
+    "no_cache": Annotated[
+        bool, typer.Option("--no-cache", help="Keep no answers, and use none that are kept.")
+    ],
     "assume": Annotated[
         Path | None, _of_source("What is assumed of loads and pods, YAML.", "FILE")
     ],
@@ -626,6 +636,7 @@ _OF_A_REHEARSAL: Mapping[str, Any] = {
     "targets": (),
     "csv": (),
     "from_record": False,
+    "no_cache": False,
     "force": False,
 }
 
