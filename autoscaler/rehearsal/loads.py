@@ -9,7 +9,7 @@ stays a gap.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -210,21 +210,15 @@ class SharedLoad:
 
     def _of_each(self, value: float, ready: list[str], at: float) -> QueryResult:
         """Return a series for each pod, whose thousandths add up to the total."""
-        whole = milli_of(value * len(ready)) or 0
-        least, rest = divmod(whole, len(ready))
-        names, labels = self.query.labels, {self.query.labels.namespace: self.namespace}
-        if isinstance(self.metric, ContainerResourceMetric):
-            labels[names.container] = self.metric.container
-        return QueryResult(
-            [
-                Series({**labels, names.pod: name}, (least + (number < rest)) / 1000, at)
-                for number, name in enumerate(ready)
-            ]
-        )
+        whole, values = milli_of(value * len(ready)), [value] * len(ready)
+        if whole is not None:
+            least, rest = divmod(whole, len(ready))
+            values = [(least + (number < rest)) / 1000 for number in range(len(ready))]
+        return of_each_pod(values, ready, self.metric, self.query, self.namespace, at)
 
     def demand(self, reading: Reading) -> float | None:
         """Fit `Load`."""
-        if self._total is None or not self.per_pod:
+        if self._total is None or not self.per_pod or not math.isfinite(self._total.value):
             return None
         if isinstance(reading, PodSamples) and reading.gaps:
             return None
@@ -232,6 +226,26 @@ class SharedLoad:
 
     def advance(self, begin: float, end: float, ready: int) -> None:
         """Fit `Load`: nothing follows."""
+
+
+def of_each_pod(
+    values: Sequence[float],
+    pods: Sequence[str],
+    metric: MetricSpec,
+    query: Query,
+    namespace: str,
+    at: float,
+) -> QueryResult:
+    """Return an answer with one series for each of these pods, as the metric reads them."""
+    names, labels = query.labels, {query.labels.namespace: namespace}
+    if isinstance(metric, ContainerResourceMetric):
+        labels[names.container] = metric.container
+    return QueryResult(
+        [
+            Series({**labels, names.pod: pod}, value, at)
+            for value, pod in zip(values, pods, strict=True)
+        ]
+    )
 
 
 # -- queue ---------------------------------------------------------------------------------------
