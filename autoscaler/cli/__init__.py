@@ -726,13 +726,17 @@ def schema(
     included: Annotated[
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
+    tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config.checks import json_schema
+    from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
 
-    typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
+    if included and tests:
+        raise typer.BadParameter("give --included or --tests")
+    of = INCLUDED if included else TESTS if tests else CONFIGURATION
+    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

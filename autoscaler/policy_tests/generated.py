@@ -35,7 +35,7 @@ def searched(test: ReadyTest, stated: RandomSeries) -> CounterExample | PolicyTe
     result = None
     for number in range(1, stated.runs + 1):
         series = tuple(
-            one._replace(items=tuple(_made(source, stated, intervals))) for one in test.generated
+            one._replace(items=tuple(made_up(source, stated, intervals))) for one in test.generated
         )
         result = run(test, series)
         if broken := unmet(result):
@@ -45,7 +45,7 @@ def searched(test: ReadyTest, stated: RandomSeries) -> CounterExample | PolicyTe
     return result
 
 
-def _made(source: random.Random, stated: RandomSeries, intervals: int) -> Iterator[Item]:
+def made_up(source: random.Random, stated: RandomSeries, intervals: int) -> Iterator[Item]:
     """Yield pieces for so many intervals: steps, ramps, spikes, and samples that are missing."""
     low, high = stated.between
     left = intervals

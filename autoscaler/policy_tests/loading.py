@@ -290,7 +290,8 @@ _Wrong = tuple[Location, str]
 
 
 def _said(model: Expectation | WorldEvent | Never, names: Iterable[str]) -> list[str]:
-    return [name for name in names if getattr(model, name) not in (None, False)]
+    values = ((name, getattr(model, name)) for name in names)
+    return [name for name, value in values if value is not None and value is not False]
 
 
 def _keys(names: Iterable[str], of: type[Model]) -> str:
