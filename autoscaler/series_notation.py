@@ -51,7 +51,7 @@ class Stale(NamedTuple):
 Item: TypeAlias = Ramp | Omitted | Stale
 
 
-class Samples(NamedTuple):
+class SeriesSamples(NamedTuple):
     """The samples of one series: which intervals have one, from 0 in order, and its value.
 
     A value of None is a stale marker.
@@ -81,7 +81,7 @@ def count_of(items: Iterable[Item]) -> int:
     return sum(map(_count, items))
 
 
-def samples_of(items: Iterable[Item]) -> Samples:
+def samples_of(items: Iterable[Item]) -> SeriesSamples:
     """Return what the items stand for, added up as promtool does."""
     count = 0
     places: list[int] = []
@@ -92,7 +92,7 @@ def samples_of(items: Iterable[Item]) -> Samples:
             places.extend(range(count, count + own))
             values.extend(_values(item))
         count += own
-    return Samples(places, values)
+    return SeriesSamples(places, values)
 
 
 def written(items: Iterable[Item]) -> str:

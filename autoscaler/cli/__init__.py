@@ -6,7 +6,7 @@ A command imports its work when it runs, so that `--help` answers at once.
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -19,6 +19,8 @@ from autoscaler.cli.target_names import complete
 from autoscaler.daemon import LogFormat, LogLevel
 
 if TYPE_CHECKING:
+    from autoscaler.cli.rehearsing import RehearsalOptions
+    from autoscaler.cli.reporting import ReportOptions
     from autoscaler.cli.sources import SourceOptions
 
 app = typer.Typer(
@@ -164,18 +166,34 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
             place = _place(**{name: given.pop(name) for name in options})
             command(**given, place=place)
 
-        own = inspect.signature(command)
-        kept = [value for value in own.parameters.values() if value.name != "place"]
-        parameters = kept + [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in options.items()
-        ]
-        # What typer reads.
-        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return run
+        return _with_options(run, command, {"place"}, options)
 
     return decorate
+
+
+def _with_options(
+    run: Callable[..., None],
+    command: Callable[..., None],
+    as_one: Collection[str],
+    options: Mapping[str, Any],
+    defaults: Mapping[str, object] | None = None,
+) -> Callable[..., None]:
+    """Let ``run`` have these options in place of those arguments of a command."""
+    own = inspect.signature(command)
+    kept = [value for value in own.parameters.values() if value.name not in as_one]
+    parameters = kept + [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=(defaults or {}).get(name),
+            annotation=kind,
+        )
+        for name, kind in options.items()
+    ]
+    # What typer reads.
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def _duration(text: str) -> float:
@@ -539,6 +557,146 @@ def history(
     as_json = output == "json"
     span = {"since": since, "until": until}
     sys.exit(print_history(targets or [], place, **span, limit=limit, as_json=as_json))
+
+
+_SOURCE = "Where the data come from"
+
+
+def _of_source(help_text: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, rich_help_panel=_SOURCE, help=help_text, **more)
+
+
+_TO_REHEARSE: Mapping[str, Any] = {
+    "begin": Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="When it begins, as `2d ago`.")
+    ],
+    "end": Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="When it ends; default now.")
+    ],
+    "targets": Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="TARGET",
+            help=f"{_ONE_TARGET}; default all.",
+            autocompletion=complete,
+        ),
+    ],
+    "from_record": Annotated[
+        bool,
+        typer.Option("--from-record", rich_help_panel=_SOURCE, help="What a daemon has recorded."),
+    ],
+    "state_directory": Annotated[
+        Path | None, _of_source("The directory of the record; default that of --config.", "DIR")
+    ],
+    "csv": Annotated[
+        list[str],
+        _of_source(
+            "Samples in a file, `t,value` or `t,value,replicas`; as NAME=FILE those of a query or "
+            "metric. May be given several times.",
+            "FILE",
+        ),
+    ],
+    "step": Annotated[
+        str | None, _of_source("Between two points of Prometheus; default the sync period.", "TIME")
+    ],
+    "cache": Annotated[Path | None, _of_source("Where answers of Prometheus are kept.", "DIR")],
+    "assume": Annotated[
+        Path | None, _of_source("What is assumed of loads and pods, YAML.", "FILE")
+    ],
+    "processes": Annotated[
+        int | None, typer.Option(min=1, help="In how many processes; default one for each core.")
+    ],
+}
+_TO_REPORT: Mapping[str, Any] = {
+    "report": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report, one HTML file that opens anywhere."),
+    ],
+    "png": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a picture, such as for a chat message."),
+    ],
+    "force": Annotated[
+        bool, typer.Option("--force", help="Write over a report or picture that is there.")
+    ],
+}
+_OF_A_REHEARSAL: Mapping[str, Any] = {
+    "targets": (),
+    "csv": (),
+    "from_record": False,
+    "force": False,
+}
+
+
+def _with_rehearsal(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a rehearsal, as one ``options``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        from autoscaler.cli.rehearsing import RehearsalOptions
+        from autoscaler.cli.reporting import ReportOptions
+
+        named = {name: given.pop(name) for name in _TO_REHEARSE}
+        named["step"] = None if named["step"] is None else _duration(named["step"])
+        if not named["processes"]:
+            del named["processes"]
+        of_report = {name: given.pop(name) for name in _TO_REPORT}
+        command(**given, options=RehearsalOptions(**named), report=ReportOptions(**of_report))
+
+    options = {**_TO_REHEARSE, **_TO_REPORT}
+    return _with_options(run, command, {"options", "report"}, options, _OF_A_REHEARSAL)
+
+
+@_command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")
+@_with_rehearsal
+def replay(
+    config: ConfigFile,
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
+    """Replay a time that has passed as this configuration would have gone through it.
+
+    The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
+    are created become ready later, readings follow the count, and every decision is that of a
+    daemon. How the load of each metric follows the count is told: as recorded, shared by the pods
+    that are ready, or a queue; --assume states it.
+
+    Ctrl-C leaves what is done.
+
+    Exit codes: 0 rehearsed, 1 some targets could not be, or it was interrupted, 2 bad
+    configuration or arguments.
+    """
+    from autoscaler.cli.replaying import replay as run
+
+    sys.exit(run(config, options, report, as_json=output == "json"))
+
+
+@_command("compare -c now.yaml -c new.yaml --from '7d ago'")
+@_with_rehearsal
+def compare(
+    configs: Annotated[
+        list[Path],
+        typer.Option("--config", "-c", metavar="FILE", help="Two of them or more."),
+    ],
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
+    """Replay one time under several configurations, side by side.
+
+    Each measure of each target is told with which is better, and on how many of the days. The
+    demand is counted in pods of the first configuration.
+
+    Exit codes: 0 compared, 1 some targets could not be rehearsed, 2 bad configuration or arguments.
+    """
+    from autoscaler.cli.comparing import compare as run
+
+    sys.exit(run(configs, options, report, as_json=output == "json"))
 
 
 @_command("agreement", "agreement shop/web --since 7d")

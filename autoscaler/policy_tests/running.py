@@ -24,7 +24,7 @@ from autoscaler.rehearsal.stated import (
     StatedSeries,
 )
 from autoscaler.rehearsal.world import SimulatedTarget, World
-from autoscaler.series_notation import Samples, samples_of
+from autoscaler.series_notation import SeriesSamples, samples_of
 from autoscaler.settings.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
 from autoscaler.settings.policy_tests import Never, PolicyTest, WorldEvent
 
@@ -166,7 +166,7 @@ def _replicas(test: PolicyTest, target: Target) -> int:
     return max(target.spec.min_replicas, _FIRST_REPLICAS) if found is None else found
 
 
-def _samples(series: NamedSeries) -> Samples:
+def _samples(series: NamedSeries) -> SeriesSamples:
     return samples_of(series.items)
 
 
@@ -335,7 +335,8 @@ class _TestWorld(World):
             if not is_here:
                 self._count(target, now, None)
                 self._follow(target, now)
-                self._pass(target, now, end)
+                for begin, then, ready in target.pass_time(now, end):
+                    self.passed(target, begin, then, ready)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
         """Fit `Watcher`."""

@@ -21,8 +21,8 @@ from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import (
-    Load,
     LoadModel,
+    MetricLoad,
     QueueLoad,
     RecordedLoad,
     SharedLoad,
@@ -92,6 +92,11 @@ class Built:
 
     target: SimulatedTarget
     assumed: list[str] = field(default_factory=list)
+
+    def named_loads(self) -> Iterator[tuple[str, MetricLoad]]:
+        """Yield the name of each metric, and its load."""
+        metrics = self.target.rules.target.spec.metrics
+        yield from zip(map(metric_name, metrics), self.target.loads, strict=True)
 
 
 def built(
@@ -190,7 +195,7 @@ def _load(
     stated: Sequence[LoadAssumption],
     assumed: list[str],
     begin: float,
-) -> Load:
+) -> MetricLoad:
     metric, query = target.spec.metrics[number], target.queries[number]
     name = metric_name(metric)
     of_metric = [one for one in stated if fnmatchcase(name, one.metric)]

@@ -41,24 +41,6 @@ class LoadModel(StrEnum):
     QUEUE = "queue"
 
 
-class Load(Protocol):
-    """The load of one metric of one target."""
-
-    model: LoadModel
-
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Return what the metric's query answers as of an instant."""
-
-    def demand(self, reading: Reading) -> float | None:
-        """Return for how many pods there is work as of the last answer; None if that is unknown.
-
-        ``reading`` is what the decision made of that answer.
-        """
-
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Let time pass in which so many pods were ready."""
-
-
 def default_model(metric: MetricSpec) -> LoadModel:
     """Return the model of a metric of which nothing is stated."""
     return LoadModel.SHARED if measures_pods(metric) else LoadModel.RECORDED
@@ -104,17 +86,17 @@ class RecordedLoad:
     model: LoadModel = LoadModel.RECORDED
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         return self.answers.at(at)
 
     def demand(self, reading: Reading) -> float | None:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         if not self.per_pod or not isinstance(reading, Values) or reading.gaps:
             return None
         return max(reading.units, 0.0) / self.per_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `Load`: nothing follows."""
+        """Fit `MetricLoad`: nothing follows."""
 
 
 # -- shared --------------------------------------------------------------------------------------
@@ -190,7 +172,7 @@ class SharedLoad:
     _total: Total | None = None
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         total = self.totals.at(at)
         self._total = total if isinstance(total, Total) else None
         if isinstance(total, QueryFailure):
@@ -217,7 +199,7 @@ class SharedLoad:
         return of_each_pod(values, ready, self.metric, self.query, self.namespace, at)
 
     def demand(self, reading: Reading) -> float | None:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         if self._total is None or not self.per_pod or not math.isfinite(self._total.value):
             return None
         if isinstance(reading, PodSamples) and reading.gaps:
@@ -225,7 +207,7 @@ class SharedLoad:
         return max(self._total.value, 0.0) / self.per_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `Load`: nothing follows."""
+        """Fit `MetricLoad`: nothing follows."""
 
 
 def of_each_pod(
@@ -278,7 +260,7 @@ class QueueLoad:
     _rate: float | None = None
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         answer = self.arrivals.at(at)
         self._rate = None
         if isinstance(answer, QueryFailure):
@@ -290,11 +272,11 @@ class QueueLoad:
         return QueryResult([Series(self.labels, self.length, at)], answer.warnings)
 
     def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `Load`: so many pods take out what comes in."""
+        """Fit `MetricLoad`: so many pods take out what comes in."""
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         if self._rate is None:
             return
         seconds, before = end - begin, self.length
@@ -307,6 +289,24 @@ class QueueLoad:
         mean = (before + self.length) / 2 * falls
         wait = self.length / most if most else math.inf if self.length else 0.0
         self.passed.append(QueueTime(seconds, mean, served, wait))
+
+
+class MetricLoad(Protocol):
+    """The load of one metric of one target."""
+
+    model: LoadModel
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
+        """Return what the metric's query answers as of an instant."""
+
+    def demand(self, reading: Reading) -> float | None:
+        """Return for how many pods there is work as of the last answer; None if that is unknown.
+
+        ``reading`` is what the decision made of that answer.
+        """
+
+    def advance(self, begin: float, end: float, ready: int) -> None:
+        """Let time pass in which so many pods were ready."""
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

@@ -27,6 +27,8 @@ class Measures:
     upsilon: float = 0.0
     replica_hours: float = 0.0
     """Of all pods that were wanted, ready or not, also in gaps."""
+    shortage_pod_hours: float = 0.0
+    """Of the pods that were missing."""
     changes: int = 0
     at_max_seconds: float = 0.0
     worst_shortage: int = 0
@@ -46,6 +48,7 @@ class Score:
     __slots__ = (
         *("_scored", "_gap", "_under", "_over", "_under_seconds", "_over_seconds", "_unstable"),
         *("_replica_seconds", "_changes", "_at_max", "_worst", "_shortage", "_longest_shortage"),
+        "_missing_seconds",
         *("_last_demand", "_last_supply"),
         *("_queued", "_queue_area", "_served", "_longest_queue", "_longest_wait"),
     )
@@ -53,7 +56,7 @@ class Score:
     def __init__(self) -> None:
         self._scored = self._gap = self._under = self._over = 0.0
         self._under_seconds = self._over_seconds = self._unstable = self._replica_seconds = 0.0
-        self._at_max = self._shortage = self._longest_shortage = 0.0
+        self._at_max = self._shortage = self._longest_shortage = self._missing_seconds = 0.0
         self._changes = self._worst = 0
         self._last_demand: int | None = None
         self._last_supply = 0
@@ -82,6 +85,7 @@ class Score:
         if missing > 0:
             self._under += missing / demand * seconds
             self._under_seconds += seconds
+            self._missing_seconds += missing * seconds
             self._shortage += seconds
             self._worst = max(self._worst, missing)
             self._longest_shortage = max(self._longest_shortage, self._shortage)
@@ -115,6 +119,7 @@ class Score:
             tau_over=self._over_seconds / scored,
             upsilon=self._unstable / scored,
             replica_hours=self._replica_seconds / 3600.0,
+            shortage_pod_hours=self._missing_seconds / 3600.0,
             changes=self._changes,
             at_max_seconds=self._at_max,
             worst_shortage=self._worst,

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.step import Step
-from autoscaler.rehearsal.building import Built, metric_name
-from autoscaler.rehearsal.outcome import OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.building import Built
+from autoscaler.rehearsal.outcome import Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.rehearsal.world import World
 
 _MOST_REASONS = 20_000
 """Of all targets together."""
+
+
+__all__ = ["Explain", "Rehearsal", "own_reason", "rehearse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,16 @@ def own_reason(step: Step) -> str:
     return step.decision.reason
 
 
-def rehearse(
+def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal
     targets: Sequence[Built],
     begin: float,
     end: float,
     *,
     breaker: Breaker | None = None,
     warm_up: float = 0.0,
-    explain: Callable[[Step], str] = own_reason,
+    explain: Explain = own_reason,
     progress: Callable[[float], object] = lambda _: None,
+    refused: tuple[str, ...] = (),
 ) -> Rehearsal:
     """Rehearse all targets; ``progress`` is called with each instant that has been reached.
 
@@ -66,9 +70,9 @@ def rehearse(
         tuple(watcher.outcomes()),
         models={one.target.key: _models(one) for one in targets},
         assumed={one.target.key: tuple(one.assumed) for one in targets if one.assumed},
+        refused=refused,
     )
 
 
 def _models(one: Built) -> tuple[tuple[str, str], ...]:
-    pairs = zip(one.target.rules.target.spec.metrics, one.target.loads, strict=True)
-    return tuple((metric_name(metric), load.model.value) for metric, load in pairs)
+    return tuple((name, load.model.value) for name, load in one.named_loads())

@@ -16,8 +16,8 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import LOOKBACK_SECONDS, Answers
 from autoscaler.rehearsal.building import BuildError
 from autoscaler.rehearsal.loads import (
-    Load,
     LoadModel,
+    MetricLoad,
     RecordedLoad,
     Total,
     Totals,
@@ -25,7 +25,7 @@ from autoscaler.rehearsal.loads import (
     of_each_pod,
 )
 from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.series_notation import Samples
+from autoscaler.series_notation import SeriesSamples
 
 _DIGITS = 6
 """Of seconds: what is lost of an instant is no interval."""
@@ -34,7 +34,7 @@ _DIGITS = 6
 class StatedSeries(NamedTuple):
     """The samples of one series; without ``labels`` it has those that its reader selects."""
 
-    samples: Samples
+    samples: SeriesSamples
     labels: Mapping[str, str] | None = None
 
 
@@ -91,7 +91,7 @@ class Fault(NamedTuple):
 class FaultyLoad:
     """A load whose query has faults; the load itself goes on."""
 
-    load: Load
+    load: MetricLoad
     faults: Sequence[Fault]
     model: LoadModel = field(init=False)
 
@@ -99,18 +99,18 @@ class FaultyLoad:
         self.model = self.load.model
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         answer = self.load.answer(at, workload)
         for fault in self.faults:
             answer = fault.upon(answer, at)
         return answer
 
     def demand(self, reading: Reading) -> float | None:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         return self.load.demand(reading)
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         self.load.advance(begin, end, ready)
 
 
@@ -140,7 +140,7 @@ class EachPodLoad:
     model: LoadModel = LoadModel.RECORDED
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `Load`."""
+        """Fit `MetricLoad`."""
         answer, names = self.answers.at(at), workload.ready_names(at)
         if isinstance(answer, QueryFailure) or not answer.series or not names:
             return answer if isinstance(answer, QueryFailure) else QueryResult(())
@@ -149,11 +149,11 @@ class EachPodLoad:
         return of_each_pod(values, names, metric, query, self.target.namespace, at)
 
     def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `Load`: it is not known of how many pods it would be the work."""
+        """Fit `MetricLoad`: it is not known of how many pods it would be the work."""
         return None
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `Load`: nothing follows."""
+        """Fit `MetricLoad`: nothing follows."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class StatedData:
         """Fit `RehearsalData`: they are assumed."""
         return None
 
-    def load(self, load: Load, target: Target, number: int) -> Load:
+    def load(self, load: MetricLoad, target: Target, number: int) -> MetricLoad:
         """Return the load of a metric, of which each pod reads the same if it does not react."""
         of_pods = measures_pods(target.spec.metrics[number])
         if not isinstance(load, RecordedLoad) or not of_pods or self.is_by_pod(target, number):

@@ -7,12 +7,11 @@ next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
 from autoscaler.core.contention import FIELD_MANAGER
-from autoscaler.core.extensions import Mode
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.hpa import Hpa
@@ -22,9 +21,17 @@ from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
+from autoscaler.core.writes import (
+    AFTER_DUE_SECONDS,
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+    applied,
+)
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import Load
+from autoscaler.rehearsal.loads import MetricLoad
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -64,7 +71,7 @@ class SimulatedTarget:
 
     rules: Rules
     workload: SimulatedWorkload
-    loads: Sequence[Load]
+    loads: Sequence[MetricLoad]
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
     """Which count there really was, where that is known."""
@@ -102,11 +109,16 @@ class SimulatedTarget:
         self.rules = rules
         self.__post_init__()
 
-    def in_shadow(self) -> Rules:
-        """Return its rules with it in shadow: it follows a count that others set."""
-        target = self.rules.target
-        extensions = replace(target.extensions, mode=Mode.SHADOW)
-        return replace(self.rules, target=replace(target, extensions=extensions))
+    def follow_count(self, count: int | None, now: float) -> None:
+        """Take a count that there really was for a write of ours; None if it is not known."""
+        before = self.workload.replicas
+        if count is None or count == before:
+            return
+        self.workload.set(count, now)
+        if self.history.recommendations is not None:
+            decided = now + AFTER_DUE_SECONDS
+            spec = self.rules.target.spec
+            self.history = applied(spec, self.history, before, count, now, now=decided)
 
     def due(self, begin: float, end: float) -> Iterator[float]:
         """Yield when it is synced from ``begin`` on and before ``end``."""
@@ -160,6 +172,17 @@ class SimulatedTarget:
         self.history = step.history
         return step
 
+    def pass_time(self, begin: float, end: float) -> list[tuple[float, float, int]]:
+        """Let time pass; return its parts, and how many pods were ready in each."""
+        workload, at, parts = self.workload, begin, []
+        for then in (*workload.becomes_ready(begin, end), end):
+            ready = workload.ready(at)
+            for load in self.loads:
+                load.advance(at, then, ready)
+            parts.append((at, then, ready))
+            at = then
+        return parts
+
     def _write(self, step: Step, scale: Scale) -> WriteOutcome:
         if step.decision.shadow:
             return NotWritten(NotWrittenReason.SHADOW)
@@ -167,7 +190,7 @@ class SimulatedTarget:
             return NotWritten(NotWrittenReason.NOT_LEADING)
         if self.write_fails:
             return WriteFailed(self.write_fails)
-        self.workload.set(step.decision.desired, step.decision.time, FIELD_MANAGER)
+        self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)
         return Written(scale)
 
     def _answers(self, now: float) -> Mapping[QueryKey, QueryResult | QueryFailure]:
@@ -250,21 +273,21 @@ class World:
             yield now
 
     def warm_up(self, begin: float, end: float) -> None:
-        """Let targets whose count is known follow it from ``begin`` to ``end``, in shadow.
+        """Let targets whose count is known follow it from ``begin`` to ``end``.
 
-        So they have at ``end`` the history of an autoscaler that has run for as long.
+        So they have at ``end`` the history of an autoscaler that has changed it as it was changed.
         """
         for target in self.targets:
             if target.ran is None:
                 continue
-            live, workload = target.rules, target.workload
-            target.follow(target.in_shadow())
-            for now in target.due(begin, end):
-                count = pods_in(target.ran.at(now))
-                if count is not None and count != workload.replicas:
-                    workload.set(count, now, by="")
-                target.act(target.decide(now, now))
-            target.follow(live)
+            instants = target.due(begin, end + 2 * target.period)
+            now = next(instants, end)
+            target.follow_count(pods_in(target.ran.at(now)), now)
+            while now < end:
+                step, following = target.decide(now, now), next(instants, end)
+                target.history = step.history
+                target.follow_count(pods_in(target.ran.at(following)), step.decision.stamp)
+                now = following
 
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync some targets, and let the time of each pass until its next sync."""
@@ -274,17 +297,8 @@ class World:
             steps = self._unless_held(targets, steps, now)
         for target, step, end in zip(targets, steps, until, strict=True):
             self._watcher.synced(target, target.act(step))
-            self._pass(target, now, end)
-
-    def _pass(self, target: SimulatedTarget, begin: float, end: float) -> None:
-        """Let time pass for one target; in each part of it as many pods are ready."""
-        workload, at = target.workload, begin
-        for then in (*workload.becomes_ready(begin, end), end):
-            ready = workload.ready(at)
-            for load in target.loads:
-                load.advance(at, then, ready)
-            self._watcher.passed(target, at, then, ready)
-            at = then
+            for begin, then, ready in target.pass_time(now, end):
+                self._watcher.passed(target, begin, then, ready)
 
     def _unless_held(
         self, targets: Collection[SimulatedTarget], steps: Sequence[Step], now: float

@@ -54,14 +54,14 @@ class RecordedData:
         """Fit `RehearsalData`."""
         labels = labels_of(target.spec.metrics[number], target.queries[number], target.namespace)
         tolerance = tolerance_of(target.spec, self._flags)
-        return _Reading(self.cursor(target), target, number, tolerance, labels)
+        return _RecordedReading(self.cursor(target), target, number, tolerance, labels)
 
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`."""
         metric, requested = target.spec.metrics[number], None
         if isinstance(metric, ResourceMetric | ContainerResourceMetric):
             requested = requested_by_pod(metric, self.requests(target) or PodRequests(()))
-        return _Totals(self.cursor(target), metric, number, requested)
+        return _RecordedTotals(self.cursor(target), metric, number, requested)
 
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Fit `RehearsalData`: bounds and holds as they were in force."""
@@ -222,7 +222,7 @@ def _metric_numbers(sample: Sample | None, number: int) -> tuple[int, int | None
 
 
 @dataclass(slots=True)
-class _Reading:
+class _RecordedReading:
     """The answers of a metric that is not of each pod: one series of all values together."""
 
     cursor: _Cursor
@@ -263,7 +263,7 @@ def _total(
 
 
 @dataclass(slots=True)
-class _Totals:
+class _RecordedTotals:
     """The total of a metric of pods: its average times the count that there was."""
 
     cursor: _Cursor

@@ -1,0 +1,245 @@
+"""What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autoscaler import clock
+from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.adapters.record.rehearsing import RecordedData
+from autoscaler.cli import times
+from autoscaler.cli.output import CommandError
+from autoscaler.cli.target_names import chosen
+from autoscaler.config import Config
+from autoscaler.config.other_files import load_file
+from autoscaler.config.queries import queries_of
+from autoscaler.core.breaker import Breaker
+from autoscaler.core.normalize import down_window
+from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.core.text import rfc3339
+from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built
+from autoscaler.rehearsal.file_data import FileData
+from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
+from autoscaler.rehearsal.processes import in_processes
+from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
+from autoscaler.rehearsal.samples_file import SamplesError, read_samples
+from autoscaler.settings.assumptions import Assumptions
+
+_FORM = "assumptions are a mapping with `loads` and `workloads`"
+_LONGEST_SECONDS = 400 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalOptions:
+    """What the command line says of a rehearsal, besides its configuration."""
+
+    begin: str | None = None
+    end: str | None = None
+    targets: Sequence[str] = ()
+    step: float | None = None
+    """The seconds between two points that are read from Prometheus; None for the sync period."""
+    from_record: bool = False
+    state_directory: Path | None = None
+    csv: Sequence[str] = ()
+    """FILE, or NAME=FILE of a query or metric."""
+    assume: Path | None = None
+    cache: Path | None = None
+    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalPlan:
+    """What is to be rehearsed: targets over a time, from data."""
+
+    targets: Sequence[Target]
+    flags: Flags
+    breaker: Breaker | None
+    data: RehearsalData
+    assumptions: Assumptions
+    begin: float
+    end: float
+    warm_up: float
+    per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By target and metric what one pod takes, where the demand is counted in pods of others."""
+
+    def yardstick(self) -> dict[tuple[str, str], float]:
+        """Return by target and metric what one pod takes here."""
+        targets, _ = self.build(range(len(self.targets)))
+        return {
+            (one.target.key, name): load.per_pod
+            for one in targets
+            for name, load in one.named_loads()
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
+        }
+
+    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
+        """Return the targets with these numbers, and why others of them cannot be rehearsed."""
+        found, refused = [], []
+        for number in numbers:
+            target, begin = self.targets[number], self.begin - self.warm_up
+            try:
+                one = built(target, self.flags, self.data, self.assumptions, begin)
+                for name, load in one.named_loads():
+                    if (target.key, name) in self.per_pod and isinstance(
+                        load, RecordedLoad | SharedLoad
+                    ):
+                        load.per_pod = self.per_pod[target.key, name]
+                found.append(one)
+            except BuildError as error:
+                refused.append(f"{target.key}: {error}")
+        return found, tuple(refused)
+
+
+def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> RehearsalPlan:
+    """Return what is to be rehearsed of a configuration.  Raises what commands print.
+
+    Its data are there until ``stack`` closes them.
+    """
+    keys = chosen(options.targets, [target.key for target in config.targets])
+    targets = tuple(target for target in config.targets if target.key in keys)
+    if not targets:
+        raise CommandError(f"{config.path} has no targets: there is nothing to rehearse")
+    if options.from_record and options.csv:
+        raise CommandError("--from-record and --csv are two sources: give one")
+    assumptions = Assumptions()
+    if options.assume is not None:
+        assumptions = load_file(options.assume, Assumptions, _FORM)
+    warm_up = max(_reach(target, config.flags) for target in targets)
+    if options.csv:
+        data = _file_data(config, options)
+        first, last = data.span()
+        begin, end = _time(options, first, last)
+        return RehearsalPlan(
+            targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
+        )
+    if options.begin is None:
+        raise CommandError("--from is missing: the time at which the rehearsal begins")
+    begin, end = _time(options, 0.0, clock.wall())
+    if options.from_record:
+        directory = options.state_directory or config.state_directory
+        if directory is None:
+            raise CommandError("stateDirectory is null: name the record with --state-directory")
+        source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
+    else:
+        source = _prometheus_data(config, targets, options, begin - warm_up, end, stack)
+    return RehearsalPlan(
+        targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
+    )
+
+
+def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, float]:
+    """Return begin and end; those that are not given are ``first`` and ``last``."""
+    now = max(clock.wall(), last)
+    begin = first if options.begin is None else times.instant(options.begin, now)
+    end = last if options.end is None else times.instant(options.end, now)
+    if begin >= end:
+        raise CommandError(f"--from ({rfc3339(begin)}) has to be before --to ({rfc3339(end)})")
+    if end - begin > _LONGEST_SECONDS:
+        raise CommandError("--from is more than 400 days before --to: rehearse less at a time")
+    if options.step is not None and options.step > end - begin:
+        raise CommandError(
+            f"--step ({options.step:g} s) is larger than the time of {end - begin:g} s"
+        )
+    return begin, end
+
+
+def _reach(target: Target, flags: Flags) -> float:
+    """Return how far back the decisions of a target look, in seconds (semantics 4)."""
+    behavior, spec = target.spec.behavior, target.spec
+    rules = () if behavior is None else (behavior.scale_up, behavior.scale_down)
+    periods = [policy.period_seconds for one in rules for policy in one.policies]
+    windows = [one.stabilization_window_seconds or 0 for one in rules]
+    longest = max([down_window(spec.behavior, flags), *periods, *windows])
+    periods_of_grid = -(-min(longest, LONGEST_WINDOW_SECONDS) // target.sync_period) + 1
+    return periods_of_grid * target.sync_period
+
+
+# -- the data --------------------------------------------------------------------------------------
+
+
+def _recorded_data(directory: Path, config: Config, begin: float, end: float) -> RehearsalData:
+    record = DirectoryRecord(directory)
+    span = record.span()
+    if span is None or span[1] < begin or span[0] > end:
+        told = "" if span is None else f"; it has {rfc3339(span[0])} to {rfc3339(span[1])}"
+        raise CommandError(f"the record in {directory} has nothing of that time{told}")
+    return RecordedData(record, begin, end, config.flags)
+
+
+def _file_data(config: Config, options: RehearsalOptions) -> FileData:
+    files, mistakes = {}, []
+    for text in options.csv:
+        name, equals, path = text.rpartition("=")
+        if equals and not name:
+            mistakes.append(f"--csv {text}: a name is missing before =")
+        try:
+            files[name] = read_samples(Path(path))
+        except SamplesError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise CommandError("\n".join(mistakes))
+    named = {
+        one.place.path.removeprefix("queries."): one.key.promql
+        for one in queries_of(config)
+        if one.place.path.startswith("queries.")
+    }
+    return FileData(files, named)
+
+
+def _prometheus_data(
+    config: Config,
+    targets: Sequence[Target],
+    options: RehearsalOptions,
+    begin: float,
+    end: float,
+    stack: ExitStack,
+) -> RehearsalData:
+    raise NotImplementedError((config, targets, options, begin, end, stack))
+
+
+# -- the course ------------------------------------------------------------------------------------
+
+
+def rehearsed(
+    plan: RehearsalPlan,
+    processes: int,
+    progress: Callable[[float], object] = lambda _: None,
+    explain: Explain = own_reason,
+) -> Rehearsal:
+    """Rehearse all targets of a plan; with a breaker, which they share, in one process."""
+
+    def part(numbers: Sequence[int], tell: Callable[[float], object]) -> Rehearsal:
+        targets, refused = plan.build(numbers)
+        return rehearse(
+            targets,
+            plan.begin,
+            plan.end,
+            breaker=plan.breaker,
+            warm_up=plan.warm_up,
+            explain=explain,
+            progress=tell,
+            refused=refused,
+        )
+
+    number = 1 if plan.breaker is not None else processes
+    return in_processes(part, len(plan.targets), number, progress)
+
+
+@contextmanager
+def progress_bar(begin: float, end: float, what: str) -> Iterator[Callable[[float], object]]:
+    """Show on a terminal how far a rehearsal is, and the time left; yield what is to be told."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=end - begin)
+        yield lambda instant: shown.update(task, completed=max(0.0, instant - begin))

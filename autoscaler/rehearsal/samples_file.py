@@ -1,0 +1,163 @@
+"""Samples in a file: `t,value` and perhaps `replicas`, a row for each instant.
+
+A time is Unix seconds or RFC 3339.  A sample holds until the next one, but no longer than one and a
+half of the usual steps: beyond that is a gap.  Nothing is interpolated.
+"""
+
+import csv
+import gzip
+import io
+import math
+import zlib
+from array import array
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from autoscaler.core.text import instant_of, printable
+from autoscaler.file_contents import read_bytes
+from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+
+_MOST_BYTES = 512 * 2**20
+_MOST_ROWS = 20_000_000
+_MOST_MISTAKES = 20
+_LONGEST_SHOWN = 40
+_HOLDS_STEPS = 1.5
+_TIMES = ("t", "time", "timestamp")
+_REPLICAS = "replicas"
+
+
+class SamplesError(Exception):
+    """A file cannot be taken; each line of the text is a sentence about one mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The columns of a file; ``replicas`` is empty where there is none.  NaN is NaN."""
+
+    times: "array[float]"
+    values: "array[float]"
+    replicas: "array[float]"
+
+    @property
+    def step(self) -> float:
+        """The usual seconds from one row to the next."""
+        first = self.times[:10_001]
+        steps = [after - before for before, after in pairwise(first)]
+        return median(steps) if steps else 60.0
+
+    def answers(self) -> ChunkedAnswers:
+        """Return the values as answers of one series."""
+        return self._answers(self.values)
+
+    def counts(self) -> ChunkedAnswers | None:
+        """Return the replicas as answers of one series; None where the file has none."""
+        return self._answers(self.replicas) if self.replicas else None
+
+    def _answers(self, values: "array[float]") -> ChunkedAnswers:
+        series = RecordedSeries({}, self.times, values)
+        return ChunkedAnswers(
+            [AnswerChunk(self.times[0], math.inf, [series])], _HOLDS_STEPS * self.step
+        )
+
+
+def read_samples(path: Path) -> Samples:
+    """Read a file, also one that gzip has made.  Raises SamplesError with every mistake, or 20."""
+    rows = csv.reader(io.StringIO(_text(path), newline=""))
+    header = [name.strip().lower() for name in next(rows, [])]
+    if len(header) < 2 or header[0] not in _TIMES or header[1] in _TIMES:
+        shown = printable(",".join(header), _LONGEST_SHOWN)
+        raise SamplesError(
+            f"{path}:1: the first line names the columns: t,value or t,value,{_REPLICAS} "
+            f"(got {shown!r})"
+        )
+    if header[2:] not in ([], [_REPLICAS]):
+        shown = printable(",".join(header[2:]), _LONGEST_SHOWN)
+        raise SamplesError(f"{path}:1: a third column can only be {_REPLICAS} (got {shown!r})")
+    found = Samples(array("d"), array("d"), array("d"))
+    mistakes = []
+    for number, row in enumerate(rows, start=2):
+        mistake = _take(row, len(header), found)
+        if mistake:
+            mistakes.append(f"{path}:{number}: {mistake}")
+        if len(mistakes) >= _MOST_MISTAKES or number > _MOST_ROWS:
+            mistakes.append(f"{path}: it is not read further: mend these first")
+            break
+    if not found.times and not mistakes:
+        mistakes.append(f"{path}: it has no rows below the names of the columns")
+    if mistakes:
+        raise SamplesError("\n".join(mistakes))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        content = read_bytes(path, _MOST_BYTES)
+        if path.suffix == ".gz":
+            with gzip.open(io.BytesIO(content)) as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                raise SamplesError(f"{path}: unpacked it is larger than {_MOST_BYTES >> 20} MiB")
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SamplesError(f"{path}: the file is not UTF-8; save it as UTF-8") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise SamplesError(f"{path}: it is no whole gzip file") from None
+    except OSError as error:
+        raise SamplesError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _take(row: list[str], columns: int, found: Samples) -> str:
+    """Add a row; return what is wrong with it, empty if nothing is."""
+    if not row:
+        return ""
+    if len(row) != columns:
+        return f"it has {len(row)} columns, and the first line names {columns}"
+    time, numbers = _time(row[0]), [_number(text) for text in row[1:]]
+    mistake = _mistake(row, time, numbers, found)
+    if time is not None and not mistake:
+        found.times.append(time)
+        for column, number in zip((found.values, found.replicas), numbers, strict=False):
+            column.append(math.nan if number is None else number)
+    return mistake
+
+
+def _mistake(
+    row: list[str], time: float | None, numbers: list[float | None], found: Samples
+) -> str:
+    """Return what is wrong with a row of so many columns as there are; empty if nothing is."""
+    if time is None:
+        return f"{_shown(row[0])} is no time: write Unix seconds or 2026-01-31T03:12:00Z"
+    if found.times and time <= found.times[-1]:
+        twice = time == found.times[-1]
+        what = "stands there twice" if twice else "is before that of the row above"
+        return f"the time {_shown(row[0])} {what}: rows are in the order of time, each instant once"
+    for text, number in zip(row[1:], numbers, strict=True):
+        if number is None:
+            return f"{_shown(text)} is no number; leave out a row of which the value is not known"
+    if len(numbers) > 1 and not _is_count(numbers[1]):
+        return f"{_shown(row[2])} is no count of replicas"
+    return ""
+
+
+def _time(text: str) -> float | None:
+    number = _number(text)
+    if number is not None:
+        return number if math.isfinite(number) else None
+    return instant_of(text)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _shown(text: str) -> str:
+    return repr(printable(text, _LONGEST_SHOWN))
+
+
+def _is_count(number: float | None) -> bool:
+    return number is not None and math.isfinite(number) and number >= 0 and number == int(number)

@@ -1,0 +1,122 @@
+"""Simulated targets of all metric types, with behaviors and loads that differ."""
+
+import math
+import random
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.core.extensions import Idle
+from autoscaler.core.spec import (
+    Behavior,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    ScaleTargetRef,
+    measures_pods,
+)
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import Query, Target
+from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.rehearsal.loads import (
+    MetricLoad,
+    RecordedLoad,
+    SharedLoad,
+    TotalOfAnswers,
+    labels_of,
+    target_per_pod,
+)
+from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
+from autoscaler.rehearsal.world import SimulatedTarget
+from tests.core.builders import (
+    average,
+    container_cpu,
+    cpu,
+    external,
+    of_object,
+    per_pod,
+    percent_policy,
+    pods_policy,
+    rules,
+    utilization,
+    value,
+)
+
+PERIOD = 15.0
+_METRICS: tuple[MetricSpec, ...] = (
+    external(average("30")),
+    external(value("40")),
+    per_pod("10"),
+    cpu(utilization(60)),
+    container_cpu(utilization(70)),
+    cpu(average("300m")),
+    of_object(average("25")),
+)
+_BEHAVIORS = (
+    None,
+    Behavior(rules(percent_policy(50, 60), window=0), rules(pods_policy(1, 60), window=60)),
+    Behavior(
+        rules(pods_policy(4), percent_policy(100)), rules(percent_policy(10, 120), window=120)
+    ),
+)
+
+
+def series(values: list[float], begin: float, labels: dict[str, str]) -> ChunkedAnswers:
+    """Return values at each period as answers of one series."""
+    times = array("d", [begin + PERIOD * number for number in range(len(values))])
+    one = RecordedSeries(labels, times, array("d", values))
+    return ChunkedAnswers([AnswerChunk(begin, math.inf, [one])], PERIOD)
+
+
+def fleet(begin: float, syncs: int, seed: int, count: int = 20) -> list[SimulatedTarget]:
+    """Return targets with loads that rise, fall and jump; one in five can sleep."""
+    return list(_targets(begin, syncs, random.Random(seed), count))  # noqa: S311 - no secret
+
+
+def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterator[SimulatedTarget]:
+    for number in range(count):
+        metric = _METRICS[number % len(_METRICS)]
+        name = f"t{number}"
+        spec = HorizontalPodAutoscalerSpec(
+            ScaleTargetRef("apps/v1", "Deployment", name),
+            1,
+            rng.choice([8, 20, 60]),
+            (metric,),
+            rng.choice(_BEHAVIORS),
+        )
+        target = Target("shop", spec, (Query(f"load of {name}"),))
+        if number % 5 == 0:
+            idle = Idle()
+            target = replace(target, extensions=replace(target.extensions, idle=idle))
+        requests = requests_of({"app": {"cpu": 500 * 10**6}})
+        replicas = rng.randint(1, 8)
+        workload = SimulatedWorkload(
+            name, begin, replicas, rng.choice([0.0, 20.0, 45.0, 90.0]), requests
+        )
+        load = _load(target, workload, begin, _course(rng, syncs))
+        yield SimulatedTarget(Rules(target, Flags()), workload, [load])
+
+
+def _course(rng: random.Random, syncs: int) -> list[float]:
+    """Return a load in pods at each sync: waves, noise and a few jumps; sometimes nothing."""
+    phase, length = rng.random() * 6, rng.uniform(20, 80)
+    jumps = {rng.randrange(syncs): rng.uniform(0, 6) for _ in range(3)}
+    level, found = 3.0, []
+    for sync in range(syncs):
+        level = jumps.get(sync, level)
+        wave = level * (1.2 + math.sin(phase + sync / length))
+        found.append(max(0.0, wave + rng.gauss(0, 0.2)) if level > 0.5 else 0.0)
+    return found
+
+
+def _load(
+    target: Target, workload: SimulatedWorkload, begin: float, course: list[float]
+) -> MetricLoad:
+    metric, query = target.spec.metrics[0], target.queries[0]
+    one = target_per_pod(metric, workload) or 15.0
+    values = [round(pods * one, 3) for pods in course]
+    labels = labels_of(metric, query, target.namespace)
+    if not measures_pods(metric):
+        return RecordedLoad(series(values, begin, labels), one)
+    totals = TotalOfAnswers(series(values, begin, {}))
+    return SharedLoad(totals, metric, query, target.namespace, one)

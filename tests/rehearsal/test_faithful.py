@@ -1,0 +1,109 @@
+"""A rehearsal of what a daemon has done gives the same counts at the same syncs."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from autoscaler.adapters.record import DirectoryRecord, Limits, RecordWriter
+from autoscaler.adapters.record.rehearsing import RecordedData
+from autoscaler.core.spec import Flags
+from autoscaler.core.step import Step
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.daemon.recording import Recorder
+from autoscaler.rehearsal.building import built
+from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.sync.ports import Reporter
+from tests.core.builders import BASE
+from tests.rehearsal.fleets import PERIOD, fleet
+from tests.worlds.simulated import SimulatedPorts
+
+HOUR = 3600.0
+Counts = dict[str, dict[float, tuple[int | None, int]]]
+
+
+class Counted(Reporter):
+    """Takes the count and the desired count of each sync by target and instant."""
+
+    def __init__(self, *others: Reporter) -> None:
+        self.counts: Counts = defaultdict(dict)
+        self._others = others
+
+    def report(self, result: SyncResult) -> None:
+        """Fit `Reporter`."""
+        decision = result.decision
+        self.counts[result.target.key][decision.stamp] = (decision.current, decision.desired)
+        for other in self._others:
+            other.report(result)
+
+    def synced_target(self, target: SimulatedTarget, step: Step) -> None:
+        """Take a sync of a rehearsal."""
+        decision = step.decision
+        self.counts[target.key][decision.stamp] = (decision.current, decision.desired)
+
+
+class CountWatcher:
+    """Fits `Watcher`."""
+
+    def __init__(self) -> None:
+        self.counts: Counts = defaultdict(dict)
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        """Fit `Watcher`."""
+        decision = step.decision
+        self.counts[target.key][decision.stamp] = (decision.current, decision.desired)
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Fit `Watcher`."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_world_decides_as_the_syncer(seed: int) -> None:
+    """An hour of 20 targets of all metric types: the same counts at the same syncs."""
+    syncs = int(HOUR / PERIOD)
+    live = Counted()
+    SimulatedPorts(fleet(BASE, syncs, seed)).run(BASE, BASE + HOUR, PERIOD, live)
+    watcher = CountWatcher()
+    for _ in World(fleet(BASE, syncs, seed), watcher).run(BASE, BASE + HOUR):
+        pass
+    assert watcher.counts == live.counts
+    assert sum(len({count for count, _ in of.values()}) > 3 for of in live.counts.values()) > 10
+
+
+@pytest.mark.parametrize("begin", [0.0, 1500.0])
+def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
+    """Of 20 targets of all metric types, from the first sync on and from the middle."""
+    targets = fleet(BASE, int(HOUR / PERIOD), 3)
+    record = RecordWriter(tmp_path, lambda *_: None, Limits(), wall=lambda: BASE + HOUR)
+    record.start()
+    recorder = Recorder(record)
+    recorder.configure([one.rules.target for one in targets], Flags())
+    live = Counted(recorder)
+    SimulatedPorts(targets).run(BASE, BASE + HOUR, PERIOD, live)
+    record.close()
+    warm_up = begin and 900.0
+    start = BASE + begin
+    data = RecordedData(DirectoryRecord(tmp_path), start - warm_up, BASE + HOUR, Flags())
+    rehearsed = []
+    for one in targets:
+        ready = WorkloadAssumption.model_validate(
+            {"target": one.key, "readyAfter": f"{one.workload.ready_seconds:g}s"}
+        )
+        stated = Assumptions(workloads=(ready,))
+        rehearsed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
+    watcher = CountWatcher()
+    world = World(rehearsed, watcher)
+    if warm_up:
+        world.warm_up(start - warm_up, start)
+    for _ in world.run(start, BASE + HOUR):
+        pass
+    for one in targets:
+        ours, theirs = watcher.counts[one.key], live.counts[one.key]
+        wanted = {at: counts for at, counts in theirs.items() if at >= start}
+        differing = {
+            at - BASE: (ours.get(at), counts)
+            for at, counts in wanted.items()
+            if ours.get(at) != counts
+        }
+        assert not differing, (one.rules.target.spec, one.workload.ready_seconds, differing)

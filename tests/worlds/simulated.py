@@ -1,0 +1,129 @@
+"""The simulated world behind the ports of a sync: what the real `Syncer` reads and writes."""
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from threading import Event
+
+from autoscaler import clock
+from autoscaler.core.breaker import Breaker
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import Flags, ScaleTargetRef
+from autoscaler.core.target import QueryKey
+from autoscaler.core.writes import WriteOutcome, Written
+from autoscaler.rehearsal.world import SimulatedTarget, VirtualClock
+from autoscaler.sync.ports import DEFAULT_CLUSTER, NoHistoryStore, Ports, Reporter
+from autoscaler.sync.syncer import Syncer
+
+
+@dataclass
+class SimulatedPorts:
+    """Fits `Cluster` and `MetricsReader`: workloads and loads are those of simulated targets."""
+
+    targets: Sequence[SimulatedTarget]
+    time: VirtualClock = field(default_factory=VirtualClock)
+    _asked_at: dict[QueryKey, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._of = {
+            (one.rules.target.namespace, one.rules.target.spec.scale_target_ref.name): one
+            for one in self.targets
+        }
+        self._by_selector = {
+            (one.rules.target.namespace, one.workload.selector): one for one in self.targets
+        }
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+        """Fit `MetricsReader`: each simulated target has queries of its own."""
+        for one in self.targets:
+            for query, load in zip(one.rules.target.queries, one.loads, strict=True):
+                if query.promql == promql:
+                    return load.answer(self.time.now, one.workload)
+            for key, other in one.others.items():
+                if key.promql == promql:
+                    return other.at(self.time.now)
+        raise AssertionError(promql)
+
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
+        """Fit `Cluster`."""
+        return self._of[namespace, ref.name].workload.scale
+
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
+        """Fit `Cluster`."""
+        return self._by_selector[namespace, selector].workload.pods(self.time.now)
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Fit `Cluster`."""
+        return self._of[namespace, ref.name].controller
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - the port's
+        """Fit `Cluster`."""
+        return self._of[namespace, ref.name].hpa
+
+    def read_scale(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        deadline: float,  # noqa: ARG002 - the port's
+    ) -> Scale | Unavailable:
+        """Fit `Cluster`."""
+        return self._of[namespace, ref.name].workload.scale
+
+    def list_pods(
+        self,
+        namespace: str,
+        selector: str,
+        deadline: float,  # noqa: ARG002 - the port's
+    ) -> tuple[Pod, ...] | Unavailable:
+        """Fit `Cluster`."""
+        return self._by_selector[namespace, selector].workload.pods(self.time.now)
+
+    def write_scale(
+        self,
+        namespace: str,
+        ref: ScaleTargetRef,
+        scale: Scale,
+        replicas: int,
+        deadline: float,  # noqa: ARG002 - the port's
+    ) -> WriteOutcome:
+        """Fit `Cluster`."""
+        self._of[namespace, ref.name].workload.set(replicas, self.time.now)
+        return Written(scale)
+
+    def ports(self, reporter: Reporter) -> Ports:
+        """Return the ports of a syncer, which leads."""
+        return Ports(
+            {"": self},
+            {DEFAULT_CLUSTER: self},
+            reporter,
+            NoHistoryStore(),
+            lambda: -math.inf,
+            clock=self.time,
+        )
+
+    def run(
+        self,
+        begin: float,
+        end: float,
+        period: float,
+        reporter: Reporter,
+        breaker: Breaker | None = None,
+    ) -> None:
+        """Sync all targets by the real `Syncer` once a period, and let time pass between."""
+        self.time.now = begin
+        targets = [one.rules.target for one in self.targets]
+        with ExitStack() as stack:
+            syncer = stack.enter_context(
+                Syncer(Flags(), self.ports(reporter), Event(), steps=clock.Steps(begin, begin))
+            )
+            syncer.change(Flags(), self.ports(reporter), targets, 100_000.0, breaker)
+            number = 0
+            while (now := begin + number * period) < end:
+                self.time.now = now
+                syncer.sync(targets, now, period, steady=now, due=now)
+                for one in self.targets:
+                    one.pass_time(now, min(now + period, end))
+                number += 1
