@@ -918,18 +918,56 @@ def adopt(
     sys.exit(adopt_all(targets, place, Wishes(context, backup, execute, back, anyway)))
 
 
+@_command("test policy-tests/*.yaml", "test --junit report.xml policy-tests/queue.yaml")
+def test(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="YAML files of tests.")],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print each test, and what it assumes.")
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            *("--name", "-k"),
+            metavar="TEXT",
+            help="Only tests whose name has this in it, or is like it with *.",
+            show_default=False,
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML there.")
+    ] = None,
+    watch: Annotated[
+        bool, _flag("watch", "Run again whenever a file of them changes, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Run unit tests of scaling policies, as `promtool test rules` runs those of alerts.
+
+    A file names a configuration, what its queries return, and which counts are expected when. The
+    decisions are those of the daemon, in a simulated world; nothing is asked and nothing written.
+
+    Exit codes: 0 all hold, 1 some do not, 2 a file is not valid.
+    """
+    from autoscaler.cli.testing import PolicyTestOptions, run_test_files
+
+    sys.exit(run_test_files(files, PolicyTestOptions(verbose, name, junit, watch)))
+
+
 @_command("schema > autoscaler.schema.json")
 def schema(
     included: Annotated[
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
+    tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config.checks import json_schema
+    from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
 
-    typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
+    if included and tests:
+        raise typer.BadParameter("give --included or --tests")
+    of = INCLUDED if included else TESTS if tests else CONFIGURATION
+    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

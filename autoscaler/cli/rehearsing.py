@@ -30,7 +30,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import rfc3339
 from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built
 from autoscaler.rehearsal.file_data import FileData
-from autoscaler.rehearsal.loads import QueueLoad
+from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import in_processes
 from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
 from autoscaler.rehearsal.samples_file import SamplesError, read_samples
@@ -83,7 +83,7 @@ class RehearsalPlan:
             (one.target.key, name): load.per_pod
             for one in targets
             for name, load in one.named_loads()
-            if not isinstance(load, QueueLoad) and load.per_pod is not None
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
         }
 
     def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
@@ -94,7 +94,9 @@ class RehearsalPlan:
             try:
                 one = built(target, self.flags, self.data, self.assumptions, begin)
                 for name, load in one.named_loads():
-                    if (target.key, name) in self.per_pod and not isinstance(load, QueueLoad):
+                    if (target.key, name) in self.per_pod and isinstance(
+                        load, RecordedLoad | SharedLoad
+                    ):
                         load.per_pod = self.per_pod[target.key, name]
                 found.append(one)
             except BuildError as error:
