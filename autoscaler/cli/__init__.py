@@ -6,7 +6,7 @@ A command imports its work when it runs, so that `--help` answers at once.
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from autoscaler.daemon import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from autoscaler.cli.rehearsing import RehearsalOptions
+    from autoscaler.cli.reporting import ReportOptions
     from autoscaler.cli.sources import SourceOptions
 
 app = typer.Typer(
@@ -165,7 +166,7 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
             place = _place(**{name: given.pop(name) for name in options})
             command(**given, place=place)
 
-        return _with_options(run, command, "place", options)
+        return _with_options(run, command, {"place"}, options)
 
     return decorate
 
@@ -173,13 +174,13 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
 def _with_options(
     run: Callable[..., None],
     command: Callable[..., None],
-    as_one: str,
+    as_one: Collection[str],
     options: Mapping[str, Any],
     defaults: Mapping[str, object] | None = None,
 ) -> Callable[..., None]:
-    """Let ``run`` have these options in place of the argument ``as_one`` of a command."""
+    """Let ``run`` have these options in place of those arguments of a command."""
     own = inspect.signature(command)
-    kept = [value for value in own.parameters.values() if value.name != as_one]
+    kept = [value for value in own.parameters.values() if value.name not in as_one]
     parameters = kept + [
         inspect.Parameter(
             name,
@@ -608,11 +609,24 @@ _TO_REHEARSE: Mapping[str, Any] = {
         int | None, typer.Option(min=1, help="In how many processes; default one for each core.")
     ],
 }
+_TO_REPORT: Mapping[str, Any] = {
+    "report": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report, one HTML file that opens anywhere."),
+    ],
+    "png": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a picture, such as for a chat message."),
+    ],
+    "force": Annotated[
+        bool, typer.Option("--force", help="Write over a report or picture that is there.")
+    ],
+}
 _OF_A_REHEARSAL: Mapping[str, Any] = {
     "targets": (),
     "csv": (),
     "from_record": False,
-    "processes": None,
+    "force": False,
 }
 
 
@@ -622,19 +636,28 @@ def _with_rehearsal(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         from autoscaler.cli.rehearsing import RehearsalOptions
+        from autoscaler.cli.reporting import ReportOptions
 
         named = {name: given.pop(name) for name in _TO_REHEARSE}
         named["step"] = None if named["step"] is None else _duration(named["step"])
         if not named["processes"]:
             del named["processes"]
-        command(**given, options=RehearsalOptions(**named))
+        of_report = {name: given.pop(name) for name in _TO_REPORT}
+        command(**given, options=RehearsalOptions(**named), report=ReportOptions(**of_report))
 
-    return _with_options(run, command, "options", _TO_REHEARSE, _OF_A_REHEARSAL)
+    options = {**_TO_REHEARSE, **_TO_REPORT}
+    return _with_options(run, command, {"options", "report"}, options, _OF_A_REHEARSAL)
 
 
 @_command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")
 @_with_rehearsal
-def replay(config: ConfigFile, output: Output = "text", *, options: "RehearsalOptions") -> None:
+def replay(
+    config: ConfigFile,
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
     """Replay a time that has passed as this configuration would have gone through it.
 
     The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
@@ -649,7 +672,7 @@ def replay(config: ConfigFile, output: Output = "text", *, options: "RehearsalOp
     """
     from autoscaler.cli.replaying import replay as run
 
-    sys.exit(run(config, options, as_json=output == "json"))
+    sys.exit(run(config, options, report, as_json=output == "json"))
 
 
 @_command("compare -c now.yaml -c new.yaml --from '7d ago'")
@@ -662,6 +685,7 @@ def compare(
     output: Output = "text",
     *,
     options: "RehearsalOptions",
+    report: "ReportOptions",
 ) -> None:
     """Replay one time under several configurations, side by side.
 
@@ -672,7 +696,7 @@ def compare(
     """
     from autoscaler.cli.comparing import compare as run
 
-    sys.exit(run(configs, options, as_json=output == "json"))
+    sys.exit(run(configs, options, report, as_json=output == "json"))
 
 
 @_command("agreement", "agreement shop/web --since 7d")
