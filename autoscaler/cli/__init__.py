@@ -6,7 +6,7 @@ A command imports its work when it runs, so that `--help` answers at once.
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from autoscaler.daemon import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from autoscaler.cli.rehearsing import RehearsalOptions
+    from autoscaler.cli.reporting import ReportOptions
     from autoscaler.cli.sources import SourceOptions
 
 app = typer.Typer(
@@ -165,7 +166,7 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
             place = _place(**{name: given.pop(name) for name in options})
             command(**given, place=place)
 
-        return _with_options(run, command, "place", options)
+        return _with_options(run, command, {"place"}, options)
 
     return decorate
 
@@ -173,13 +174,13 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
 def _with_options(
     run: Callable[..., None],
     command: Callable[..., None],
-    as_one: str,
+    as_one: Collection[str],
     options: Mapping[str, Any],
     defaults: Mapping[str, object] | None = None,
 ) -> Callable[..., None]:
-    """Let ``run`` have these options in place of the argument ``as_one`` of a command."""
+    """Let ``run`` have these options in place of those arguments of a command."""
     own = inspect.signature(command)
-    kept = [value for value in own.parameters.values() if value.name != as_one]
+    kept = [value for value in own.parameters.values() if value.name not in as_one]
     parameters = kept + [
         inspect.Parameter(
             name,
@@ -618,12 +619,25 @@ _TO_REHEARSE: Mapping[str, Any] = {
         int | None, typer.Option(min=1, help="In how many processes; default one for each core.")
     ],
 }
+_TO_REPORT: Mapping[str, Any] = {
+    "report": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report, one HTML file that opens anywhere."),
+    ],
+    "png": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a picture, such as for a chat message."),
+    ],
+    "force": Annotated[
+        bool, typer.Option("--force", help="Write over a report or picture that is there.")
+    ],
+}
 _OF_A_REHEARSAL: Mapping[str, Any] = {
     "targets": (),
     "csv": (),
     "from_record": False,
     "no_cache": False,
-    "processes": None,
+    "force": False,
 }
 
 
@@ -633,19 +647,28 @@ def _with_rehearsal(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         from autoscaler.cli.rehearsing import RehearsalOptions
+        from autoscaler.cli.reporting import ReportOptions
 
         named = {name: given.pop(name) for name in _TO_REHEARSE}
         named["step"] = None if named["step"] is None else _duration(named["step"])
         if not named["processes"]:
             del named["processes"]
-        command(**given, options=RehearsalOptions(**named))
+        of_report = {name: given.pop(name) for name in _TO_REPORT}
+        command(**given, options=RehearsalOptions(**named), report=ReportOptions(**of_report))
 
-    return _with_options(run, command, "options", _TO_REHEARSE, _OF_A_REHEARSAL)
+    options = {**_TO_REHEARSE, **_TO_REPORT}
+    return _with_options(run, command, {"options", "report"}, options, _OF_A_REHEARSAL)
 
 
 @_command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")
 @_with_rehearsal
-def replay(config: ConfigFile, output: Output = "text", *, options: "RehearsalOptions") -> None:
+def replay(
+    config: ConfigFile,
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
     """Replay a time that has passed as this configuration would have gone through it.
 
     The data are what its Prometheus servers have, what a daemon has recorded, or files. Pods that
@@ -660,7 +683,7 @@ def replay(config: ConfigFile, output: Output = "text", *, options: "RehearsalOp
     """
     from autoscaler.cli.replaying import replay as run
 
-    sys.exit(run(config, options, as_json=output == "json"))
+    sys.exit(run(config, options, report, as_json=output == "json"))
 
 
 @_command("compare -c now.yaml -c new.yaml --from '7d ago'")
@@ -673,6 +696,7 @@ def compare(
     output: Output = "text",
     *,
     options: "RehearsalOptions",
+    report: "ReportOptions",
 ) -> None:
     """Replay one time under several configurations, side by side.
 
@@ -683,7 +707,69 @@ def compare(
     """
     from autoscaler.cli.comparing import compare as run
 
-    sys.exit(run(configs, options, as_json=output == "json"))
+    sys.exit(run(configs, options, report, as_json=output == "json"))
+
+
+@_command(
+    "tune shop/web -c autoscaler.yaml --from '14d ago' --shortage-cost 10 --replica-hour-cost 1",
+    "tune shop/web -c autoscaler.yaml --from '14d ago' --most-shortage 0.1%",
+)
+@_with_rehearsal
+def tune(
+    target: Annotated[str, _names(f"{_ONE_TARGET}.")],
+    config: ConfigFile,
+    shortage_cost: Annotated[
+        float, typer.Option(min=0.0, help="What an hour of one missing pod costs.")
+    ] = 10.0,
+    replica_hour_cost: Annotated[
+        float, typer.Option(min=0.0, help="What an hour of one replica costs.")
+    ] = 1.0,
+    most_shortage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT", help="In place of costs: so much of the time may be short."
+        ),
+    ] = None,
+    space: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The values that may be tried, YAML.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many candidates are tried.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the search: the same gives the same.")] = 1,
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
+    """Search for better settings of one target, on its history.
+
+    It tells which candidates none is better than in both missing pod-hours and replica-hours, and
+    which one is preferred by the costs. They are chosen by the first days and judged on the last
+    ones, and the configuration as it is stands beside them. Needs optuna: pip install
+    'autoscaler[tune]'.
+
+    Ctrl-C leaves the best so far.
+
+    Exit codes: 0 searched, 1 the target could not be rehearsed, 2 bad configuration or arguments.
+    """
+    from autoscaler.cli.tuning import Search
+    from autoscaler.cli.tuning import tune as run
+
+    wanted = Search(
+        shortage_cost, replica_hour_cost, _percentage(most_shortage), space, trials, seed
+    )
+    sys.exit(run(target, config, options, wanted, report, as_json=output == "json"))
+
+
+def _percentage(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise typer.BadParameter("--most-shortage is a percentage such as 0.1%")
+    return share
 
 
 @_command("agreement", "agreement shop/web --since 7d")
@@ -832,18 +918,56 @@ def adopt(
     sys.exit(adopt_all(targets, place, Wishes(context, backup, execute, back, anyway)))
 
 
+@_command("test policy-tests/*.yaml", "test --junit report.xml policy-tests/queue.yaml")
+def test(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="YAML files of tests.")],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print each test, and what it assumes.")
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            *("--name", "-k"),
+            metavar="TEXT",
+            help="Only tests whose name has this in it, or is like it with *.",
+            show_default=False,
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML there.")
+    ] = None,
+    watch: Annotated[
+        bool, _flag("watch", "Run again whenever a file of them changes, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Run unit tests of scaling policies, as `promtool test rules` runs those of alerts.
+
+    A file names a configuration, what its queries return, and which counts are expected when. The
+    decisions are those of the daemon, in a simulated world; nothing is asked and nothing written.
+
+    Exit codes: 0 all hold, 1 some do not, 2 a file is not valid.
+    """
+    from autoscaler.cli.testing import PolicyTestOptions, run_test_files
+
+    sys.exit(run_test_files(files, PolicyTestOptions(verbose, name, junit, watch)))
+
+
 @_command("schema > autoscaler.schema.json")
 def schema(
     included: Annotated[
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
+    tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config.checks import json_schema
+    from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
 
-    typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
+    if included and tests:
+        raise typer.BadParameter("give --included or --tests")
+    of = INCLUDED if included else TESTS if tests else CONFIGURATION
+    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

@@ -14,6 +14,7 @@ from autoscaler.cli.rehearsing import (
     progress_bar,
     rehearsed,
 )
+from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
@@ -34,13 +35,21 @@ _ALL = "all targets"
 
 
 @exit_code
-def compare(files: Sequence[Path], options: RehearsalOptions, *, as_json: bool = False) -> int:
+def compare(
+    files: Sequence[Path],
+    options: RehearsalOptions,
+    report: ReportOptions | None = None,
+    *,
+    as_json: bool = False,
+) -> int:
     """Rehearse one time under each of several configurations, and print how they compare.
 
     The demand is counted in pods of the first one.
     """
     if len(files) < 2:
         raise CommandError("name two configurations or more, each with -c")
+    if report is not None:
+        refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]
     done: list[Rehearsal] = []
     with ExitStack() as stack:
@@ -54,6 +63,9 @@ def compare(files: Sequence[Path], options: RehearsalOptions, *, as_json: bool =
             measured = replace(plan, targets=shared, per_pod=yardstick)
             with progress_bar(plan.begin, plan.end, str(file)) as tell:
                 done.append(rehearsed(measured, options.processes, tell))
+    if report is not None:
+        answers = {str(file): answer_of(one) for file, one in zip(files, done, strict=True)}
+        write_report(answers, "Configurations compared", report)
     if as_json:
         print(json.dumps(_document(files, done), indent=2))
     else:

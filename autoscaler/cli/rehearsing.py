@@ -3,9 +3,10 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
@@ -27,16 +28,17 @@ from autoscaler.core.normalize import down_window
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from autoscaler.core.text import rfc3339
-from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
 from autoscaler.rehearsal.file_data import FileData
-from autoscaler.rehearsal.loads import QueueLoad
-from autoscaler.rehearsal.processes import in_processes
+from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
+from autoscaler.rehearsal.processes import LostProcessError, in_processes
 from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
-from autoscaler.rehearsal.samples_file import SamplesError, read_samples
+from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_samples
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
 
+_QUERIES = "queries."
 _FORM = "assumptions are a mapping with `loads` and `workloads`"
 _LONGEST_SECONDS = 400 * 86_400.0
 
@@ -83,7 +85,7 @@ class RehearsalPlan:
             (one.target.key, name): load.per_pod
             for one in targets
             for name, load in one.named_loads()
-            if not isinstance(load, QueueLoad) and load.per_pod is not None
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
         }
 
     def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
@@ -94,7 +96,9 @@ class RehearsalPlan:
             try:
                 one = built(target, self.flags, self.data, self.assumptions, begin)
                 for name, load in one.named_loads():
-                    if (target.key, name) in self.per_pod and not isinstance(load, QueueLoad):
+                    if (target.key, name) in self.per_pod and isinstance(
+                        load, RecordedLoad | SharedLoad
+                    ):
                         load.per_pod = self.per_pod[target.key, name]
                 found.append(one)
             except BuildError as error:
@@ -118,7 +122,7 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
         assumptions = load_file(options.assume, Assumptions, _FORM)
     warm_up = max(_reach(target, config.flags) for target in targets)
     if options.csv:
-        data = _file_data(config, options)
+        data = _file_data(config, targets, options, assumptions)
         first, last = data.span()
         begin, end = _time(options, first, last)
         return RehearsalPlan(
@@ -180,24 +184,54 @@ def _recorded_data(directory: Path, config: Config, begin: float, end: float) ->
     return RecordedData(record, begin, end, config.flags)
 
 
-def _file_data(config: Config, options: RehearsalOptions) -> FileData:
-    files, mistakes = {}, []
+def _file_data(
+    config: Config, targets: Sequence[Target], options: RehearsalOptions, assumptions: Assumptions
+) -> FileData:
+    """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
+    named = {
+        one.key.promql: one.place.path.removeprefix(_QUERIES)
+        for one in queries_of(config)
+        if one.place.path.startswith(_QUERIES)
+    }
+    known = dict.fromkeys(_names_of_queries(targets, named))
+    files: dict[str, Samples] = {}
+    mistakes = []
     for text in options.csv:
-        name, equals, path = text.rpartition("=")
-        if equals and not name:
-            mistakes.append(f"--csv {text}: a name is missing before =")
+        name, path = _named_file(text)
+        if name in files:
+            mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
+        elif name and name not in known:
+            mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
+        elif not name and len(known) > 1:
+            mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
         try:
-            files[name] = read_samples(Path(path))
+            files[name] = read_samples(path)
         except SamplesError as error:
             mistakes.append(str(error))
     if mistakes:
         raise CommandError("\n".join(mistakes))
-    named = {
-        one.place.path.removeprefix("queries."): one.key.promql
-        for one in queries_of(config)
-        if one.place.path.startswith("queries.")
-    }
-    return FileData(files, named)
+    return FileData(files, named, assumptions)
+
+
+def _named_file(text: str) -> tuple[str, Path]:
+    """Return the name before the last =, empty without one, and the path of a file."""
+    name, equals, path = text.rpartition("=")
+    return ("", Path(text)) if not equals or Path(text).exists() else (name, Path(path))
+
+
+def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the files of all that targets ask may be called, each query once."""
+    for target in targets:
+        metrics = dict(zip(target.queries, target.spec.metrics, strict=True))
+        for query in target.all_queries:
+            metric = metrics.get(query)
+            own = query.promql if metric is None else metric_name(metric)
+            yield named.get(query.promql, own)
+
+
+def _are(known: Iterable[str]) -> str:
+    names = [printable(name, 60) for name in islice(known, 10)]
+    return f"there are: {', '.join(names)}" if names else "there are none"
 
 
 def _on_grid(begin: float, targets: Sequence[Target], options: RehearsalOptions) -> float:
@@ -261,7 +295,10 @@ def rehearsed(
         )
 
     number = 1 if plan.breaker is not None else processes
-    return in_processes(part, len(plan.targets), number, progress)
+    try:
+        return in_processes(part, len(plan.targets), number, progress)
+    except LostProcessError as error:
+        raise CommandError(str(error)) from None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autoscaler.cli.output import exit_code, print_text
 from autoscaler.cli.rehearsing import RehearsalOptions, plan_of, progress_bar, rehearsed
+from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
@@ -28,12 +29,20 @@ _GAP = "  "
 
 
 @exit_code
-def replay(file: Path, options: RehearsalOptions, *, as_json: bool = False) -> int:
+def replay(
+    file: Path,
+    options: RehearsalOptions,
+    report: ReportOptions | None = None,
+    *,
+    as_json: bool = False,
+) -> int:
     """Replay the targets of a configuration, and print what came of it; return the exit code.
 
     The code is 1 if some could not be rehearsed, or an interrupt has ended it before its end.
     """
     config = load(file, namespace_or_anywhere)
+    if report is not None:
+        refuse_to_overwrite(report)
     with ExitStack() as stack:
         plan = plan_of(config, options, stack)
         few = len(plan.targets) <= _EXPLAINED_TARGETS
@@ -41,6 +50,8 @@ def replay(file: Path, options: RehearsalOptions, *, as_json: bool = False) -> i
         tell = stack.enter_context(progress_bar(plan.begin, plan.end, "replay"))
         done = rehearsed(plan, options.processes, tell, explain)
     answer = answer_of(done)
+    if report is not None:
+        write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
     if as_json:
         sys.stdout.write(answer.encoded().decode() + "\n")
     else:

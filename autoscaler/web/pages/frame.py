@@ -38,7 +38,7 @@ def page(template: str, views: Views | None, now: float, status: int = 200, **mo
     in_shadow = views is not None and any(one.in_shadow for one in views.config().targets)
     shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by}
     shown |= {"in_shadow": in_shadow, **more}
-    text = _environment().get_template(template).render(shown)
+    text = environment().get_template(template).render(shown)
     headers = {"Cache-Control": "no-store"} | (RETRY_LATER if status == 503 else {})
     body = text.encode(errors="replace")
     return Page(status, "text/html; charset=utf-8", [body], headers=headers)
@@ -69,7 +69,8 @@ _INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what all templates are rendered with."""
     made = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,

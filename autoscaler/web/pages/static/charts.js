@@ -29,7 +29,7 @@ const PLAIN = ["before", "future"];
 const shadeOf = (kind) => SHADES[kind] ?? { colour: "--shade-held", word: kind };
 
 // A custom property gives its text only; a colour that is used gives what it comes to.
-const colours = () => {
+export const colours = () => {
   const probe = document.createElement("span");
   document.body.append(probe);
   const found = new Map();
@@ -43,7 +43,7 @@ const colours = () => {
   return { of, end: () => probe.remove() };
 };
 
-const faint = (colour, share) => {
+export const faint = (colour, share) => {
   const parts = colour.match(/[\d.]+/g);
   return parts === null ? colour : `rgba(${parts.slice(0, 3).join(",")},${share})`;
 };
@@ -111,7 +111,7 @@ const drawShades = (chart, shades, colour) => {
   ctx.restore();
 };
 
-const drawMarks = (chart, marks, colour) => {
+export const drawMarks = (chart, marks, colour) => {
   const { ctx, bbox } = chart;
   const size = 5 * devicePixelRatio;
   ctx.save();
@@ -157,10 +157,10 @@ const drawPin = (chart, at, colour) => {
 
 const stepped = () => uPlot.paths.stepped({ align: 1 });
 
-const line = (label, stroke, options = {}) =>
+export const line = (label, stroke, options = {}) =>
   ({ label, stroke, width: 1.5, paths: stepped(), points: { show: false }, spanGaps: false, ...options });
 
-const edge = (label) => line(label, "transparent", { width: 0 });
+export const edge = (label) => line(label, "transparent", { width: 0 });
 
 const withUser = (chart, user) => {
   let isDown = false;
@@ -194,7 +194,7 @@ const withUser = (chart, user) => {
 };
 
 // `kept.data` is what is drawn; `columnsOf` are the lines that a chart has of it.
-const made = (element, height, view, kept, columnsOf, series, options, user, look) => {
+export const made = (element, height, view, kept, columnsOf, series, options, user, look) => {
   let ended = () => {};
   const lines = () => [kept.data.times, ...columnsOf(kept.data)];
   const axis = {
@@ -212,7 +212,7 @@ const made = (element, height, view, kept, columnsOf, series, options, user, loo
       { ...axis, values: timeTicks, space: 70, size: 32 },
       { ...axis, size: 56, incrs: options.incrs, values: (_, splits) => splits.map(options.write) },
     ],
-    cursor: { sync: { key: KEY }, drag: { x: true, y: false, setScale: false }, y: false, points: { show: options.points ?? true } },
+    cursor: { sync: { key: options.sync ?? KEY }, drag: { x: true, y: false, setScale: false }, y: false, points: { show: options.points ?? true } },
     series: [{}, ...series],
     bands: options.bands ?? [],
     hooks: {

@@ -1,0 +1,166 @@
+"""A report of rehearsals: one HTML file that opens anywhere, also without a network.
+
+It has the charts and the style of the pages, and its data, in itself.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from autoscaler.core.text import duration
+from autoscaler.rendering.rehearsal import (
+    MEASURES,
+    RehearsalAnswer,
+    RehearsedChangeAnswer,
+    RehearsedTarget,
+    measure_text,
+)
+from autoscaler.web.pages.frame import environment
+
+_STATIC = Path(__file__).parent / "static"
+_SCRIPTS = ("times.js", "charts.js", "report.js")
+_IMPORT = re.compile(r"^import .*$", re.MULTILINE)
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
+"""Of the lines of rehearsals, as report.js has them."""
+_IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
+_MOST_LISTED = 200
+"""Changes of a target that stand in its table."""
+_MOST_DRAWN = 500
+"""Those that are drawn, and told under the chart."""
+
+
+class MeasureRow(NamedTuple):
+    """A line of a table of measures."""
+
+    heading: str
+    texts: list[str]
+    meaning: str
+
+
+class IndexCell(NamedTuple):
+    """A cell of the index."""
+
+    heading: str
+    text: str
+
+
+class ReportSection(NamedTuple):
+    """One target in a report; columns are the rehearsals and what really ran."""
+
+    key: str
+    counts: list[str]
+    columns: list[str]
+    rows: list[MeasureRow]
+    in_index: list[IndexCell]
+    notes: list[str]
+    changes: list[RehearsedChangeAnswer]
+    changes_title: str
+
+
+def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
+    """Return the HTML of some rehearsals of one time, by their names, the first one first."""
+    names, answers = list(rehearsals), list(rehearsals.values())
+    sections = [_section(names, answers, target) for target in answers[0].targets]
+    told = {
+        "title": title,
+        "begin": answers[0].begin,
+        "end": max(one.end for one in answers),
+        "names": names,
+        "sections": sections,
+        "refused": [sentence for one in answers for sentence in one.refused],
+        "index_measures": [one for one in MEASURES if one.field in _IN_INDEX],
+        "line_colours": _COLOURS,
+        "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
+        "chart_library": Markup(_read("uplot/uPlot.iife.min.js")),  # noqa: S704 - our own
+        "scripts": Markup(_bundled()),  # noqa: S704 - our own
+        "data": Markup(_data(rehearsals)),  # noqa: S704 - JSON without <
+    }
+    return environment().get_template("report.html").render(told)
+
+
+def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
+    """Return what is drawn as JSON that may stand within HTML."""
+    found = []
+    for name, answer in rehearsals.items():
+        targets = [
+            one.model_copy(update={"changes": one.changes[:_MOST_DRAWN], "days": ()})
+            for one in answer.targets
+        ]
+        drawn = answer.model_copy(update={"targets": tuple(targets)})
+        found.append({"name": name, "answer": drawn.document()})
+    text = json.dumps({"rehearsals": found}, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _section(
+    names: Sequence[str], answers: Sequence[RehearsalAnswer], first: RehearsedTarget
+) -> ReportSection:
+    of_target = [
+        (name, one)
+        for name, answer in zip(names, answers, strict=True)
+        for one in answer.targets
+        if one.target == first.target
+    ]
+    columns = [name for name, _ in of_target]
+    measured = [one.measures for _, one in of_target]
+    if first.ran is not None:
+        columns.append("really ran")
+        measured.append(first.ran)
+    rows = []
+    for measure in MEASURES:
+        texts = [measure_text(measure, getattr(one, measure.field)) for one in measured]
+        if any(text != "-" for text in texts):
+            rows.append(MeasureRow(measure.heading, texts, measure.meaning))
+    single = len(names) == 1
+    counts = [
+        ("" if single else f"{name}: ") + f"{one.first_replicas} → {one.last_replicas} replicas"
+        for name, one in of_target
+    ]
+    index = [
+        IndexCell(measure.heading, measure_text(measure, getattr(one.measures, measure.field)))
+        for _, one in of_target
+        for measure in MEASURES
+        if measure.field in _IN_INDEX
+    ]
+    changes = list(first.changes[:_MOST_LISTED]) if single else []
+    more = first.measures.changes - len(changes)
+    title = f"{first.measures.changes} changes" + (f", the first {len(changes)}" if more else "")
+    notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
+    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title)
+
+
+def _notes(one: RehearsedTarget) -> Iterator[str]:
+    """Yield how the load follows the count, what was assumed, and what is missing."""
+    words = {
+        "recorded": "is read as it was recorded, whatever the count",
+        "shared": "is shared by the pods that are ready",
+        "queue": "is a queue that fills with what arrives and that ready pods empty",
+    }
+    for name, model in one.models.items():
+        yield f"{name} {words.get(model, model)}"
+    yield from one.assumed
+    for what, seconds in (
+        ("the demand is not known, and nothing scored, for", one.measures.gap_seconds),
+        ("a metric had no value for", one.failed_seconds),
+        ("the recorded pods were at their capacity for", one.censored_seconds),
+    ):
+        if seconds:
+            yield f"{what} {duration(seconds)}"
+
+
+@cache
+def _bundled() -> str:
+    """Return the scripts as one module: in one file nothing is imported."""
+    text = "\n".join(_read(name) for name in _SCRIPTS)
+    return _EXPORT.sub("", _IMPORT.sub("", text))
+
+
+@cache
+def _read(name: str) -> str:
+    return (_STATIC / name).read_text("utf-8")
