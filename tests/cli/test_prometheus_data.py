@@ -488,6 +488,24 @@ def test_where_one_series_is_needed_and_there_are_several(
     )
 
 
+def test_an_object_metric_needs_one_series_of_its_object(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """Series of other objects do not count; two of its own are told."""
+    told = []
+    for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
+        labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
+        metric = {
+            "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "mail"},
+            "metric": {"name": "q", "query": labelled},
+            "target": {"type": "Value", "value": "5"},
+        }
+        config = config_of(tmp_path, server.url, {"type": "Object", "object": metric})
+        told.append([one for one in asked(stack, config).told if "exactly one is needed" in one])
+    assert told[0] == []
+    assert f"gives 2 series at {rfc3339(TIME.begin)}: exactly one is needed" in told[1][0]
+
+
 def test_a_selector_that_matches_nothing_is_told(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
