@@ -7,23 +7,35 @@ import re
 import tracemalloc
 import urllib.request
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.range_files import RangeFiles, RangeKey
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data
+from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data, selected
 from autoscaler.cli.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.observation import Pod, PodRequests, PodSamples
+from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples, Values
 from autoscaler.core.readings import read
-from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import (
+    ExternalMetric,
+    MetricIdentifier,
+    MetricTarget,
+    ObjectMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query
 from autoscaler.core.text import rfc3339
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import Total
@@ -44,6 +56,7 @@ STEP = 15.0
 TIME = TimeGrid(BEGIN + 600.0, BEGIN + 4 * HOUR, STEP)
 PODS = {"web-7d9fbb-bcdfg": 0.25, "web-7d9fbb-zzxx2": 1 / 3, "web-api-7d9f-bcdfg": 9.0}
 """The cores that pods use; the last one is another Deployment's."""
+VALUE = MetricTarget(TargetType.VALUE, value=1000)
 POD_LABELS = {"namespace": "shop", "container": "app"}
 
 
@@ -84,6 +97,7 @@ def _of_pods(number: int, at: float) -> Iterator[str]:
         yield sample_line("load", of_pod, number % 13 + cores, at)
         yield sample_line("kube_pod_created", of_pod, BEGIN, at)
         yield sample_line("kube_pod_status_ready_time", of_pod, BEGIN + 20.0 + 10.0 * place, at)
+        yield sample_line("load", {"namespace": "other", "pod": pod}, 1000.0, at)
         requested = {**labels, "resource": "cpu"}
         yield sample_line("kube_pod_container_resource_requests", requested, 0.5, at)
 
@@ -419,6 +433,45 @@ def test_what_kube_state_metrics_does_not_have_is_not_known(
     assert total.message.startswith("of how many pods its value was an average is not known")
 
 
+LABELS = st.dictionaries(
+    st.sampled_from(["namespace", "service", "queue"]), st.sampled_from(["shop", "mail", "other"])
+)
+
+
+@given(
+    st.lists(st.tuples(LABELS, st.sampled_from([1.0, 2.0, math.nan])), max_size=5),
+    st.sampled_from(
+        [
+            ObjectMetric(ScaleTargetRef("v1", "Service", "mail"), MetricIdentifier("q"), VALUE),
+            ObjectMetric(ScaleTargetRef("v1", "Namespace", "mail"), MetricIdentifier("q"), VALUE),
+            ExternalMetric(MetricIdentifier("q"), VALUE),
+            ExternalMetric(MetricIdentifier("q", LabelSelector((("queue", "mail"),))), VALUE),
+        ]
+    ),
+)
+def test_series_that_are_left_out_make_no_difference(
+    several: list[tuple[dict[str, str], float]], metric: ObjectMetric | ExternalMetric
+) -> None:
+    """What a metric reads of all series of its query, it reads of those that it may select."""
+    unlike = {json.dumps(labels, sort_keys=True): (labels, of) for labels, of in several}
+    whole = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
+    few = selected(metric, Query("q"), Matrix(whole)).series
+    readings = [
+        read(metric, Query("q"), QueryResult(_instant(one)), "shop", (), 0.0)
+        for one in (whole, few)
+    ]
+    if not all(isinstance(one, Values) for one in readings):
+        kinds = [one.kind for one in readings if isinstance(one, Gap)]
+        assert len(kinds) == 2
+        assert kinds[0] == kinds[1]
+    else:
+        assert readings[0] == readings[1]
+
+
+def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
+    return [Series(one.labels, one.values[0], 0.0) for one in series]
+
+
 # -- what is odd ---------------------------------------------------------------------------------
 
 NAMED = "shop/Deployment/web: q: the query "
@@ -455,6 +508,17 @@ def test_what_is_odd_about_a_query_is_told(
     assert len(told) == bool(sentence)
     if told:
         assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
+
+
+def test_what_is_the_same_of_several_queries_is_told_once(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """A fleet has as many notes as there are different ones."""
+    metrics = [external(name, f'depth{{queue="{name}"}}') for name in ("a", "b", "c")]
+    config = config_of(tmp_path, server.url, *metrics, external("good", "vector(1)"))
+    (told,) = asked(stack, config).told
+    assert told.startswith('shop/Deployment/web: a: the query depth{queue="a"} has no data from ')
+    assert told.endswith(" days before or since (2 more queries do as well)")
 
 
 def test_where_data_begin_is_found(
