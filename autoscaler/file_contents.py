@@ -4,8 +4,10 @@ import errno
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 MOST_OF_A_SECRET = 2**20
 """The most bytes of a file with a token or a password, which has a few kilobytes."""
@@ -42,16 +44,26 @@ def read_bytes(path: Path, most: int) -> bytes:
     Raises NoFileError for a pipe, a socket or a device, TooLargeError for more than ``most``
     bytes, and any other OSError of the read.
     """
-    refuse_other_than_file(path, path.stat().st_mode)
     data = bytearray()
-    with open(path, "rb", opener=_without_waiting) as file:
-        # The path may lead to another file by now.
-        refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
+    with opened(path) as file:
         while piece := file.read(min(_PIECE, most + 1)):
             data += piece
             if len(data) > most:
                 raise TooLargeError(path, most)
     return bytes(data)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for a read that is in parts.
+
+    Raises NoFileError for a pipe, a socket or a device, and any other OSError.
+    """
+    refuse_other_than_file(path, path.stat().st_mode)
+    with open(path, "rb", opener=_without_waiting) as file:
+        # The path may lead to another file by now.
+        refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
+        yield file
 
 
 def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:

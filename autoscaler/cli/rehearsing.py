@@ -1,20 +1,24 @@
 """What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
 
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler import clock
+from autoscaler.adapters.prometheus.range_files import default_folder
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.cli import times
 from autoscaler.cli.output import CommandError
+from autoscaler.cli.prometheus_data import prometheus_data
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
@@ -24,15 +28,17 @@ from autoscaler.core.normalize import down_window
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from autoscaler.core.text import rfc3339
-from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
-from autoscaler.rehearsal.processes import in_processes
+from autoscaler.rehearsal.processes import LostProcessError, in_processes
 from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
-from autoscaler.rehearsal.samples_file import SamplesError, read_samples
+from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_samples
+from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
 
+_QUERIES = "queries."
 _FORM = "assumptions are a mapping with `loads` and `workloads`"
 _LONGEST_SECONDS = 400 * 86_400.0
 
@@ -52,6 +58,8 @@ class RehearsalOptions:
     """FILE, or NAME=FILE of a query or metric."""
     assume: Path | None = None
     cache: Path | None = None
+    """Where answers of Prometheus are kept; None for the user's cache folder."""
+    no_cache: bool = False
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
@@ -114,7 +122,7 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
         assumptions = load_file(options.assume, Assumptions, _FORM)
     warm_up = max(_reach(target, config.flags) for target in targets)
     if options.csv:
-        data = _file_data(config, options)
+        data = _file_data(config, targets, options, assumptions)
         first, last = data.span()
         begin, end = _time(options, first, last)
         return RehearsalPlan(
@@ -129,7 +137,9 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
             raise CommandError("stateDirectory is null: name the record with --state-directory")
         source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
     else:
-        source = _prometheus_data(config, targets, options, begin - warm_up, end, stack)
+        begin = _on_grid(begin, targets, options)
+        span = begin - warm_up, end
+        source = _prometheus_data(config, targets, assumptions, options, span, stack)
     return RehearsalPlan(
         targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
     )
@@ -174,35 +184,90 @@ def _recorded_data(directory: Path, config: Config, begin: float, end: float) ->
     return RecordedData(record, begin, end, config.flags)
 
 
-def _file_data(config: Config, options: RehearsalOptions) -> FileData:
-    files, mistakes = {}, []
+def _file_data(
+    config: Config, targets: Sequence[Target], options: RehearsalOptions, assumptions: Assumptions
+) -> FileData:
+    """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
+    named = {
+        one.key.promql: one.place.path.removeprefix(_QUERIES)
+        for one in queries_of(config)
+        if one.place.path.startswith(_QUERIES)
+    }
+    known = dict.fromkeys(_names_of_queries(targets, named))
+    files: dict[str, Samples] = {}
+    mistakes = []
     for text in options.csv:
-        name, equals, path = text.rpartition("=")
-        if equals and not name:
-            mistakes.append(f"--csv {text}: a name is missing before =")
+        name, path = _named_file(text)
+        if name in files:
+            mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
+        elif name and name not in known:
+            mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
+        elif not name and len(known) > 1:
+            mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
         try:
-            files[name] = read_samples(Path(path))
+            files[name] = read_samples(path)
         except SamplesError as error:
             mistakes.append(str(error))
     if mistakes:
         raise CommandError("\n".join(mistakes))
-    named = {
-        one.place.path.removeprefix("queries."): one.key.promql
-        for one in queries_of(config)
-        if one.place.path.startswith("queries.")
-    }
-    return FileData(files, named)
+    return FileData(files, named, assumptions)
+
+
+def _named_file(text: str) -> tuple[str, Path]:
+    """Return the name before the last =, empty without one, and the path of a file."""
+    name, equals, path = text.rpartition("=")
+    return ("", Path(text)) if not equals or Path(text).exists() else (name, Path(path))
+
+
+def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the files of all that targets ask may be called, each query once."""
+    for target in targets:
+        metrics = dict(zip(target.queries, target.spec.metrics, strict=True))
+        for query in target.all_queries:
+            metric = metrics.get(query)
+            own = query.promql if metric is None else metric_name(metric)
+            yield named.get(query.promql, own)
+
+
+def _are(known: Iterable[str]) -> str:
+    names = [printable(name, 60) for name in islice(known, 10)]
+    return f"there are: {', '.join(names)}" if names else "there are none"
+
+
+def _on_grid(begin: float, targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return a begin that was not meant to the second, at an instant that others have as well.
+
+    So what was asked of Prometheus for `2h ago` need not be asked again a little later.
+    """
+    step = _step(targets, options)
+    return begin if begin.is_integer() else begin // step * step
+
+
+def _step(targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
+    if options.step is not None:
+        return options.step
+    return max(math.gcd(*(round(one.sync_period * 1000) for one in targets)) / 1000, 1.0)
 
 
 def _prometheus_data(
     config: Config,
     targets: Sequence[Target],
+    assumptions: Assumptions,
     options: RehearsalOptions,
-    begin: float,
-    end: float,
+    span: tuple[float, float],
     stack: ExitStack,
 ) -> RehearsalData:
-    raise NotImplementedError((config, targets, options, begin, end, stack))
+    cache = None if options.no_cache else options.cache or default_folder()
+    time = TimeGrid(*span, _step(targets, options))
+    with progress_bar(0.0, 1.0, "asking Prometheus") as tell:
+        opened = prometheus_data(
+            config, targets, assumptions, time, cache, lambda done, of: tell(done / (of or 1))
+        )
+        data = stack.enter_context(opened)
+    for sentence in data.told:
+        print(f"note: {sentence}", file=sys.stderr)
+    return data
 
 
 # -- the course ------------------------------------------------------------------------------------
@@ -230,7 +295,10 @@ def rehearsed(
         )
 
     number = 1 if plan.breaker is not None else processes
-    return in_processes(part, len(plan.targets), number, progress)
+    try:
+        return in_processes(part, len(plan.targets), number, progress)
+    except LostProcessError as error:
+        raise CommandError(str(error)) from None
 
 
 @contextmanager

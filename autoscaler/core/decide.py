@@ -82,7 +82,7 @@ def _has_guards(extensions: Extensions, observation: Observation, history: Histo
     """Return whether the target has a rule of semantics 8, or had one until now."""
     before, scale = history.extended, observation.scale
     return (
-        extensions != NO_EXTENSIONS
+        (extensions is not NO_EXTENSIONS and extensions != NO_EXTENSIONS)
         or observation.hold is not None
         or observation.asks_for_bounds
         or (isinstance(scale, Scale) and scale.annotations != ())
@@ -101,7 +101,7 @@ def _may_have_gaps(observation: Observation, history: History) -> bool:
         return False
     if history.gaps or history.unobserved or history.recommendations is None:
         return True
-    return any(isinstance(reading, Gap) for reading in observation.readings)
+    return Gap in map(type, observation.readings)
 
 
 def _since_last_sync(
@@ -202,9 +202,7 @@ def _results(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    if context.observation.ranges is not None and (
-        history.gaps or any(one.groups is not None and one.groups.missing for one in results)
-    ):
+    if context.observation.ranges is not None and (history.gaps or any(map(_lacks_pods, results))):
         results, history = gaps.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:
@@ -213,6 +211,11 @@ def _results(
         pairs = zip(results, guards.activities, strict=True)
         results = tuple(changed(result, activity=activity) for result, activity in pairs)
     return results, history
+
+
+def _lacks_pods(result: MetricResult) -> bool:
+    groups = result.groups
+    return groups is not None and groups.missing != ()
 
 
 def _counted(
@@ -272,7 +275,7 @@ def _concluded(
     current = scale.spec_replicas if isinstance(scale, Scale) else 0
     if guards is not NO_GUARDS:
         result, guards = guarded(context, result, guards, current)
-    if result.zone is not Zone.UNKNOWN and result.zone is not Zone.CONTROLLED:
+    if result.zone not in _LEFT_ALONE:
         context.status.end_own_reasons()
     if result.desired != current and history.contention.reversals:
         contested = contention.contested_until(context, history.contention)
@@ -284,31 +287,34 @@ def _concluded(
         saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
         result = replace(result, outcome=Outcome.BLOCKED, desired=current)
+    # Many names cost more than the rest of it, so that what each decision has goes by position.
     decision = Decision(
-        time=context.now,
-        stamp=context.stamp,
-        zone=result.zone,
-        outcome=result.outcome,
-        scale=scale,
-        min_replicas=context.spec.min_replicas,
-        max_replicas=context.spec.max_replicas,
-        tolerance=context.tolerance,
-        desired=result.desired,
-        rescale=isinstance(scale, Scale) and result.desired != current,
-        reason=result.reason,
-        metrics=result.metrics,
-        combination=result.combination,
-        stabilization=result.stabilization,
-        limit=result.limit,
-        conditions=context.status.conditions,
-        events=tuple(context.status.events),
+        context.now,
+        context.stamp,
+        result.zone,
+        result.outcome,
+        scale,
+        context.spec.min_replicas,
+        context.spec.max_replicas,
+        context.tolerance,
+        result.desired,
+        isinstance(scale, Scale) and result.desired != current,
+        result.reason,
+        result.metrics,
+        result.combination,
+        result.stabilization,
+        result.limit,
+        context.status.conditions,
+        tuple(context.status.events),
         foreign=foreign,
         held_until=contested,
         saturation=saturation,
         wanted_by=result.wanted_by,
         hpa=context.observation.hpa,
-        **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
     )
+    if guards is not NO_GUARDS:
+        of_guards = dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True))
+        decision = changed(decision, **of_guards)
     is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
     return decision, changed(
         history,
@@ -317,6 +323,10 @@ def _concluded(
         desired_replicas=history.desired_replicas if is_blocked else result.desired,
         extended=extended,
     )
+
+
+_LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
+"""Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
 
 
 def _saturated(

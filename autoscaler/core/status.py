@@ -40,6 +40,7 @@ OWN_LIMITS = frozenset(
     }
 )
 """Reasons of ScalingLimited that the HPA does not have."""
+_OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
@@ -87,11 +88,11 @@ class StatusRecorder:
     def end_own_reasons(self) -> None:
         """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
         for condition in self._before.values():
-            if condition.type in self._set_types:
+            if condition.reason not in _OWN_REASONS or condition.type in self._set_types:
                 continue
             if condition.reason in OWN_LIMITS:
                 self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
-            elif condition.reason == SCALING_PAUSED:
+            else:
                 self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:
@@ -107,12 +108,17 @@ class StatusRecorder:
     ) -> None:
         """Set a condition; it is as old as the ``old`` one if that has the same status."""
         self._set_types.add(type_)
-        since = self._now
-        if old is not None and old.status is status:
-            if old.reason == reason and old.message == message:
-                self._conditions[type_] = old
-                return
-            since = old.last_transition
+        since = self._now if old is None or old.status is not status else old.last_transition
+        before = self._before.get(type_)
+        if (
+            before is not None
+            and before.reason == reason
+            and before.message == message
+            and before.status is status
+            and before.last_transition == since
+        ):
+            self._conditions[type_] = before
+            return
         message = printable(message, LONGEST_SENTENCE)
         self._conditions[type_] = Condition(type_, status, reason, message, since)
 

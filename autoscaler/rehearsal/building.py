@@ -246,6 +246,11 @@ def metric_name(metric: MetricSpec) -> str:
     return metric.metric.name
 
 
+def stated_replicas(assumptions: Assumptions, target: Target) -> int | None:
+    """Return the count of a target that is stated; None if none is."""
+    return _first(one.replicas for one in _of_target(assumptions.workloads, target))
+
+
 _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
 
 

@@ -1,28 +1,29 @@
 """Samples of files as the data of a rehearsal: each file has those of one query or metric."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import measures_pods
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import BuildError, metric_name
+from autoscaler.rehearsal.building import BuildError, metric_name, stated_replicas
 from autoscaler.rehearsal.loads import TotalOfAnswers, Totals, labels_of
 from autoscaler.rehearsal.samples_file import Samples
+from autoscaler.settings.assumptions import Assumptions
 
 
 class FileData:
     """Fits `RehearsalData`: samples by the name of a query or metric, or by PromQL.
 
-    Those with an empty name are of each query.  ``queries`` are the PromQL of names.
+    Those with an empty name are of each query.  ``names`` are those of PromQL.
     """
 
-    def __init__(self, files: Mapping[str, Samples], queries: Mapping[str, str]) -> None:
+    def __init__(
+        self, files: Mapping[str, Samples], names: Mapping[str, str], assumptions: Assumptions
+    ) -> None:
         self._files = files
-        self._names = {promql: name for name, promql in queries.items()}
-        self.used: set[str] = set()
-        """The names of the files that something was asked of."""
+        self._names = names
+        self._assumptions = assumptions
 
     def answers(self, query: QueryKey) -> Answers:
         """Fit `RehearsalData`."""
@@ -37,11 +38,20 @@ class FileData:
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`: each value is the average of the pods that there were.
 
-        Where the file has no replicas, each value is taken for the total.
+        Where the file does not say how many, it is the count that is stated.
         """
         metric, query = target.spec.metrics[number], target.queries[number]
-        samples = self._samples(query.promql, metric_name(metric))
-        return TotalOfAnswers(samples.answers(), samples.counts())
+        samples, name = self._samples(query.promql, metric_name(metric)), metric_name(metric)
+        counts: Answers | None = samples.counts()
+        if counts is None:
+            stated = stated_replicas(self._assumptions, target)
+            if stated is None:
+                raise BuildError(
+                    f"of how many pods the samples of {name} are the average is not known: give "
+                    "their file a third column, replicas, or state replicas with --assume"
+                )
+            counts = _Constant(stated)
+        return TotalOfAnswers(samples.answers(), counts)
 
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Fit `RehearsalData`."""
@@ -51,21 +61,13 @@ class FileData:
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: the replicas of the first file that has them."""
-        for number, metric in enumerate(target.spec.metrics):
-            if measures_pods(metric) or metric.target.average_value is not None:
-                promql = target.queries[number].promql
-                counts = self._samples(promql, metric_name(metric)).counts()
-                if counts is not None:
-                    return counts
-        return None
+        counted = (samples.counts() for samples in self._of_metrics(target))
+        return next((counts for counts in counted if counts is not None), None)
 
     def replicas(self, target: Target) -> int | None:
         """Fit `RehearsalData`: those of the first row."""
-        for number, metric in enumerate(target.spec.metrics):
-            samples = self._samples(target.queries[number].promql, metric_name(metric))
-            if samples.replicas:
-                return int(samples.replicas[0])
-        return None
+        counts = (samples.replicas for samples in self._of_metrics(target))
+        return next((int(column[0]) for column in counts if column), None)
 
     def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: once a period."""
@@ -87,15 +89,29 @@ class FileData:
             max(one.times[-1] + one.step for one in every),
         )
 
+    def _of_metrics(self, target: Target) -> Iterator[Samples]:
+        for metric, query in zip(target.spec.metrics, target.queries, strict=True):
+            yield self._samples(query.promql, metric_name(metric))
+
     def _samples(self, promql: str, metric: str) -> Samples:
         for name in (self._names.get(promql, promql), metric, promql, ""):
             if name in self._files:
-                self.used.add(name)
                 return self._files[name]
         known = self._names.get(promql) or metric or promql
         raise BuildError(
             f"there are no samples of {known}: name their file with --csv {known}=FILE"
         )
+
+
+class _Constant:
+    """Fits `Answers`: a number that is always the same."""
+
+    def __init__(self, number: int) -> None:
+        self._number = float(number)
+
+    def at(self, instant: float) -> QueryResult | QueryFailure:
+        """Fit `Answers`."""
+        return QueryResult([Series({}, self._number, instant)])
 
 
 class LabelledAnswers:

@@ -15,6 +15,11 @@ from autoscaler.rehearsal.rehearse import Rehearsal
 
 _POLL_SECONDS = 0.1
 
+
+class LostProcessError(Exception):
+    """A process of a rehearsal has died; the text is a sentence for the operator."""
+
+
 Part = Callable[[Sequence[int], Callable[[float], object]], Rehearsal]
 """Rehearses the targets with these numbers, and tells each instant that it has reached."""
 
@@ -28,7 +33,8 @@ def in_processes(
     """Rehearse so many targets in so many processes; return all of it.
 
     ``progress`` is told the instant that the slowest process has reached.  An interrupt ends all
-    of them, and what they have done is returned.  Raises RuntimeError if one of them dies.
+    of them, and what they have done is returned.  Raises LostProcessError if one of them dies, and
+    what a part raises.
     """
     processes = max(1, min(processes, targets))
     if processes == 1:
@@ -59,7 +65,10 @@ def _gathered(
                 waiting = [end for number, (_, end) in enumerate(ends) if number not in results]
                 for end in wait(waiting, _POLL_SECONDS):
                     number = next(at for at, (_, one) in enumerate(ends) if one is end)
-                    results[number] = ends[number][1].recv()
+                    result = ends[number][1].recv()
+                    if isinstance(result, Exception):
+                        raise result
+                    results[number] = result
                 tell()
             except KeyboardInterrupt:
                 if interrupted:
@@ -69,8 +78,8 @@ def _gathered(
                     with suppress(ProcessLookupError):
                         os.kill(child.pid, signal.SIGINT)
     except EOFError:
-        raise RuntimeError(
-            "a process of the rehearsal has died: was there enough memory?"
+        raise LostProcessError(
+            "a process of the rehearsal has died: is there enough memory?"
         ) from None
     finally:
         for child, end in ends:
@@ -93,7 +102,11 @@ def _run(part: Part, share: Sequence[int], end: Connection, reached: Any, number
     def tell(instant: float) -> None:
         reached[number] = instant
 
-    result = part(share, tell)
+    result: Rehearsal | Exception
+    try:
+        result = part(share, tell)
+    except Exception as error:  # noqa: BLE001 - it is raised where the parts are gathered
+        result = error
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end.send(result)
     end.close()

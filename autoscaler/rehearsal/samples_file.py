@@ -10,18 +10,20 @@ import io
 import math
 import zlib
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import median_low
+from typing import BinaryIO, cast
 
 from autoscaler.core.text import instant_of, printable
-from autoscaler.file_contents import read_bytes
+from autoscaler.file_contents import opened
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
 
-_MOST_BYTES = 512 * 2**20
 _MOST_ROWS = 20_000_000
 _MOST_MISTAKES = 20
+_LONGEST_LINE = 4096
 _LONGEST_SHOWN = 40
 _HOLDS_STEPS = 1.5
 _TIMES = ("t", "time", "timestamp")
@@ -34,7 +36,7 @@ class SamplesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The columns of a file; ``replicas`` is empty where there is none.  NaN is NaN."""
+    """The columns of a file; ``replicas`` is empty where there is none."""
 
     times: "array[float]"
     values: "array[float]"
@@ -45,7 +47,7 @@ class Samples:
         """The usual seconds from one row to the next."""
         first = self.times[:10_001]
         steps = [after - before for before, after in pairwise(first)]
-        return median(steps) if steps else 60.0
+        return median_low(steps) if steps else 60.0
 
     def answers(self) -> ChunkedAnswers:
         """Return the values as answers of one series."""
@@ -64,8 +66,59 @@ class Samples:
 
 def read_samples(path: Path) -> Samples:
     """Read a file, also one that gzip has made.  Raises SamplesError with every mistake, or 20."""
-    rows = csv.reader(io.StringIO(_text(path), newline=""))
-    header = [name.strip().lower() for name in next(rows, [])]
+    try:
+        with opened(path) as file, _text(path, file) as text:
+            return _samples(path, _lines(path, text))
+    except UnicodeDecodeError:
+        raise SamplesError(f"{path}: the file is not UTF-8; save it as UTF-8") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise SamplesError(f"{path}: it is no whole gzip file") from None
+    except csv.Error as error:
+        raise SamplesError(f"{path}: it is no CSV: {error}") from None
+    except OSError as error:
+        raise SamplesError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _text(path: Path, file: BinaryIO) -> io.TextIOWrapper:
+    unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
+    return io.TextIOWrapper(unpacked, "utf-8-sig", newline="")
+
+
+def _lines(path: Path, text: io.TextIOWrapper) -> Iterator[str]:
+    """Yield lines, of which no more than one is in memory at a time."""
+    number = 1
+    while line := text.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise SamplesError(f"{path}:{number}: the line is longer than {_LONGEST_LINE} bytes")
+        yield line
+        number += 1
+
+
+def _samples(path: Path, lines: Iterator[str]) -> Samples:
+    rows = csv.reader(lines)
+    columns = _columns(path, next(rows, []))
+    found = Samples(array("d"), array("d"), array("d"))
+    mistakes = []
+    for row in rows:
+        mistake = _take(row, columns, found)
+        if mistake:
+            mistakes.append(f"{path}:{rows.line_num}: {mistake}")
+        if len(mistakes) >= _MOST_MISTAKES:
+            mistakes.append(f"{path}: it is not read further: mend these first")
+            break
+        if len(found.times) > _MOST_ROWS:
+            mistakes.append(f"{path}: it has more than {_MOST_ROWS:,} rows: give it in parts")
+            break
+    if not found.times and not mistakes:
+        mistakes.append(f"{path}: it has no rows below the names of the columns")
+    if mistakes:
+        raise SamplesError("\n".join(mistakes))
+    return found
+
+
+def _columns(path: Path, names: list[str]) -> int:
+    """Return how many columns there are.  Raises SamplesError if they are not named so."""
+    header = [name.strip().lower() for name in names]
     if len(header) < 2 or header[0] not in _TIMES or header[1] in _TIMES:
         shown = printable(",".join(header), _LONGEST_SHOWN)
         raise SamplesError(
@@ -75,37 +128,7 @@ def read_samples(path: Path) -> Samples:
     if header[2:] not in ([], [_REPLICAS]):
         shown = printable(",".join(header[2:]), _LONGEST_SHOWN)
         raise SamplesError(f"{path}:1: a third column can only be {_REPLICAS} (got {shown!r})")
-    found = Samples(array("d"), array("d"), array("d"))
-    mistakes = []
-    for number, row in enumerate(rows, start=2):
-        mistake = _take(row, len(header), found)
-        if mistake:
-            mistakes.append(f"{path}:{number}: {mistake}")
-        if len(mistakes) >= _MOST_MISTAKES or number > _MOST_ROWS:
-            mistakes.append(f"{path}: it is not read further: mend these first")
-            break
-    if not found.times and not mistakes:
-        mistakes.append(f"{path}: it has no rows below the names of the columns")
-    if mistakes:
-        raise SamplesError("\n".join(mistakes))
-    return found
-
-
-def _text(path: Path) -> str:
-    try:
-        content = read_bytes(path, _MOST_BYTES)
-        if path.suffix == ".gz":
-            with gzip.open(io.BytesIO(content)) as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES:
-                raise SamplesError(f"{path}: unpacked it is larger than {_MOST_BYTES >> 20} MiB")
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SamplesError(f"{path}: the file is not UTF-8; save it as UTF-8") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SamplesError(f"{path}: it is no whole gzip file") from None
-    except OSError as error:
-        raise SamplesError(f"{path} cannot be read: {error.strerror or error}") from None
+    return len(header)
 
 
 def _take(row: list[str], columns: int, found: Samples) -> str:
@@ -119,7 +142,7 @@ def _take(row: list[str], columns: int, found: Samples) -> str:
     if time is not None and not mistake:
         found.times.append(time)
         for column, number in zip((found.values, found.replicas), numbers, strict=False):
-            column.append(math.nan if number is None else number)
+            column.append(number or 0.0)
     return mistake
 
 
@@ -143,16 +166,15 @@ def _mistake(
 
 def _time(text: str) -> float | None:
     number = _number(text)
-    if number is not None:
-        return number if math.isfinite(number) else None
-    return instant_of(text)
+    return instant_of(text.strip()) if number is None else number
 
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _shown(text: str) -> str:
@@ -160,4 +182,4 @@ def _shown(text: str) -> str:
 
 
 def _is_count(number: float | None) -> bool:
-    return number is not None and math.isfinite(number) and number >= 0 and number == int(number)
+    return number is not None and number >= 0 and number == int(number)

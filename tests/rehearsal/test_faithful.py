@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.record import DirectoryRecord, Limits, RecordWriter
+from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.core.spec import Flags
 from autoscaler.core.step import Step
@@ -15,6 +15,7 @@ from autoscaler.rehearsal.building import built
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.sync.ports import Reporter
+from tests.adapters.record.recording import running, until
 from tests.core.builders import BASE
 from tests.rehearsal.fleets import PERIOD, fleet
 from tests.worlds.simulated import SimulatedPorts
@@ -37,10 +38,20 @@ class Counted(Reporter):
         for other in self._others:
             other.report(result)
 
-    def synced_target(self, target: SimulatedTarget, step: Step) -> None:
-        """Take a sync of a rehearsal."""
-        decision = step.decision
-        self.counts[target.key][decision.stamp] = (decision.current, decision.desired)
+
+class _Paced(Reporter):
+    """Waits for the disk now and then: a record drops what it cannot write as fast as it comes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._reported = 0
+
+    def report(self, result: SyncResult) -> None:
+        """Fit `Reporter`."""
+        self._reported += 1
+        if self._reported % 1000 == 0:
+            stamp = result.decision.stamp
+            until(lambda: (DirectoryRecord(self._directory).span() or (0, 0))[1] >= stamp - PERIOD)
 
 
 class CountWatcher:
@@ -75,13 +86,11 @@ def test_the_world_decides_as_the_syncer(seed: int) -> None:
 def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
     """Of 20 targets of all metric types, from the first sync on and from the middle."""
     targets = fleet(BASE, int(HOUR / PERIOD), 3)
-    record = RecordWriter(tmp_path, lambda *_: None, Limits(), wall=lambda: BASE + HOUR)
-    record.start()
-    recorder = Recorder(record)
-    recorder.configure([one.rules.target for one in targets], Flags())
-    live = Counted(recorder)
-    SimulatedPorts(targets).run(BASE, BASE + HOUR, PERIOD, live)
-    record.close()
+    with running(tmp_path) as record:
+        recorder = Recorder(record)
+        recorder.configure([one.rules.target for one in targets], Flags())
+        live = Counted(recorder, _Paced(tmp_path))
+        SimulatedPorts(targets).run(BASE, BASE + HOUR, PERIOD, live)
     warm_up = begin and 900.0
     start = BASE + begin
     data = RecordedData(DirectoryRecord(tmp_path), start - warm_up, BASE + HOUR, Flags())
