@@ -45,7 +45,7 @@ from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
 from tests.worlds.daemon import write_config
-from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -75,9 +75,13 @@ def past() -> Iterator[str]:
             yield sample_line("slow", {}, float(number), at)
         if at >= END - HOUR:
             yield sample_line("late", {}, 1.0, at)
-        if at < BEGIN:
+        if at < BEGIN + 2 * HOUR:
             yield sample_line("early", {}, 1.0, at)
         yield from _of_pods(number, at)
+        # No pod is ready before it is created: a clock was wrong.
+        strange = {"namespace": "shop", "pod": "web-7d9fbb-wwww2"}
+        yield sample_line("kube_pod_created", strange, BEGIN, at)
+        yield sample_line("kube_pod_status_ready_time", strange, BEGIN - 5.0, at)
         yield sample_line("kube_deployment_spec_replicas", _workload("web"), 3.0, at)
         ready = 2.0 if at < BEGIN + HOUR else 3.0
         yield sample_line("kube_deployment_status_replicas_ready", _workload("web"), ready, at)
@@ -191,15 +195,15 @@ def values(answers: Answers, *instants: float) -> list[list[float]]:
 # -- the same as a live sync reads ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("promql", ["avg_over_time(depth[2m])", "early", "early or depth"])
 def test_answers_are_those_of_instant_queries(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str
 ) -> None:
-    """At each instant of a sync, with the labels; between two it is that of the one before."""
-    promql = "avg_over_time(depth[2m])"
+    """At each instant of a sync, with the labels; a series that is gone there is gone here."""
     config = config_of(tmp_path, server.url, external("q", promql))
     answers = asked(stack, config).reading(config.targets[0], 0)
     with reading(server.url) as reader:
-        for number in (0, 1, 100, 101, 500, TIME.points - 1):
+        for number in (0, 1, 101, 459, 460, 461, 479, 481, 500, TIME.points - 1):
             at = TIME.at(number)
             live = answered(query(reader, promql, at=at))
             replayed = answers.at(at)
@@ -315,19 +319,40 @@ def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Pat
     assert not any(file.exists() for file in files)
 
 
-def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
-    """The last ten minutes are read and not kept; neither is an answer that is incomplete."""
+def of_clock(skew: float) -> Step:
+    """Answer ranges, and the time by a clock that differs by so many seconds."""
+
+    def step(peer: Peer) -> None:
+        if "query_range" in peer.received.target:
+            whole(peer)
+            return
+        value = [0, str(clock.wall() + skew)]
+        answer({"status": "success", "data": {"resultType": "scalar", "result": value}})(peer)
+
+    return step
+
+
+@pytest.mark.parametrize(("skew", "late"), [(0.0, 0.0), (-1200.0, 1200.0), (1200.0, 0.0)])
+def test_what_late_samples_may_change_is_asked_again(
+    tmp_path: Path, stack: ExitStack, skew: float, late: float
+) -> None:
+    """The last ten minutes are read and not kept, by the clock that is behind."""
     now = clock.wall()
     time = TimeGrid(now - 3000.0, now, STEP)
     cache = tmp_path / "cache"
-    with ScriptedServer(whole) as server:
+    with ScriptedServer(of_clock(skew)) as server:
         config = config_of(tmp_path, server.url, external("q", "depth"))
         data = asked(stack, config, cache, time)
         (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
-    assert grid.at(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
+    assert grid.at(kept[-1].end) == pytest.approx(now - late - LATE_SECONDS, abs=2 * STEP)
     assert fetched.parts[-1].end == grid.first_from(now)
+
+
+def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
+    """It may be whole the next time."""
+    cache = tmp_path / "cache"
 
     def partial(peer: Peer) -> None:
         answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))(peer)
@@ -642,19 +667,11 @@ def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
 
 def test_a_clock_that_differs_is_told(tmp_path: Path, stack: ExitStack) -> None:
     """By more than a step."""
-
-    def ahead(peer: Peer) -> None:
-        if "query_range" in peer.received.target:
-            whole(peer)
-            return
-        value = [0, str(clock.wall() + 100.0)]
-        answer({"status": "success", "data": {"resultType": "scalar", "result": value}})(peer)
-
-    with ScriptedServer(ahead) as server:
+    with ScriptedServer(of_clock(100.0)) as server:
         config = config_of(tmp_path, server.url, external("q", "depth"))
         told = asked(stack, config).told
-    (of_clock,) = [one for one in told if "clock" in one]
-    assert of_clock == (
+    (of_clocks,) = [one for one in told if "clock" in one]
+    assert of_clocks == (
         "the clock of Prometheus is 100 s ahead of ours: what happened then is at its time, not at"
         " ours"
     )
