@@ -67,6 +67,7 @@ def past() -> Iterator[str]:
         for queue in ("orders", "mail"):
             yield sample_line("depth", {"queue": queue}, float(number % 97 + len(queue)), at)
         yield sample_line("served_total", {}, float(3 * number), at)
+        yield sample_line("growing_total", {}, float(number * number), at)
         yield sample_line("ratio", {}, math.nan if number % 10 == 0 else 1.0, at)
         yield sample_line("bound", {"zone": "a"}, 3.0, at)
         if at >= BEGIN + 2 * HOUR:
@@ -518,7 +519,7 @@ NAMED = "shop/Deployment/web: q: the query "
         ("ratio", "ratio gives NaN in 10 % of its samples, which are gaps"),
         ("sum(", "could not be read for .* parse error: unclosed left parenthesis"),
         ("depth", ""),
-        ("rate(served_total[2m])", ""),
+        ("rate(growing_total[2m])", ""),
         ("vector(3)", ""),
     ],
 )
@@ -533,6 +534,15 @@ def test_what_is_odd_about_a_query_is_told(
     assert len(told) == bool(sentence)
     if told:
         assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
+
+
+def test_nan_of_pods_is_told_of_their_totals(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """How many pods there were is no sample of the metric."""
+    config = config_of(tmp_path, server.url, of_pods("(load - load) / (load - load)"), cpu())
+    (told,) = asked(stack, config).told
+    assert told.endswith("gives NaN in 100 % of its samples, which are gaps")
 
 
 def test_what_is_the_same_of_several_queries_is_told_once(
