@@ -601,7 +601,17 @@ _TO_REHEARSE: Mapping[str, Any] = {
     "step": Annotated[
         str | None, _of_source("Between two points of Prometheus; default the sync period.", "TIME")
     ],
-    "cache": Annotated[Path | None, _of_source("Where answers of Prometheus are kept.", "DIR")],
+    "cache": Annotated[
+        Path | None,
+        _of_source(
+            "Where answers of Prometheus are kept, so that they are asked once; default "
+            "~/.cache/autoscaler/ranges.",
+            "DIR",
+        ),
+    ],
+    "no_cache": Annotated[
+        bool, typer.Option("--no-cache", help="Keep no answers, and use none that are kept.")
+    ],
     "assume": Annotated[
         Path | None, _of_source("What is assumed of loads and pods, YAML.", "FILE")
     ],
@@ -626,6 +636,7 @@ _OF_A_REHEARSAL: Mapping[str, Any] = {
     "targets": (),
     "csv": (),
     "from_record": False,
+    "no_cache": False,
     "force": False,
 }
 
@@ -697,6 +708,68 @@ def compare(
     from autoscaler.cli.comparing import compare as run
 
     sys.exit(run(configs, options, report, as_json=output == "json"))
+
+
+@_command(
+    "tune shop/web -c autoscaler.yaml --from '14d ago' --shortage-cost 10 --replica-hour-cost 1",
+    "tune shop/web -c autoscaler.yaml --from '14d ago' --most-shortage 0.1%",
+)
+@_with_rehearsal
+def tune(
+    target: Annotated[str, _names(f"{_ONE_TARGET}.")],
+    config: ConfigFile,
+    shortage_cost: Annotated[
+        float, typer.Option(min=0.0, help="What an hour of one missing pod costs.")
+    ] = 10.0,
+    replica_hour_cost: Annotated[
+        float, typer.Option(min=0.0, help="What an hour of one replica costs.")
+    ] = 1.0,
+    most_shortage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT", help="In place of costs: so much of the time may be short."
+        ),
+    ] = None,
+    space: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The values that may be tried, YAML.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many candidates are tried.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the search: the same gives the same.")] = 1,
+    output: Output = "text",
+    *,
+    options: "RehearsalOptions",
+    report: "ReportOptions",
+) -> None:
+    """Search for better settings of one target, on its history.
+
+    It tells which candidates none is better than in both missing pod-hours and replica-hours, and
+    which one is preferred by the costs. They are chosen by the first days and judged on the last
+    ones, and the configuration as it is stands beside them. Needs optuna: pip install
+    'autoscaler[tune]'.
+
+    Ctrl-C leaves the best so far.
+
+    Exit codes: 0 searched, 1 the target could not be rehearsed, 2 bad configuration or arguments.
+    """
+    from autoscaler.cli.tuning import Search
+    from autoscaler.cli.tuning import tune as run
+
+    wanted = Search(
+        shortage_cost, replica_hour_cost, _percentage(most_shortage), space, trials, seed
+    )
+    sys.exit(run(target, config, options, wanted, report, as_json=output == "json"))
+
+
+def _percentage(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise typer.BadParameter("--most-shortage is a percentage such as 0.1%")
+    return share
 
 
 @_command("agreement", "agreement shop/web --since 7d")
@@ -845,18 +918,56 @@ def adopt(
     sys.exit(adopt_all(targets, place, Wishes(context, backup, execute, back, anyway)))
 
 
+@_command("test policy-tests/*.yaml", "test --junit report.xml policy-tests/queue.yaml")
+def test(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="YAML files of tests.")],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print each test, and what it assumes.")
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            *("--name", "-k"),
+            metavar="TEXT",
+            help="Only tests whose name has this in it, or is like it with *.",
+            show_default=False,
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML there.")
+    ] = None,
+    watch: Annotated[
+        bool, _flag("watch", "Run again whenever a file of them changes, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Run unit tests of scaling policies, as `promtool test rules` runs those of alerts.
+
+    A file names a configuration, what its queries return, and which counts are expected when. The
+    decisions are those of the daemon, in a simulated world; nothing is asked and nothing written.
+
+    Exit codes: 0 all hold, 1 some do not, 2 a file is not valid.
+    """
+    from autoscaler.cli.testing import PolicyTestOptions, run_test_files
+
+    sys.exit(run_test_files(files, PolicyTestOptions(verbose, name, junit, watch)))
+
+
 @_command("schema > autoscaler.schema.json")
 def schema(
     included: Annotated[
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
+    tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
-    from autoscaler.config.checks import json_schema
+    from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
 
-    typer.echo(json.dumps(json_schema(included=included), indent=2, ensure_ascii=False))
+    if included and tests:
+        raise typer.BadParameter("give --included or --tests")
+    of = INCLUDED if included else TESTS if tests else CONFIGURATION
+    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

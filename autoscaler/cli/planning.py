@@ -98,13 +98,18 @@ def print_plan(
     return 1 if any(result.decision.outcome is Outcome.BLOCKED for result in results) else 0
 
 
-def query_sources(config: Config) -> Mapping[str, tuple[QuerySource, ...]]:
-    """Return by target the source of each metric's query; this reads the files again."""
+def query_sources(
+    config: Config, content: bytes | None = None
+) -> Mapping[str, tuple[QuerySource, ...]]:
+    """Return by target the source of each metric's query; this reads the files again.
+
+    ``content`` is what the main file holds, as for `load`.
+    """
     found = {
         (use.target.key, use.number): QuerySource(
             printable(_source_name(use, one.place.path)), default=use.default
         )
-        for one in queries_of(config)
+        for one in queries_of(config, content)
         for use in one.uses
     }
     return {

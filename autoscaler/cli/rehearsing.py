@@ -1,5 +1,6 @@
 """What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,10 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler import clock
+from autoscaler.adapters.prometheus.range_files import default_folder
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.cli import times
 from autoscaler.cli.output import CommandError
+from autoscaler.cli.prometheus_data import prometheus_data
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
@@ -28,10 +31,11 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
 from autoscaler.rehearsal.file_data import FileData
-from autoscaler.rehearsal.loads import QueueLoad
+from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import LostProcessError, in_processes
 from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
 from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_samples
+from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
 
 _QUERIES = "queries."
@@ -54,6 +58,8 @@ class RehearsalOptions:
     """FILE, or NAME=FILE of a query or metric."""
     assume: Path | None = None
     cache: Path | None = None
+    """Where answers of Prometheus are kept; None for the user's cache folder."""
+    no_cache: bool = False
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
@@ -79,7 +85,7 @@ class RehearsalPlan:
             (one.target.key, name): load.per_pod
             for one in targets
             for name, load in one.named_loads()
-            if not isinstance(load, QueueLoad) and load.per_pod is not None
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
         }
 
     def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
@@ -90,7 +96,9 @@ class RehearsalPlan:
             try:
                 one = built(target, self.flags, self.data, self.assumptions, begin)
                 for name, load in one.named_loads():
-                    if (target.key, name) in self.per_pod and not isinstance(load, QueueLoad):
+                    if (target.key, name) in self.per_pod and isinstance(
+                        load, RecordedLoad | SharedLoad
+                    ):
                         load.per_pod = self.per_pod[target.key, name]
                 found.append(one)
             except BuildError as error:
@@ -129,7 +137,9 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
             raise CommandError("stateDirectory is null: name the record with --state-directory")
         source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
     else:
-        source = _prometheus_data(config, targets, options, begin - warm_up, end, stack)
+        begin = _on_grid(begin, targets, options)
+        span = begin - warm_up, end
+        source = _prometheus_data(config, targets, assumptions, options, span, stack)
     return RehearsalPlan(
         targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
     )
@@ -226,15 +236,40 @@ def _are(known: Iterable[str]) -> str:
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
+def _on_grid(begin: float, targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return a begin that was not meant to the second, at an instant that others have as well.
+
+    So what was asked of Prometheus for `2h ago` need not be asked again a little later.
+    """
+    step = _step(targets, options)
+    return begin if begin.is_integer() else begin // step * step
+
+
+def _step(targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
+    if options.step is not None:
+        return options.step
+    return max(math.gcd(*(round(one.sync_period * 1000) for one in targets)) / 1000, 1.0)
+
+
 def _prometheus_data(
     config: Config,
     targets: Sequence[Target],
+    assumptions: Assumptions,
     options: RehearsalOptions,
-    begin: float,
-    end: float,
+    span: tuple[float, float],
     stack: ExitStack,
 ) -> RehearsalData:
-    raise NotImplementedError((config, targets, options, begin, end, stack))
+    cache = None if options.no_cache else options.cache or default_folder()
+    time = TimeGrid(*span, _step(targets, options))
+    with progress_bar(0.0, 1.0, "asking Prometheus") as tell:
+        opened = prometheus_data(
+            config, targets, assumptions, time, cache, lambda done, of: tell(done / (of or 1))
+        )
+        data = stack.enter_context(opened)
+    for sentence in data.told:
+        print(f"note: {sentence}", file=sys.stderr)
+    return data
 
 
 # -- the course ------------------------------------------------------------------------------------

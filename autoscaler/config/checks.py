@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -12,10 +13,16 @@ from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.reading import Source
 from autoscaler.config.rules import Context, Rule, group_of, rules_of
-from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
+from autoscaler.config.settings import (
+    DEFAULT_SERVER,
+    IncludedFile,
+    MainFile,
+    PrometheusServers,
+)
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.settings.models import InnerModel, inner_models
+from autoscaler.settings.policy_tests import PolicyTests
 
 
 def check_files(
@@ -123,15 +130,33 @@ def _workload(target: object) -> tuple[str, ...] | None:
     return (group_of(ref) or "", *names) if len(names) == len(parts) else None
 
 
-def json_schema(*, included: bool = False) -> dict[str, JsonValue]:
-    """Return the schema (draft 2020-12) of the main file, or of one that it includes."""
-    model = IncludedFile if included else MainFile
-    tidied = _tidied(model.model_json_schema(schema_generator=_WithRules))
+class PolicyTestsFile(PolicyTests, MainFile):
+    """The policy tests of autoscaler, with the configuration that is tested, or its name."""
+
+    prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
+    """Where the metrics come from; a test needs none."""
+
+
+class SchemaOf(NamedTuple):
+    """What a JSON Schema is of: its title, and the model."""
+
+    title: str
+    model: type[BaseModel]
+
+
+CONFIGURATION = SchemaOf("autoscaler configuration", MainFile)
+INCLUDED = SchemaOf("autoscaler targets", IncludedFile)
+TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile)
+
+
+def json_schema(of: SchemaOf = CONFIGURATION) -> dict[str, JsonValue]:
+    """Return the schema (draft 2020-12) of the main file, or of another one."""
+    tidied = _tidied(of.model.model_json_schema(schema_generator=_WithRules))
     if not isinstance(tidied, dict):
         raise TypeError("a JSON Schema is an object")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "autoscaler targets" if included else "autoscaler configuration",
+        "title": of.title,
         **tidied,
         # Keys of the user's own, such as for anchors.
         "patternProperties": {"^x-": {}},
@@ -143,6 +168,8 @@ class _WithRules(GenerateJsonSchema):
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         result = super().model_schema(schema)
+        if schema["cls"] is PolicyTestsFile:
+            return result  # those at the top are of a whole configuration, which may be elsewhere
         fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
         return result | {"allOf": fragments} if fragments else result
 

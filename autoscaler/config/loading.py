@@ -5,6 +5,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,7 @@ from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile
 from autoscaler.config.sources import (
     MOST_FILES,
     Inclusion,
+    NamedFile,
     included,
     patterns_of,
     unusable_files,
@@ -85,11 +87,16 @@ def load(
     path: Path,
     namespace: Callable[[], str | None] = pod_namespace,
     content: bytes | None = None,
+    *,
+    part: Callable[[Value], Value] = lambda value: value,
+    uses_files: bool = True,
 ) -> Config:
     """Read and check a configuration file and the files that it includes.
 
     ``namespace`` returns that of the pod that we run in; ``content`` is what the file holds, where
-    it was read already and ``path`` only names it.  Raises ConfigError with every problem of every
+    it was read already and ``path`` only names it; ``part`` returns what of its document is the
+    configuration.  Without ``uses_files`` the secrets and certificates that it names need not be
+    there.  Raises ConfigError with every problem of every
     file at once, in their order.
     """
     reading = Reading()
@@ -97,7 +104,7 @@ def load(
     if main is None:
         problems = chosen(reading.problems, str(path), more=reading.full)
         raise ConfigError(problems, Sources(reading.digests))
-    files = _Files(reading, main)
+    files = _Files(reading, replace(main, value=part(main.value)), uses_files=uses_files)
     checking = _Checking(reading)
     config = _checked(files, checking, namespace())
     if config is None or checking.findings:
@@ -111,7 +118,7 @@ def load(
 class _Files:
     """The files of a configuration, as far as they could be read."""
 
-    def __init__(self, reading: Reading, main: Source) -> None:
+    def __init__(self, reading: Reading, main: Source, *, uses_files: bool) -> None:
         self.main = main
         self.patterns = patterns_of(main.value, main.path.parent)
         self.inclusion = included(self.patterns.values(), main.path)
@@ -119,10 +126,10 @@ class _Files:
         read = [reading.source(file, of_what) for file in self.inclusion.files]
         self.others = [source for source in read if source is not None]
         folder = main.path.absolute().parent
-        self.unusable = [
-            *unusable_files(main.value, folder),
-            *unusable_web_files(main.value, folder),
-        ]
+        self.unusable: list[NamedFile] = []
+        if uses_files:
+            self.unusable += unusable_files(main.value, folder)
+            self.unusable += unusable_web_files(main.value, folder)
         named = tuple(file.path for file in self.unusable)
         faulty = [pattern.absolute() for pattern in self.inclusion.faults]
         patterns = tuple(pattern.absolute() for pattern in self.patterns.values())

@@ -1,5 +1,8 @@
 """Reads a file besides the configuration into its model, or refuses it with all that is wrong."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +20,7 @@ from autoscaler.config.problems import (
     one_per_place,
     syntax_problem,
 )
-from autoscaler.documents import Location, path_of, read
+from autoscaler.documents import Location, Value, path_of, read
 from autoscaler.file_contents import read_bytes
 
 _MOST_BYTES = 8 * 2**20
@@ -25,11 +28,55 @@ _MOST_BYTES = 8 * 2**20
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+@dataclass(frozen=True)
+class OtherFile:
+    """A YAML file of one mapping, and what is wrong with its text; ``path`` is as it was given."""
+
+    path: Path
+    text: bytes
+    value: Mapping[str, Value]
+    faults: Sequence[Problem] = ()
+
+    @cached_property
+    def places(self) -> Places:
+        """Where its values stand."""
+        return Places(self.text)
+
+    def model(self, model: type[_Model], value: Mapping[str, Value] | None = None) -> _Model:
+        """Return the file, or a part of it, as a model.  Raises ConfigError."""
+        found, findings = None, []
+        try:
+            given = self.value if value is None else value
+            found = model.model_validate(given, context=self.path.absolute().parent)
+        except ValidationError as error:
+            findings = one_per_place(findings_of(error, model))
+        self.refuse(findings)
+        if found is None:
+            raise ConfigError(self.faults)
+        return found
+
+    def refuse(self, findings: Sequence[Finding]) -> None:
+        """Raise ConfigError if there are findings, or faults of the text."""
+        if not findings and not self.faults:
+            return
+        file = str(self.path)
+        problems = list(self.faults)
+        if findings:
+            problems += located(findings, self.value, file, self.places)
+        problems.sort(key=lambda one: one.line or 0)
+        raise ConfigError(chosen(problems, file, more=False))
+
+
 def load_file(path: Path, model: type[_Model], form: str) -> _Model:
     """Read a YAML file of one mapping.  Raises ConfigError with every problem at once.
 
     ``form`` says in a sentence what the file holds.
     """
+    return read_file(path, form).model(model)
+
+
+def read_file(path: Path, form: str) -> OtherFile:
+    """Read the mapping that a file holds, as `load_file` does."""
     file = str(path)
     try:
         text = read_bytes(path, _MOST_BYTES)
@@ -51,13 +98,4 @@ def load_file(path: Path, model: type[_Model], form: str) -> _Model:
         raise ConfigError([*faults, syntax_problem(error, file, text)]) from None
     if not isinstance(value, dict):
         raise ConfigError([*faults, Problem(file, None, "", None, form)])
-    found = None
-    try:
-        found = model.model_validate(value, context=path.absolute().parent)
-    except ValidationError as error:
-        findings: list[Finding] = one_per_place(findings_of(error, model))
-        faults += located(findings, value, file, Places(text))
-    if found is None or faults:
-        faults.sort(key=lambda one: one.line or 0)
-        raise ConfigError(chosen(faults, file, more=False))
-    return found
+    return OtherFile(path, text, value, faults)

@@ -225,19 +225,54 @@ class VectorSelector:
 
 def selectors_of(promql: str) -> Sequence[VectorSelector]:
     """Return the different vector selectors of an expression, in their order."""
-    return tuple(dict.fromkeys(_selectors(_Tokens(promql[:_MOST_CHARACTERS]))))
+    found = (selector for _, selector in _selectors(_Tokens(promql[:_MOST_CHARACTERS])))
+    return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
-def _selectors(tokens: _Tokens) -> Iterator[VectorSelector]:
+# What these give may be of other series than those that have the same labels.
+_MIXING = frozenset(
+    {
+        *("on", "ignoring", "group_left", "group_right", "label_replace", "label_join", "info"),
+        *("topk", "bottomk", "limitk", "limit_ratio", "count_values", "scalar", "absent"),
+        "absent_over_time",
+    }
+)
+
+
+def narrowed(promql: str, *matchers: Matcher) -> str | None:
+    """Return an expression for some of the series: those whose labels fit.
+
+    Each selector gets the matchers.  None if the expression is not understood, or if the series
+    that fit may depend on others.
+    """
+    if len(promql) > _MOST_CHARACTERS:
+        return None
+    if any(one.kind == "word" and one.text.lower() in _MIXING for one in tokens_of(promql)):
+        return None
+    listed = ",".join(map(str, matchers))
+    parts: list[str] = []
+    before = 0
+    for at, selector in _selectors(_Tokens(promql)):
+        if selector is None:
+            return None
+        own = "," if selector.matchers else ""
+        added = f"{listed}{own}" if promql[at - 1] == "{" else f"{{{listed}}}"
+        parts += (promql[before:at], added)
+        before = at
+    return "".join((*parts, promql[before:])) if parts else None
+
+
+def _selectors(tokens: _Tokens) -> Iterator[tuple[int, VectorSelector | None]]:
+    """Yield selectors, each with where its matchers begin; None for one that is not understood."""
     for token in tokens:
         then = tokens.peek()
         if token.kind == "word" and then.text == "(":
             if token.text.lower() in _LABEL_LISTS:
                 tokens.skip_to(")")
         elif token.text == "{" or (token.kind == "word" and not _is_word(token, then)):
-            selector = _selector(token, tokens)
-            if selector is not None:
-                yield selector
+            brace = next((one for one in (token, then) if one.text == "{"), None)
+            end = token.start + len(token.text)
+            yield end if brace is None else brace.start + 1, _selector(token, tokens)
         elif token.text == "[":
             tokens.skip_to("]")
 

@@ -47,14 +47,14 @@ def propose(
 def _compute(
     metric: MetricSpec, reading: PodSamples | Values, context: MetricContext
 ) -> Calculation | str:
-    if isinstance(metric, ObjectMetric | ExternalMetric):
-        if not isinstance(reading, Values):
-            return "the reading has samples of pods where values are needed"
+    if isinstance(reading, Values):
         if isinstance(metric, ExternalMetric):
             return _external(metric, reading.values, context)
-        return _object(metric, reading.values, context)
-    if not isinstance(reading, PodSamples):
+        if isinstance(metric, ObjectMetric):
+            return _object(metric, reading.values, context)
         return "the reading has values where samples of pods are needed"
+    if isinstance(metric, ObjectMetric | ExternalMetric):
+        return "the reading has samples of pods where values are needed"
     return propose_per_pod(metric, reading.samples, context)
 
 
@@ -118,9 +118,10 @@ def _average(
     # Without status replicas the total is reported (semantics 6.2).
     average = ceil64(ratio_of(usage, replicas)) if replicas else usage
     current = MetricValueStatus(average_value=average)
-    proposal, rule = ceil32(ratio_of(usage, target)), Formula.USAGE_OVER_TARGET
     if context.tolerance.covers(ratio):
         proposal, rule = replicas, Formula.WITHIN_TOLERANCE
+    else:
+        proposal, rule = ceil32(ratio_of(usage, target)), Formula.USAGE_OVER_TARGET
     return Calculation(proposal, rule, current, ratio, negative_sum=negative_sum)
 
 

@@ -35,6 +35,12 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_po
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.writes import resolve
 
+_LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
+"""Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
+
+# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+_METRICS, _OK, _BLOCKED, _SHADOW = Zone.METRICS, Outcome.OK, Outcome.BLOCKED, Mode.SHADOW
+
 
 def decide(
     spec: HorizontalPodAutoscalerSpec,
@@ -82,7 +88,7 @@ def _has_guards(extensions: Extensions, observation: Observation, history: Histo
     """Return whether the target has a rule of semantics 8, or had one until now."""
     before, scale = history.extended, observation.scale
     return (
-        extensions != NO_EXTENSIONS
+        (extensions is not NO_EXTENSIONS and extensions != NO_EXTENSIONS)
         or observation.hold is not None
         or observation.asks_for_bounds
         or (isinstance(scale, Scale) and scale.annotations != ())
@@ -101,7 +107,7 @@ def _may_have_gaps(observation: Observation, history: History) -> bool:
         return False
     if history.gaps or history.unobserved or history.recommendations is None:
         return True
-    return any(isinstance(reading, Gap) for reading in observation.readings)
+    return Gap in map(type, observation.readings)
 
 
 def _since_last_sync(
@@ -114,7 +120,7 @@ def _since_last_sync(
     observation = context.observation
     if history.pending is not None:
         history = resolve(context.spec, history, scale)
-    if context.extensions.mode is Mode.SHADOW:
+    if context.extensions.mode is _SHADOW:
         return shadow.followed(context, history, scale), None, False
     left = history.contention
     is_as_left = left.known == scale.spec_replicas and left.generation == scale.generation
@@ -157,8 +163,8 @@ def _by_zone(
     zone = reconcile.zone_of(context.spec, current, is_off=is_off and not ours)
     if guards.pauses_all:
         # At zero nothing can be measured.
-        zone = Zone.PAUSED if is_off else Zone.METRICS
-    if zone is Zone.METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
+        zone = Zone.PAUSED if is_off else _METRICS
+    if zone is _METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
         return _by_metrics(context, guards, scale, history)
     result = reconcile.without_metrics(context, zone, current)
     if guards.bounds is not None and zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
@@ -172,7 +178,7 @@ def _by_metrics(
     current, idle = scale.spec_replicas, guards.idle
     pods = reconcile.usable_pods(context, scale)
     if pods is None:
-        return Reconciled(Zone.METRICS, Outcome.BLOCKED, current), history
+        return Reconciled(_METRICS, _BLOCKED, current), history
     results, history = _results(context, guards, scale, pods, history)
     if idle is not None and not idle.kept_awake and (idle.asleep or guards.hold_refill is None):
         decided = idling.asleep(context, idle, results, current, history)
@@ -182,7 +188,7 @@ def _by_metrics(
     combination = reconcile.combined(counted, current, context.status)
     if combination is None:
         history = gaps.record_blocked(counted, context, history)
-        return Reconciled(Zone.METRICS, Outcome.BLOCKED, current, metrics=results), history
+        return Reconciled(_METRICS, _BLOCKED, current, metrics=results), history
     if history.extended.blocked_since is not None:
         history = gaps.end_blocked(context, history.extended.blocked_since, current, history)
     if guards.sleeps:
@@ -202,9 +208,7 @@ def _results(
         scale, pods, context.tolerance, context.flags, context.now, context.extensions
     )
     results = reconcile.measured(context, metric_context)
-    if context.observation.ranges is not None and (
-        history.gaps or any(one.groups is not None and one.groups.missing for one in results)
-    ):
+    if context.observation.ranges is not None and (history.gaps or any(map(_lacks_pods, results))):
         results, history = gaps.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:
@@ -213,6 +217,11 @@ def _results(
         pairs = zip(results, guards.activities, strict=True)
         results = tuple(changed(result, activity=activity) for result, activity in pairs)
     return results, history
+
+
+def _lacks_pods(result: MetricResult) -> bool:
+    groups = result.groups
+    return groups is not None and groups.missing != ()
 
 
 def _counted(
@@ -245,8 +254,8 @@ def _normalized(
         )
     limit = reconcile.limited(context, current, stabilization.after, history)
     return Reconciled(
-        Zone.METRICS,
-        Outcome.PARTIAL if combination.failed else Outcome.OK,
+        _METRICS,
+        Outcome.PARTIAL if combination.failed else _OK,
         limit.after,
         reconcile.reason_of(combination),
         results,
@@ -272,44 +281,47 @@ def _concluded(
     current = scale.spec_replicas if isinstance(scale, Scale) else 0
     if guards is not NO_GUARDS:
         result, guards = guarded(context, result, guards, current)
-    if result.zone is not Zone.UNKNOWN and result.zone is not Zone.CONTROLLED:
+    if result.zone not in _LEFT_ALONE:
         context.status.end_own_reasons()
     if result.desired != current and history.contention.reversals:
         contested = contention.contested_until(context, history.contention)
     extended, saturation = history.extended, None
-    if result.outcome is not Outcome.BLOCKED:
+    if result.outcome is not _BLOCKED:
         # What a pause or others prevent is not for want of room.
         is_free = contested is None and result.desired == wanted and not guards.pauses_all
         limit = result.limit if is_free else None
         saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
-        result = replace(result, outcome=Outcome.BLOCKED, desired=current)
+        result = replace(result, outcome=_BLOCKED, desired=current)
+    # Many names cost more than the rest of it, so that what each decision has goes by position.
     decision = Decision(
-        time=context.now,
-        stamp=context.stamp,
-        zone=result.zone,
-        outcome=result.outcome,
-        scale=scale,
-        min_replicas=context.spec.min_replicas,
-        max_replicas=context.spec.max_replicas,
-        tolerance=context.tolerance,
-        desired=result.desired,
-        rescale=isinstance(scale, Scale) and result.desired != current,
-        reason=result.reason,
-        metrics=result.metrics,
-        combination=result.combination,
-        stabilization=result.stabilization,
-        limit=result.limit,
-        conditions=context.status.conditions,
-        events=tuple(context.status.events),
+        context.now,
+        context.stamp,
+        result.zone,
+        result.outcome,
+        scale,
+        context.spec.min_replicas,
+        context.spec.max_replicas,
+        context.tolerance,
+        result.desired,
+        isinstance(scale, Scale) and result.desired != current,
+        result.reason,
+        result.metrics,
+        result.combination,
+        result.stabilization,
+        result.limit,
+        context.status.conditions,
+        tuple(context.status.events),
         foreign=foreign,
         held_until=contested,
         saturation=saturation,
         wanted_by=result.wanted_by,
         hpa=context.observation.hpa,
-        **dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True)),
     )
-    is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
+    if guards is not NO_GUARDS:
+        of_guards = dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True))
+        decision = changed(decision, **of_guards)
+    is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations
     return decision, changed(
         history,
         recommendations=history.recommendations if recommendations is None else recommendations,

@@ -1,7 +1,7 @@
 """Normalization: stabilization, then policies and bounds, and the scale events (semantics 4)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -62,7 +62,7 @@ def stabilize_legacy(
     recorded = _record(recommendations, old_slot, desired, now if stamp is None else stamp)
     if largest == desired:
         return Stabilization(desired, desired, READY), recorded
-    holder = _last(recommendations, lambda entry: entry.replicas >= largest)
+    holder = _last([entry for entry in recommendations if entry.replicas >= largest])
     # At the end of the window the entry still counts: the next instant is the first without it.
     until = math.nextafter(holder.time + window, math.inf)
     return Stabilization(desired, largest, SCALE_DOWN_STABILIZED, holder, until), recorded
@@ -94,8 +94,8 @@ def stabilize(
         time, replicas = entry.time, entry.replicas
         if time > up_cutoff and replicas < low and not entry.only_down:
             low = replicas
-        if time > down_cutoff:
-            high = max(high, replicas)
+        if time > down_cutoff and replicas > high:
+            high = replicas
         elif time < up_cutoff and time < down_cutoff:
             old_slot = slot
     after = min(max(current, low), high)
@@ -104,18 +104,17 @@ def stabilize(
         return Stabilization(desired, desired, READY), recorded
     # The last entry on that side of the count: nothing goes beyond it for a window.
     if desired >= current:
-        holder = _last(recommendations, lambda one: one.replicas <= after and not one.only_down)
+        holders = [one for one in recommendations if one.replicas <= after and not one.only_down]
+        holder = _last(holders)
         reason, until = SCALE_UP_STABILIZED, holder.time + up_seconds
     else:
-        holder = _last(recommendations, lambda one: one.replicas >= after)
+        holder = _last([one for one in recommendations if one.replicas >= after])
         reason, until = SCALE_DOWN_STABILIZED, holder.time + down_seconds
     return Stabilization(desired, after, reason, holder, until), recorded
 
 
-def _last(
-    recommendations: Recommendations, holds: Callable[[Recommendation], bool]
-) -> Recommendation:
-    return max(filter(holds, recommendations), key=_TIME)
+def _last(recommendations: Sequence[Recommendation]) -> Recommendation:
+    return max(recommendations, key=_TIME)
 
 
 def _record(
@@ -272,7 +271,7 @@ def record_event(
     marked: list[ScaleEvent] = []
     for index, event in enumerate(events):
         outdated = event.outdated or event.time < at - longest
-        marked.append(replace(event, outdated=outdated))
+        marked.append(event if event.outdated is outdated else replace(event, outdated=outdated))
         if outdated:
             slot = index
     marked[slot : slot + 1] = [entry]

@@ -14,12 +14,16 @@ INT64_MIN = -(2**63)
 
 def saturate64(value: int) -> int:
     """Clamp an integer to the range of int64."""
-    return max(INT64_MIN, min(INT64_MAX, value))
+    if INT64_MIN <= value <= INT64_MAX:
+        return value
+    return INT64_MAX if value > 0 else INT64_MIN
 
 
 def saturate32(value: int) -> int:
     """Clamp an integer to the range of int32."""
-    return max(INT32_MIN, min(INT32_MAX, value))
+    if INT32_MIN <= value <= INT32_MAX:
+        return value
+    return INT32_MAX if value > 0 else INT32_MIN
 
 
 def trunc_div(numerator: int, denominator: int) -> int:

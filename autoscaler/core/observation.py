@@ -117,6 +117,8 @@ class PodRequests:
     @property
     def counted(self) -> tuple[ContainerRequests, ...]:
         """The containers and the sidecars."""
+        if not self.init_containers:
+            return self.containers
         return (*self.containers, *(init for init in self.init_containers if init.restartable))
 
 

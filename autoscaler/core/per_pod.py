@@ -1,6 +1,6 @@
 """The replica calculator for per-pod metrics: groups, utilization and averages (semantics 2, 3)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.core.decision import (
@@ -251,9 +251,7 @@ def _requests(
 
 def request_of(requests: PodRequests, resource: str, container: str | None) -> int | str:
     """Return the milli-units of a pod, or of one container (2.6), or why there is no request."""
-    if container is None and any(
-        name in {"cpu", "memory"} or name.startswith("hugepages-") for name in requests.pod_level
-    ):
+    if container is None and requests.pod_level and _has_pod_level(requests.pod_level):
         return _pod_level_request(requests, resource)
     counted = requests.counted
     if container is not None:
@@ -267,6 +265,10 @@ def request_of(requests: PodRequests, resource: str, container: str | None) -> i
             return f"container {each.name} has no request for {resource}"
         total += milli_value(nano)
     return total
+
+
+def _has_pod_level(pod_level: Iterable[str]) -> bool:
+    return any(name in {"cpu", "memory"} or name.startswith("hugepages-") for name in pod_level)
 
 
 def _pod_level_request(requests: PodRequests, resource: str) -> int | str:

@@ -32,11 +32,11 @@ def quick(record: type[_Record]) -> type[_Record]:
 
 
 def changed(record: _Record, **changes: Any) -> _Record:
-    """Do what `dataclasses.replace` does in a third of the time; names are not checked."""
+    """Do what `dataclasses.replace` does to a `quick` record, in a third of the time."""
     made_of: Any = type(record)
     copy: _Record = made_of(*_values_of(made_of)(record))
     for name, value in changes.items():
-        object.__setattr__(copy, name, value)
+        setattr(copy, name, value)
     return copy
 
 

@@ -16,6 +16,7 @@ from autoscaler.core.observation import (
     Sample,
     Values,
 )
+from autoscaler.core.quick import quick
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -129,9 +130,11 @@ def _milli_or_none(series: Series, query: Query, now: float) -> int | None:
     return milli_of(series.value) if fresh else None
 
 
-def _values(counted: Sequence[tuple[Series, int]], gaps: tuple[Gap, ...], query: Query) -> Values:
-    """Return the values of series that count, with their sum in units where that is another one."""
-    numbers = [series.value for series, _ in counted]
+def _values(
+    counted: Sequence[Series], values: Sequence[int], gaps: tuple[Gap, ...], query: Query
+) -> Values:
+    """Return the ``values`` of series that count, with their sum in units where it is another."""
+    numbers = [series.value for series in counted]
     nans = sum(map(math.isnan, numbers)) if query.nan_is_zero else 0
     if nans:
         numbers = [0.0 if math.isnan(number) else number for number in numbers]
@@ -139,8 +142,8 @@ def _values(counted: Sequence[tuple[Series, int]], gaps: tuple[Gap, ...], query:
         total = math.fsum(numbers)
     except OverflowError:
         total = sum(numbers)
-    values = tuple([milli for _, milli in counted])
-    return Values(values, gaps, nans=nans, total=None if total == sum(values) / 1000 else total)
+    unlike = None if total == sum(values) / 1000 else total
+    return Values(tuple(values), gaps, nans=nans, total=unlike)
 
 
 def _gap_of(series: Series, query: Query, now: float) -> Gap:
@@ -170,9 +173,18 @@ def _external(
     if not selected:
         of = "none of the series matches the selector"
         return _gap(GapKind.EMPTY, of if answer.series else _NO_SERIES)
-    read_as = [(series, _milli_or_none(series, query, now)) for series in selected]
-    counted = [(series, milli) for series, milli in read_as if milli is not None]
-    missing = [series for series, milli in read_as if milli is None]
+    counted: list[Series] = []
+    values: list[int] = []
+    missing: list[Series] = []
+    for series in selected:
+        milli = _milli_or_none(series, query, now)
+        if milli is None:
+            missing.append(series)
+        else:
+            counted.append(series)
+            values.append(milli)
+    if not missing and not answer.warnings:
+        return _values(counted, values, (), query)
     gaps = [_gap_of(series, query, now) for series in missing[:_MOST_GAPS]]
     if not counted:
         return gaps[-1]
@@ -180,7 +192,7 @@ def _external(
         more = f"nor do {len(missing) - _MOST_GAPS} more series have a value that counts"
         gaps.append(_gap(gaps[-1].kind, more))
     of_values = () if query.use_partial else (*_warnings_of(answer), *gaps)
-    return _values(counted, of_values, query)
+    return _values(counted, values, of_values, query)
 
 
 def _object(
@@ -216,9 +228,10 @@ def _one_value(
     milli = _milli_or_none(series[0], query, now)
     if milli is None:
         return _gap_of(series[0], query, now)
-    return _values([(series[0], milli)], _warnings(answer, query), query)
+    return _values(series, (milli,), _warnings(answer, query), query)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _PodReader:
     """Reads a per-pod metric: at most one sample for each pod."""
@@ -266,9 +279,11 @@ class _PodReader:
         if len(by_container) < len(series) or ("" in by_container and len(by_container) > 1):
             return _ambiguous(pod.name, series, f"namespace, pod and {label}")
         if isinstance(metric, ContainerResourceMetric):
-            lacking = f"pod {pod.name} has no series of container {metric.container}"
             own = by_container.get(metric.container)
-            return _gap(GapKind.EMPTY, lacking) if own is None else self._summed([own])
+            if own is not None:
+                return self._summed([own])
+            lacking = f"pod {pod.name} has no series of container {metric.container}"
+            return _gap(GapKind.EMPTY, lacking)
         if "" not in by_container:
             # The requests of sidecars count, so their usage must too.
             for container in pod.requests.counted:

@@ -19,6 +19,7 @@ class Series:
     timestamp: float
 
 
+@quick
 @dataclass(frozen=True)
 class QueryResult:
     """An instant vector, with an index by labels for many targets, and the server's warnings."""
@@ -31,19 +32,17 @@ class QueryResult:
 
     def with_label(self, name: str, value: str) -> Sequence[Series]:
         """Return the series with the label ``name="value"``."""
-        return self._by_value(name).get(value, ())
+        return (self._index.get(name) or self._indexed(name)).get(value, ())
 
     def has_label(self, name: str) -> bool:
         """Return whether any series has the label."""
-        return any(value is not None for value in self._by_value(name))
+        return any(value is not None for value in self._index.get(name) or self._indexed(name))
 
-    def _by_value(self, name: str) -> Mapping[str | None, Sequence[Series]]:
-        by_value = self._index.get(name)
-        if by_value is None:
-            by_value = {}
-            for series in self.series:
-                by_value.setdefault(series.labels.get(name), []).append(series)
-            self._index[name] = by_value
+    def _indexed(self, name: str) -> Mapping[str | None, Sequence[Series]]:
+        by_value: dict[str | None, list[Series]] = {}
+        for series in self.series:
+            by_value.setdefault(series.labels.get(name), []).append(series)
+        self._index[name] = by_value
         return by_value
 
     def select(self, selector: LabelSelector | None) -> Sequence[Series]:
@@ -69,7 +68,7 @@ class QueryFailure:
 
 def milli_of(value: float) -> int | None:
     """Convert a sample to milli-units, rounded to nearest; None for NaN and infinities."""
-    if not math.isfinite(value):
-        return None
     milli = value * 1000.0
-    return saturate64(round(milli if math.isfinite(milli) else value))
+    if math.isfinite(milli):
+        return saturate64(round(milli))
+    return saturate64(round(value)) if math.isfinite(value) else None

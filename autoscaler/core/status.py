@@ -40,9 +40,12 @@ OWN_LIMITS = frozenset(
     }
 )
 """Reasons of ScalingLimited that the HPA does not have."""
+_OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
+# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 
 
 class StatusRecorder:
@@ -70,15 +73,15 @@ class StatusRecorder:
     def is_true(self, type_: str) -> bool:
         """Return whether a condition is True."""
         condition = self._conditions.get(type_)
-        return condition is not None and condition.status is ConditionStatus.TRUE
+        return condition is not None and condition.status is _TRUE
 
     def set_true(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to True."""
-        self._set(type_, ConditionStatus.TRUE, reason, message, self._conditions.get(type_))
+        self._set(type_, _TRUE, reason, message, self._conditions.get(type_))
 
     def set_false(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to False."""
-        self._set(type_, ConditionStatus.FALSE, reason, message, self._conditions.get(type_))
+        self._set(type_, _FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
         """Set what this sync has set otherwise; it is as old as that of the last sync."""
@@ -87,11 +90,11 @@ class StatusRecorder:
     def end_own_reasons(self) -> None:
         """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
         for condition in self._before.values():
-            if condition.type in self._set_types:
+            if condition.reason not in _OWN_REASONS or condition.type in self._set_types:
                 continue
             if condition.reason in OWN_LIMITS:
                 self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)
-            elif condition.reason == SCALING_PAUSED:
+            else:
                 self.set_true(SCALING_ACTIVE, "Resumed", "scaling is paused no longer")
 
     def warn(self, reason: str, message: str) -> None:
@@ -107,12 +110,17 @@ class StatusRecorder:
     ) -> None:
         """Set a condition; it is as old as the ``old`` one if that has the same status."""
         self._set_types.add(type_)
-        since = self._now
-        if old is not None and old.status is status:
-            if old.reason == reason and old.message == message:
-                self._conditions[type_] = old
-                return
-            since = old.last_transition
+        since = self._now if old is None or old.status is not status else old.last_transition
+        before = self._before.get(type_)
+        if (
+            before is not None
+            and before.reason == reason
+            and before.message == message
+            and before.status is status
+            and before.last_transition == since
+        ):
+            self._conditions[type_] = before
+            return
         message = printable(message, LONGEST_SENTENCE)
         self._conditions[type_] = Condition(type_, status, reason, message, since)
 

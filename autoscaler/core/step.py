@@ -11,7 +11,7 @@ between them for what is its own.  Every instant is an argument, in Unix seconds
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from autoscaler.core.breaker import goes_down, held_back
@@ -21,6 +21,7 @@ from autoscaler.core.extensions import Schedule
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, OpenWindow
+from autoscaler.core.quick import changed, quick
 from autoscaler.core.readings import read, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
@@ -73,27 +74,26 @@ def inputs_of(
     previous = after_absence(target, history, absent, times.begun)
     stamp, now = instants_of(times.due, times.now, target.sync_period)
     pods = seen.pods if isinstance(seen.pods, tuple) else ()
-    low, high = (
-        None if query is None else read_bound(query, answers[query.key], now)
-        for query in (target.min_replicas_query, target.max_replicas_query)
-    )
-    hold = target.hold
-    observation = replace(
+    low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
+    observation = changed(
         seen,
         readings=tuple(
-            read(metric, query, answers[query.key], target.namespace, pods, now)
-            for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+            [
+                read(metric, query, answers[query.key], target.namespace, pods, now)
+                for metric, query in zip(target.spec.metrics, target.queries, strict=True)
+            ]
         ),
-        ranges=tuple(query.range_seconds for query in target.queries),
+        ranges=target.ranges,
         windows=open_windows(target.extensions.schedules, now),
-        min_replicas_reading=low,
-        max_replicas_reading=high,
+        min_replicas_reading=None if low is None else read_bound(low, answers[low.key], now),
+        max_replicas_reading=None if high is None else read_bound(high, answers[high.key], now),
         metric_keys=target.metric_keys,
         hold=None if hold is None else read_hold(hold, answers[hold.query.key], now),
     )
     return Inputs(observation, previous, now, stamp)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Step:
     """A target's sync as far as it has come, with the ``history`` to go on with, and any write."""
@@ -119,7 +119,7 @@ class Step:
         decision, history = held_back(
             self.decision, self.history, self.inputs.history, server, holds[server]
         )
-        return replace(self, decision=decision, history=history)
+        return changed(self, decision=decision, history=history)
 
     def held_as(self, decision: Decision) -> "Step":
         """Return the step as the breaker leaves it that held another decision, if one did."""
@@ -136,7 +136,7 @@ class Step:
         decision, history = settle_write(
             spec, self.decision, write, self.intended(), previous, earlier
         )
-        return replace(self, decision=decision, history=history, write=write)
+        return changed(self, decision=decision, history=history, write=write)
 
 
 def step_of(rules: Rules, inputs: Inputs) -> Step:

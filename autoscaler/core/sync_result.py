@@ -10,11 +10,13 @@ from autoscaler.core.classification import Classification, classify
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation
+from autoscaler.core.quick import quick
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteOutcome
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """What `decide` takes; ``history`` is from before the decision.  Instants are Unix seconds."""

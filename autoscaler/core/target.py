@@ -121,6 +121,8 @@ class Target:
     """Those of the metrics, of the bounds and of the hold."""
     metric_keys: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """What names each metric in the history (`metric_key`)."""
+    ranges: tuple[float, ...] = field(init=False, compare=False, repr=False)
+    """`Query.range_seconds` of each metric."""
 
     @property
     def in_shadow(self) -> bool:
@@ -139,3 +141,4 @@ class Target:
         object.__setattr__(self, "all_queries", every)
         of_metrics = zip(self.spec.metrics, self.queries, strict=False)
         object.__setattr__(self, "metric_keys", tuple(metric_key(*metric) for metric in of_metrics))
+        object.__setattr__(self, "ranges", tuple(query.range_seconds for query in self.queries))

@@ -4,13 +4,14 @@ After a time-out or a crash, the next read of the scale shows whether a recorded
 (semantics 7.7).  One that was becomes conditions, events and scale events (semantics 1.5, 4.4).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.core.decision import Decision, Event
 from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
 from autoscaler.core.normalize import record_event, release_after_write
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
+from autoscaler.core.quick import changed
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.text import printable
@@ -76,7 +77,7 @@ def intend(decision: Decision, history: History) -> History:
     pending = PendingWrite(
         scale.spec_replicas, decision.desired, decision.stamp, scale.resource_version
     )
-    return replace(history, pending=pending)
+    return changed(history, pending=pending)
 
 
 def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -> History:
@@ -90,7 +91,7 @@ def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -
     if pending is None or scale.resource_version == pending.resource_version:
         return history
     if scale.spec_replicas == pending.before:
-        return replace(history, pending=None)
+        return changed(history, pending=None)
     decided = pending.time + AFTER_DUE_SECONDS
     return applied(spec, history, pending.before, pending.after, pending.time, now=decided)
 
@@ -120,7 +121,7 @@ def settle_write(
     if isinstance(write, WriteFailed):
         pending = history.pending if write.unknown else earlier
         return settle_failure(decision, history, previous, write.message, pending)
-    return decision, replace(history, pending=earlier)
+    return decision, changed(history, pending=earlier)
 
 
 def settle(
@@ -137,8 +138,8 @@ def settle(
     if spec.behavior is not None and limited is not None:
         limited = release_after_write(limited, spec.behavior, history, now)
     conditions, events = status.conditions, (*decision.events, event)
-    settled = replace(decision, limit=limited, conditions=conditions, events=events, written=True)
-    return settled, replace(history, conditions=conditions)
+    settled = changed(decision, limit=limited, conditions=conditions, events=events, written=True)
+    return settled, changed(history, conditions=conditions)
 
 
 def settle_failure(
@@ -156,8 +157,8 @@ def settle_failure(
     size = f"New size: {decision.desired}; reason: {decision.reason}"
     event = Event("Warning", "FailedRescale", f"{size}; error: {error}")
     conditions = status.conditions
-    settled = replace(decision, conditions=conditions, events=(*decision.events, event))
-    return settled, replace(
+    settled = changed(decision, conditions=conditions, events=(*decision.events, event))
+    return settled, changed(
         history, conditions=conditions, desired_replicas=previous.desired_replicas, pending=pending
     )
 
@@ -185,7 +186,7 @@ def applied(
             downs = record_event(downs, spec.behavior.scale_down, event, now)
     # The API server counts each change of a spec.
     generation = history.contention.generation and history.contention.generation + 1
-    return replace(
+    return changed(
         history,
         scale_ups=ups,
         scale_downs=downs,

@@ -9,7 +9,7 @@ stays a gap.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -192,21 +192,15 @@ class SharedLoad:
 
     def _of_each(self, value: float, ready: list[str], at: float) -> QueryResult:
         """Return a series for each pod, whose thousandths add up to the total."""
-        whole = milli_of(value * len(ready)) or 0
-        least, rest = divmod(whole, len(ready))
-        names, labels = self.query.labels, {self.query.labels.namespace: self.namespace}
-        if isinstance(self.metric, ContainerResourceMetric):
-            labels[names.container] = self.metric.container
-        return QueryResult(
-            [
-                Series({**labels, names.pod: name}, (least + (number < rest)) / 1000, at)
-                for number, name in enumerate(ready)
-            ]
-        )
+        whole, values = milli_of(value * len(ready)), [value] * len(ready)
+        if whole is not None:
+            least, rest = divmod(whole, len(ready))
+            values = [(least + (number < rest)) / 1000 for number in range(len(ready))]
+        return of_each_pod(values, ready, self.metric, self.query, self.namespace, at)
 
     def demand(self, reading: Reading) -> float | None:
         """Fit `MetricLoad`."""
-        if self._total is None or not self.per_pod:
+        if self._total is None or not self.per_pod or not math.isfinite(self._total.value):
             return None
         if isinstance(reading, PodSamples) and reading.gaps:
             return None
@@ -214,6 +208,26 @@ class SharedLoad:
 
     def advance(self, begin: float, end: float, ready: int) -> None:
         """Fit `MetricLoad`: nothing follows."""
+
+
+def of_each_pod(
+    values: Sequence[float],
+    pods: Sequence[str],
+    metric: MetricSpec,
+    query: Query,
+    namespace: str,
+    at: float,
+) -> QueryResult:
+    """Return an answer with one series for each of these pods, as the metric reads them."""
+    names, labels = query.labels, {query.labels.namespace: namespace}
+    if isinstance(metric, ContainerResourceMetric):
+        labels[names.container] = metric.container
+    return QueryResult(
+        [
+            Series({**labels, names.pod: pod}, value, at)
+            for value, pod in zip(values, pods, strict=True)
+        ]
+    )
 
 
 # -- queue ---------------------------------------------------------------------------------------
@@ -277,10 +291,22 @@ class QueueLoad:
         self.passed.append(QueueTime(seconds, mean, served, wait))
 
 
-MetricLoad = RecordedLoad | SharedLoad | QueueLoad
-"""The load of one metric: `answer` is what its query answers as of an instant, `demand` for how
-many pods there is work as of that answer (None if it is not known), and `advance` lets time pass
-in which so many pods were ready."""
+class MetricLoad(Protocol):
+    """The load of one metric of one target."""
+
+    model: LoadModel
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
+        """Return what the metric's query answers as of an instant."""
+
+    def demand(self, reading: Reading) -> float | None:
+        """Return for how many pods there is work as of the last answer; None if that is unknown.
+
+        ``reading`` is what the decision made of that answer.
+        """
+
+    def advance(self, begin: float, end: float, ready: int) -> None:
+        """Let time pass in which so many pods were ready."""
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

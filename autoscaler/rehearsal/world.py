@@ -80,6 +80,8 @@ class SimulatedTarget:
     history: History = field(default_factory=History)
     controller: str | Unchecked | None = None
     sole_writer: bool = True
+    leads: bool = True
+    """Whether it writes; else another process does."""
     hpa: Hpa | None = None
     write_fails: str = ""
     """Why writes fail; empty if they do not."""
@@ -184,6 +186,8 @@ class SimulatedTarget:
     def _write(self, step: Step, scale: Scale) -> WriteOutcome:
         if step.decision.shadow:
             return NotWritten(NotWrittenReason.SHADOW)
+        if not self.leads:
+            return NotWritten(NotWrittenReason.NOT_LEADING)
         if self.write_fails:
             return WriteFailed(self.write_fails)
         self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)

@@ -41,6 +41,7 @@ class FailureKind(Enum):
     REJECTED = "credentials or certificates, ours or the server's, were not accepted or are gone"
     WITHHELD = "we broke the request off before its body, so that it had no effect"
     TOO_LARGE = "the answer was larger than allowed"
+    SLOW = "the answer took longer than one request may"
     WRONG_QUERY = "the server answered that the query is wrong"
 
 

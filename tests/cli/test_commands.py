@@ -24,6 +24,7 @@ from tests.worlds.waiting import wait_until
 COMMANDS = [
     "run",
     "validate",
+    "test",
     "plan",
     "status",
     "explain",
@@ -189,7 +190,8 @@ def test_a_command_that_cannot_begin_says_so(command: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "flag"), [("autoscaler", ""), ("autoscaler-targets", "--included")]
+    ("name", "flag"),
+    [("autoscaler", ""), ("autoscaler-targets", "--included"), ("autoscaler-tests", "--tests")],
 )
 def test_schema_prints_the_committed_schema(name: str, flag: str) -> None:
     """`autoscaler schema` is what the files for editors in config/ hold."""

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler.config import LeaderElection, load
-from autoscaler.config.checks import json_schema
+from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record, WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
@@ -49,7 +49,7 @@ def test_an_included_example_is_part_of_its_main_file() -> None:
     assert text.startswith("# yaml-language-server: $schema=../autoscaler-targets.schema.json\n")
     assert path in load(ROOT / "config" / "include.yaml").sources.digests
     document = read(text, lambda *_: None)
-    assert list(Draft202012Validator(json_schema(included=True)).iter_errors(document)) == []
+    assert list(Draft202012Validator(json_schema(INCLUDED)).iter_errors(document)) == []
 
 
 def test_examples_say_whose_series_they_sum() -> None:

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.checks import json_schema
+from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 
@@ -325,7 +325,7 @@ def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
 
 def test_schema_of_an_included_file(tmp_path: Path) -> None:
     """It is valid, accepts what an included file may hold, and refuses the rest."""
-    schema = json_schema(included=True)
+    schema = json_schema(INCLUDED)
     Draft202012Validator.check_schema(schema)
     for text, right in (
         (QUEUE, True),

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from autoscaler.config.checks import json_schema
+from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.documents import read
 from tests.config import (
     test_document_rules,
@@ -88,7 +88,7 @@ def test_what_is_right_is_accepted(tmp_path: Path, text: str) -> None:
 
 def test_accepts_keys_of_the_users_own() -> None:
     """Those at the top that begin with x-, and no others."""
-    for schema in (SCHEMA, json_schema(included=True)):
+    for schema in (SCHEMA, json_schema(INCLUDED)):
         validator = Draft202012Validator(schema)
         document = {"prometheus": {"url": "http://p"}} if schema is SCHEMA else {}
         assert validator.is_valid(document | {"targets": [], "x-common": {"a": 1}})

@@ -68,6 +68,8 @@ def connection_failure(
     kind = FailureKind.ABSENT if cause.kind in ABSENT else FailureKind.OTHER
     if cause.kind in _TIMEOUTS and seconds < timeout:
         kind = FailureKind.CUT_SHORT
+    elif cause.kind is Kind.TIMEOUT:
+        kind = FailureKind.SLOW
     return QueryError(text, transient=cause.kind not in _LASTING, kind=kind)
 
 
@@ -126,6 +128,8 @@ def refusal(subject: str, answer: Answer, redactor: Redactor) -> QueryError:
 
 
 def _kind_of(error_type: str) -> FailureKind:
+    if error_type == "timeout":
+        return FailureKind.SLOW
     return FailureKind.WRONG_QUERY if error_type in _REFUSED_TYPES else FailureKind.OTHER
 
 
@@ -169,7 +173,8 @@ def _foreign_text(body: bytes, redactor: Redactor) -> str:
 # Prometheus 2.48 to 2.53 sent its infos ("metric might not be a counter") among the warnings.
 _INFO = "PromQL info:"
 
-_TEXT = frozenset({str})
+TEXT = frozenset({str})
+"""The types of what is text in the format."""
 _LONGEST_START = 60
 _MOST_WARNINGS = 20
 """Of one answer; further ones add nothing."""
@@ -194,7 +199,7 @@ def document_of(
     except (ValueError, RecursionError):
         raise _unreadable(subject, body, redactor) from None
     if not isinstance(document, dict):
-        raise _misshapen(subject, "the JSON is no object")
+        raise misshapen(subject, "the JSON is no object")
     if document.get("status") == "error":
         error_type, text = prometheus_error(redactor.error_body(body), redactor)
         text = f"Prometheus refused the query ({error_type}): {text}"
@@ -202,15 +207,20 @@ def document_of(
     return document
 
 
-def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
-    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats."""
+def result_of(subject: str, document: dict[str, object]) -> tuple[object, object]:
+    """Return type and result of a whole answer; raises QueryError if it has none."""
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
-        raise _misshapen(subject, "data.resultType is missing")
-    kind, result = data["resultType"], data.get("result")
+        raise misshapen(subject, "data.resultType is missing")
+    return data["resultType"], data.get("result")
+
+
+def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> QueryResult:
+    """Convert a whole answer; raises QueryError for what is no vector or scalar of floats."""
+    kind, result = result_of(subject, document)
     if kind not in {"vector", "scalar"}:
-        known = isinstance(kind, str)
-        what = f"a {redactor.line(kind, _LONGEST_TYPE)}" if known else "an unknown type"
+        text = redactor.line(kind, _LONGEST_TYPE) if isinstance(kind, str) else ""
+        what = f"a {text}" if isinstance(kind, str) else "an unknown type"
         raise QueryError(
             f"the query returns {what}; a query must return an instant vector or a scalar",
             kind=FailureKind.WRONG_QUERY,
@@ -221,50 +231,59 @@ def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> 
         else:
             series = [_series(element) for element in cast("list[_Element]", result)]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
-        raise _misshapen(subject, f"the result is no {kind} of floats") from None
-    warnings = _warnings(subject, document.get("warnings"), redactor)
-    if document.get("isPartial") is True:
-        # So VictoriaMetrics' cluster warns when a storage node is away.
-        warnings += ("isPartial is true",)
-    return QueryResult(series, warnings)
+        raise misshapen(subject, f"the result is no {kind} of floats") from None
+    return QueryResult(series, warnings_of(subject, document, redactor))
 
 
 def _series(element: _Element) -> Series:
     if "value" not in element and "histogram" in element:
-        raise QueryError(
-            "the query returns native histograms, which are no numbers; histogram_quantile,"
-            " histogram_sum and histogram_count make numbers of them",
-            kind=FailureKind.WRONG_QUERY,
-        )
+        raise histograms()
     return _sample(element["metric"], element["value"])
+
+
+def histograms() -> QueryError:
+    """Return the failure for native histograms."""
+    return QueryError(
+        "the query returns native histograms, which are no numbers; histogram_quantile,"
+        " histogram_sum and histogram_count make numbers of them",
+        kind=FailureKind.WRONG_QUERY,
+    )
+
+
+def checked_labels(labels: object) -> dict[str, str]:
+    """Return the labels of a series; raises TypeError."""
+    if type(labels) is not dict or not TEXT.issuperset(map(type, labels.values())):
+        raise TypeError
+    return labels
 
 
 def _sample(labels: object, sample: object) -> Series:
     if type(sample) is not list:
         raise TypeError
     timestamp, value = sample
-    if (
-        type(value) is not str
-        or type(labels) is not dict
-        or not _TEXT.issuperset(map(type, labels.values()))
-    ):
+    if type(value) is not str:
         raise TypeError
     seconds = float(timestamp)
     if not 0.0 <= seconds <= _LATEST:  # this is also false for NaN, which Python's JSON reads
         raise ValueError
-    return Series(labels, float(value), seconds)
+    return Series(checked_labels(labels), float(value), seconds)
 
 
-def _warnings(subject: str, warnings: object, redactor: Redactor) -> tuple[str, ...]:
+def warnings_of(subject: str, document: dict[str, object], redactor: Redactor) -> tuple[str, ...]:
+    """Return why a whole answer is incomplete; raises QueryError."""
+    warnings = document.get("warnings")
     if warnings is None:
-        return ()
+        warnings = []
     if not isinstance(warnings, list):
-        raise _misshapen(subject, "warnings is no list")
+        raise misshapen(subject, "warnings is no list")
     serious = [str(text) for text in warnings if not str(text).startswith(_INFO)]
-    return tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
+    told = tuple(redactor.line(text, _LONGEST_TEXT) for text in serious[:_MOST_WARNINGS])
+    # So VictoriaMetrics' cluster warns when a storage node is away.
+    return (*told, "isPartial is true") if document.get("isPartial") is True else told
 
 
-def _misshapen(subject: str, detail: str) -> QueryError:
+def misshapen(subject: str, detail: str) -> QueryError:
+    """Return the failure for an answer that is not as the format promises."""
     return QueryError(f"{subject} sent an answer that is not Prometheus' format: {detail}")
 
 

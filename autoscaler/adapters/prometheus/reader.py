@@ -6,8 +6,12 @@ size, and returns nothing but `data.result`; but it takes a session of ours, whi
 
 import math
 import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 import requests
 import urllib3
@@ -23,6 +27,7 @@ from autoscaler.adapters.prometheus.answers import (
     prometheus_error,
     refusal,
 )
+from autoscaler.adapters.prometheus.ranges import AskedRange, Matrix, matrix_of
 from autoscaler.adapters.prometheus.sign_in import sign_in_of
 from autoscaler.adapters.prometheus.tls import POOL_SIZE, ConnectionPools, Endpoint, proxies_for
 from autoscaler.core.series import QueryFailure, QueryResult
@@ -55,6 +60,9 @@ _ENCODING = "gzip"
 """What Prometheus compresses with."""
 _LONGEST_ENCODING = 100
 _NO_RETRIES = urllib3.Retry(total=0)
+_ANY_TIME = datetime.fromtimestamp(0, UTC)
+
+A = TypeVar("A", QueryResult, Matrix)
 
 
 class QueriedServer:
@@ -191,10 +199,12 @@ class QuerySession(requests.Session):
                 return {}
             return document_of(subject, answer.body, self.redactor, self.memory.parse)
         except TooLarge as error:
-            raise QueryError(f"{subject} sent {error}: the query should aggregate") from None
+            text = f"{subject} sent {error}: the query should aggregate"
+            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
         except TooMuch as error:
             what = str(error).replace("JSON", "an answer", 1)
-            raise QueryError(f"Prometheus sent {what}: the query should aggregate") from None
+            text = f"Prometheus sent {what}: the query should aggregate"
+            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
         except UnexpectedEncoding as error:
             sent = self.redactor.line(str(error), _LONGEST_ENCODING)
             raise QueryError(f"{subject} sent {sent}") from None
@@ -210,7 +220,8 @@ class PrometheusReader:
     ``name`` is what queries call the server, empty for the default one.  ``stop`` ends every wait;
     an answer for which ``memory`` has no room is refused.  Tokens are fetched in the background
     until `close`.  The ``observer`` is called at each request and retry, on the thread that sends
-    it.  A server that is not there is tried for ``absent_seconds``, if not None.
+    it.  A server that is not there is tried for ``absent_seconds``, any other for ``most_tries``,
+    if not None.
     """
 
     def __init__(
@@ -222,44 +233,70 @@ class PrometheusReader:
         name: str = "",
         observer: Observer = UNOBSERVED,
         absent_seconds: float | None = None,
+        most_tries: int | None = None,
     ) -> None:
         self._server = QueriedServer(settings, memory, name, observer)
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
         self._retrier = Retrier(
             RequestFailure(f"stopping: nothing more is asked of {self._server.called}"),
             stop,
-            most_tries=None,
+            most_tries=most_tries,
             absent_seconds=absent_seconds,
             on_retry=partial(observer.prometheus_retry, name),
         )
 
+    @property
+    def called(self) -> str:
+        """The server by its name, for messages."""
+        return self._server.called
+
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
-        outcome = self._retrier.call(lambda: self._attempt(promql, at, deadline), deadline)
+        outcome = self._answer(partial(self._instant, promql, at), deadline)
         if isinstance(outcome, QueryResult):
             return outcome
-        message = outcome.message
-        if outcome.retry_after and outcome.retry_after > deadline - clock.monotonic():
-            message += " (it asks to wait longer than there is time)"
-        return QueryFailure(message, refused=outcome.kind is FailureKind.WRONG_QUERY)
+        return QueryFailure(outcome.message, refused=outcome.kind is FailureKind.WRONG_QUERY)
+
+    def query_range(
+        self, promql: str, asked: AskedRange, deadline: float
+    ) -> Matrix | RequestFailure:
+        """Evaluate a query at each instant of a range, as `query`.
+
+        What is slow is not tried again: a shorter range may be faster.
+        """
+        return self._answer(partial(self._range, promql, asked), deadline, slow_again=False)
 
     def close(self) -> None:
         """Close the connections; no query may run."""
         self._server.sign_in.close()
         self._server.pools.close()
 
-    def _attempt(
-        self, promql: str, at: float | None, deadline: float
-    ) -> QueryResult | RequestFailure:
+    def _answer(
+        self, exchange: Callable[[float], A], deadline: float, *, slow_again: bool = True
+    ) -> A | RequestFailure:
+        def once() -> A | RequestFailure:
+            outcome = self._attempt(exchange, deadline)
+            if isinstance(outcome, RequestFailure) and outcome.kind is FailureKind.SLOW:
+                return replace(outcome, transient=outcome.transient and slow_again)
+            return outcome
+
+        outcome = self._retrier.call(once, deadline)
+        if not isinstance(outcome, RequestFailure):
+            return outcome
+        if outcome.retry_after and outcome.retry_after > deadline - clock.monotonic():
+            message = f"{outcome.message} (it asks to wait longer than there is time)"
+            return replace(outcome, message=message)
+        return outcome
+
+    def _attempt(self, exchange: Callable[[float], A], deadline: float) -> A | RequestFailure:
         left = deadline - clock.monotonic() - GRACE_SECONDS
         seconds = min(self._server.settings.timeout, left)
         if seconds <= 0:
             return RequestFailure(
                 f"there was no time left to ask {self._server.called}", kind=FailureKind.CUT_SHORT
             )
-        exchange = partial(self._exchange, promql, at, seconds)
         try:
-            return self._deadline.run(seconds + GRACE_SECONDS, exchange)
+            return self._deadline.run(seconds + GRACE_SECONDS, partial(exchange, seconds))
         except QueryError as error:
             return error.failure
         except Stopped:
@@ -267,12 +304,24 @@ class PrometheusReader:
         except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
             return self._server.failure(error, seconds).failure
 
-    def _exchange(self, promql: str, at: float | None, seconds: float) -> QueryResult:
+    def _instant(self, promql: str, at: float | None, seconds: float) -> QueryResult:
         time = None if at is None else {"time": f"{at:.3f}"}
         with QuerySession(self._server, seconds) as session:
-            url = self._server.settings.url
-            connect = PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method="POST")
-            document: dict[str, object] = connect.custom_query(promql, time)
+            document: dict[str, object] = self._connect(session).custom_query(promql, time)
         result = answer_of(self._server.subject, document, session.redactor)
         session.memory.keep(result)
         return result
+
+    def _range(self, promql: str, asked: AskedRange, seconds: float) -> Matrix:
+        with QuerySession(self._server, seconds) as session:
+            # The parameters replace the library's whole seconds.
+            document: dict[str, object] = self._connect(session).custom_query_range(
+                promql, _ANY_TIME, _ANY_TIME, "", asked.parameters
+            )
+        matrix = matrix_of(self._server.subject, document, session.redactor, asked)
+        session.memory.keep(matrix)
+        return matrix
+
+    def _connect(self, session: QuerySession) -> PrometheusConnect:
+        url = self._server.settings.url
+        return PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method="POST")

@@ -87,6 +87,8 @@ def reading(
     most_bytes: int = MOST_BYTES,
     memory: AnswerMemory | None = None,
     observer: Observer = UNOBSERVED,
+    most_tries: int | None = None,
+    absent_seconds: float | None = None,
     **changes: object,
 ) -> Iterator[PrometheusReader]:
     """Give a reader of settings, or of a URL and other fields of them."""
@@ -96,6 +98,8 @@ def reading(
         stop or threading.Event(),
         memory or AnswerMemory(most_bytes, parsed=200 << 20),
         observer=observer,
+        most_tries=most_tries,
+        absent_seconds=absent_seconds,
     )
     try:
         yield reader

@@ -1,7 +1,6 @@
 """A Prometheus with its exporters, and daemons that scale a stand-in cluster on it."""
 
 import math
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,8 +16,8 @@ from tests.worlds.controlplane import workloads
 from tests.worlds.daemon import DaemonProcess, write_config
 from tests.worlds.outages.cases import CORES, PER_REPLICA, REPLICAS, Case, configuration
 from tests.worlds.outages.loads import CPU, DEPTH, JOBS, LoadExporter
-from tests.worlds.prometheus.exporter import series_of
-from tests.worlds.prometheus.server import PrometheusServer, ScrapeTarget, required_program
+from tests.worlds.prometheus.past import sample_line, write_samples
+from tests.worlds.prometheus.server import PrometheusServer, ScrapeTarget
 from tests.worlds.waiting import Background, wait_until
 
 SCRAPE_SECONDS = 0.5
@@ -179,15 +178,7 @@ def write_past(
     folder: Path, scraped: Mapping[str, list[LoadExporter]], begin: float, end: float, step: float
 ) -> None:
     """Write blocks into a server's data folder: as if it had scraped from begin to end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = folder / "past.txt"
-    text.write_text("".join(_lines(scraped, begin, end, step)))
-    promtool = required_program("promtool", "prometheus")
-    subprocess.run(
-        [promtool, "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")],
-        check=True,
-        capture_output=True,
-    )
+    write_samples(folder, _lines(scraped, begin, end, step))
 
 
 def _lines(
@@ -198,11 +189,6 @@ def _lines(
             own = {"job": job, "instance": exporter.address}
             for number in range(int((end - begin) / step)):
                 instant = begin + number * step
-                yield _line("up", own, 1.0, instant)
+                yield sample_line("up", own, 1.0, instant)
                 for name, labels, value in exporter.at(instant):
-                    yield _line(name, {**labels, **own}, value, instant)
-    yield "# EOF\n"
-
-
-def _line(name: str, labels: Mapping[str, str], value: float, instant: float) -> str:
-    return f"{series_of(name, labels)} {value!r} {instant:.3f}\n"
+                    yield sample_line(name, {**labels, **own}, value, instant)

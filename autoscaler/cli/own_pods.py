@@ -1,0 +1,134 @@
+"""Which pods of a range answer are a target's own, and what they measure together."""
+
+import math
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+
+from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.config.promql import Matcher, narrowed
+from autoscaler.core.observation import Pod, PodRequests, PodSamples
+from autoscaler.core.readings import read
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.target import Query, Target
+from autoscaler.rehearsal.answers import Answers
+from autoscaler.rehearsal.loads import Total
+
+# What Kubernetes makes random names of (apimachinery/pkg/util/rand).
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
+_SUFFIXES = {
+    "Deployment": f"{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",
+    "Rollout": f"{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",
+    "ReplicaSet": f"{_RANDOM}{{5}}",
+    "ReplicationController": f"{_RANDOM}{{5}}",
+    "StatefulSet": "[0-9]+",
+}
+"""What follows the workload's name and a dash, by kind."""
+_OF_ANOTHER_KIND = ".+"
+VALUE, PODS = {"of": "value"}, {"of": "pods"}
+"""The labels of the two series that totals are kept as."""
+
+
+def pods_of(target: Target) -> str:
+    """Return the pattern of the names of a target's pods, for PromQL and Python alike."""
+    ref = target.spec.scale_target_ref
+    name = ref.name.replace(".", "[.]")
+    return f"{name}-{_SUFFIXES.get(ref.kind, _OF_ANOTHER_KIND)}"
+
+
+def is_known_kind(target: Target) -> bool:
+    """Return whether it is known how the names of a target's pods end."""
+    return target.spec.scale_target_ref.kind in _SUFFIXES
+
+
+def of_own_pods(query: Query, target: Target) -> str:
+    """Return a query for the series of a target's pods, if it can be asked for these alone."""
+    labels = query.labels
+    matchers = (
+        Matcher(labels.namespace, "=", f'"{target.namespace}"'),
+        Matcher(labels.pod, "=~", f'"{pods_of(target)}"'),
+    )
+    return narrowed(query.promql, *matchers) or query.promql
+
+
+def totals_of(target: Target, number: int, matrix: Matrix, grid: Grid) -> Matrix:
+    """Return the total over a target's pods of the metric with this number, at each instant.
+
+    It is of what a sync would read.  Where a pod has no usable sample, it is NaN.
+    """
+    query, pattern = target.queries[number], re.compile(pods_of(target))
+    at: dict[int, list[Series]] = defaultdict(list)
+    labels = query.labels
+    for one in matrix.series:
+        name = one.labels.get(labels.pod, "")
+        if one.labels.get(labels.namespace) == target.namespace and pattern.fullmatch(name):
+            for instant, value in _samples(one):
+                at[instant].append(Series(one.labels, value, grid.at(instant)))
+    instants = sorted(at)
+    totals = [_total(target, number, at[one], grid.at(one)) for one in instants]
+    runs = runs_of(instants)
+    return Matrix(
+        [
+            MatrixSeries(VALUE, runs, array("d", [one.value for one in totals])),
+            MatrixSeries(PODS, runs, array("d", [one.pods for one in totals])),
+        ]
+        if runs
+        else [],
+        matrix.warnings,
+    )
+
+
+def _total(target: Target, number: int, series: list[Series], now: float) -> Total:
+    metric, query = target.spec.metrics[number], target.queries[number]
+    names = dict.fromkeys(one.labels[query.labels.pod] for one in series)
+    pods = [_pod(name) for name in names]
+    reading = read(metric, query, QueryResult(series), target.namespace, pods, now)
+    if not isinstance(reading, PodSamples) or reading.dropped:
+        return Total(math.nan, len(names))
+    samples = reading.samples.values()
+    return Total(sum(one.milli for one in samples) / 1000, len(samples))
+
+
+def _pod(name: str) -> Pod:
+    return Pod(name, "Running", None, None, None, deleted=False, requests=PodRequests(()))
+
+
+def _samples(series: MatrixSeries) -> Iterator[tuple[int, float]]:
+    at = 0
+    for first, count in series.runs:
+        yield from enumerate(series.values[at : at + count], first)
+        at += count
+
+
+def runs_of(instants: list[int]) -> list[tuple[int, int]]:
+    """Return numbers in order as runs: pairs of the first one and how many there are."""
+    runs: list[tuple[int, int]] = []
+    for one in instants:
+        if runs and sum(runs[-1]) == one:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((one, 1))
+    return runs
+
+
+class KeptTotals:
+    """Totals as they were made of answers; it fits `autoscaler.rehearsal.loads.Totals`."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def at(self, instant: float) -> Total | QueryFailure | None:
+        """Fit `Totals`: a value that is no number is a gap."""
+        answer = self._answers.at(instant)
+        if isinstance(answer, QueryFailure):
+            return answer
+        of = {series.labels["of"]: series.value for series in answer.series}
+        if not of or not math.isfinite(of["value"]):
+            return None
+        if answer.warnings:
+            # What is missing may be much of the total.
+            return QueryFailure(
+                f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
+            )
+        return Total(of["value"], int(of["pods"]))

@@ -1,0 +1,175 @@
+"""The notation of promtool's unit tests for the samples of a series, such as ``0+10x20 _ stale``.
+
+    a       one sample                       axn     a, and n times a again
+    a+bxn   a, then n times b more           a-bxn   a, then n times b less
+    _       no sample                        _xn     n times no sample
+    stale   the series ends here             NaN, Inf, -Inf are numbers
+
+Items stand between blanks, one for each interval.  What promtool refuses is refused here:
+https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/#series
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, repeat
+from typing import NamedTuple, TypeAlias
+
+MOST_SAMPLES = 100_000
+"""Of one series, with those that are left out; 17 days of one each 15 seconds."""
+_LONGEST_ITEM = 100
+
+_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+_ITEM = re.compile(
+    r"_(?:x(?P<omitted>[0-9]++))?"
+    r"|(?P<stale>stale)"
+    rf"|(?P<value>[+-]?{_NUMBER})(?:(?P<step>[+-]{_NUMBER})?x(?P<times>[0-9]++))?"
+    rf"|(?P<word>[+-]?(?i:nan|inf))(?:(?P<word_step>[+-]{_NUMBER})x(?P<word_times>[0-9]++))?"
+)
+_OCTAL = re.compile(r"[+-]?0[0-7]+")
+_FORM = "write numbers with blanks between them, a+bxn or a-bxn or axn, _ or _xn, stale"
+
+
+class Ramp(NamedTuple):
+    """A sample, and ``times`` more, each ``step`` more than the one before."""
+
+    value: float
+    step: float = 0.0
+    times: int = 0
+
+
+class Omitted(NamedTuple):
+    """So many times no sample."""
+
+    times: int = 1
+
+
+class Stale(NamedTuple):
+    """A stale marker: the series ends."""
+
+
+Item: TypeAlias = Ramp | Omitted | Stale
+
+
+class SeriesSamples(NamedTuple):
+    """The samples of one series: which intervals have one, from 0 in order, and its value.
+
+    A value of None is a stale marker.
+    """
+
+    places: Sequence[int]
+    values: Sequence[float | None]
+
+
+def parse(text: str) -> tuple[Item, ...]:
+    """Read the notation.  Raises ValueError with a sentence that says what would be right."""
+    if "{{" in text:
+        raise ValueError("has a native histogram: a metric is a number, so write what PromQL gives")
+    if "\n" in text.strip():
+        raise ValueError("goes over several lines: write it on one, or begin it with > for YAML")
+    items = tuple(map(_item, re.findall(r"[^ \t]+", text.strip())))
+    count = count_of(items)
+    if count > MOST_SAMPLES:
+        raise ValueError(
+            f"stands for {count:,} samples, and may for {MOST_SAMPLES:,}: take a longer interval"
+        )
+    return items
+
+
+def count_of(items: Iterable[Item]) -> int:
+    """Return for how many intervals items are."""
+    return sum(map(_count, items))
+
+
+def samples_of(items: Iterable[Item]) -> SeriesSamples:
+    """Return what the items stand for, added up as promtool does."""
+    count = 0
+    places: list[int] = []
+    values: list[float | None] = []
+    for item in items:
+        own = _count(item)
+        if not isinstance(item, Omitted):
+            places.extend(range(count, count + own))
+            values.extend(_values(item))
+        count += own
+    return SeriesSamples(places, values)
+
+
+def written(items: Iterable[Item]) -> str:
+    """Write items in the notation."""
+    return " ".join(map(_text, items))
+
+
+def _count(item: Item) -> int:
+    if isinstance(item, Ramp):
+        return item.times + 1
+    return item.times if isinstance(item, Omitted) else 1
+
+
+def _values(item: Ramp | Stale) -> Iterable[float | None]:
+    if isinstance(item, Stale):
+        return [None]
+    return accumulate(chain([item.value], repeat(item.step, item.times)))
+
+
+def _text(item: Item) -> str:
+    if isinstance(item, Stale):
+        return "stale"
+    if isinstance(item, Omitted):
+        return "_" if item.times == 1 else f"_x{item.times}"
+    value = _number_text(item.value)
+    if not item.times:
+        return value
+    step = f"{'-' if item.step < 0 else '+'}{_number_text(abs(item.step))}" if item.step else ""
+    if not step and not math.isfinite(item.value):
+        step = "+0"  # a word and x would be one word
+    return f"{value}{step}x{item.times}"
+
+
+def _number_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _item(text: str) -> Item:
+    form = _ITEM.fullmatch(text) if len(text) <= _LONGEST_ITEM else None
+    if form is None:
+        raise ValueError(
+            f"has {_shown(text)}, which is none of promtool's notation: {_advice(text)}"
+        )
+    if form["stale"]:
+        return Stale()
+    number = form["value"] or form["word"]
+    if number is None:
+        return Omitted(int(form["omitted"] or 1))
+    step, times = form["step"] or form["word_step"], form["times"] or form["word_times"]
+    return Ramp(_number(number), _number(step) if step else 0.0, int(times or 0))
+
+
+def _number(text: str) -> float:
+    # Go, in which promtool is written, reads a leading 0 as octal.
+    value = float(int(text, 8)) if _OCTAL.fullmatch(text) else float(text)
+    if math.isinf(value) and text.lower().lstrip("+-") != "inf":
+        raise ValueError(f"has {_shown(text)}, which is too large a number")
+    return value
+
+
+def _advice(text: str) -> str:
+    if len(text) > _LONGEST_ITEM:
+        return _FORM
+    if text.lower().startswith("stale") or re.fullmatch(r"[+-]?(?i:nan|inf)x[0-9]+", text):
+        return "`stale`, NaN and Inf stand alone; repeat them with blanks between"
+    if text.startswith("x"):
+        return "no blank stands before x, as in 200x20"
+    if re.fullmatch(rf"{_NUMBER}[+-]{_NUMBER}", text):
+        return f"say how often, as in {text}x20"
+    if re.search(r"x.*[^0-9]", text):
+        return "behind x stands a whole number, as in 200x20"
+    return _FORM
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_ITEM else f"{text[:_LONGEST_ITEM]}…")

@@ -1,0 +1,217 @@
+"""Answers on disk: what was written is read again, and what is damaged is not there."""
+
+import os
+import pickle
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.adapters.prometheus.range_files import (
+    RangeFiles,
+    RangeKey,
+    cut,
+    default_folder,
+    identity_of,
+    read_part,
+)
+from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
+from tests.adapters.prometheus.reading import basic_auth, settings
+
+KEY = RangeKey("server", "sum(x)", Grid(15_000, 0))
+
+
+def line(begin: int, end: int, **labels: str) -> MatrixSeries:
+    """Return a series whose values are the numbers of its instants."""
+    return MatrixSeries(labels, [(begin, end - begin)], array("d", range(begin, end)))
+
+
+def written(files: RangeFiles, *spans: tuple[int, int], key: RangeKey = KEY) -> None:
+    """Write a part for each span."""
+    for begin, end in spans:
+        files.write(key, begin, end, Matrix([line(begin, end)]))
+
+
+def spans(files: RangeFiles, begin: int, end: int, key: RangeKey = KEY) -> list[tuple[int, int]]:
+    """Return what is stored of a range."""
+    return [(part.begin, part.end) for part in files.covering(key, begin, end)]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+            st.dictionaries(st.integers(0, 40), st.floats(), min_size=1),
+        ),
+        max_size=4,
+    ),
+    st.lists(st.text(max_size=9), max_size=2),
+    st.integers(0, 40),
+    st.integers(0, 41),
+)
+def test_what_was_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    several: list[tuple[dict[str, str], dict[int, float]]],
+    warnings: list[str],
+    begin: int,
+    end: int,
+) -> None:
+    """Of a part all that it has, and nothing besides; every float is the same."""
+    files = RangeFiles(tmp_path_factory.mktemp("ranges"))
+    series = [
+        MatrixSeries(
+            labels, [(at, 1) for at in sorted(of)], array("d", [of[at] for at in sorted(of)])
+        )
+        for labels, of in several
+    ]
+    part = files.write(KEY, 0, 41, Matrix(series, tuple(warnings)))
+    found = read_part(KEY, part._replace(begin=begin, end=end))
+    assert found.warnings == tuple(warnings)
+    expected = [
+        (labels, {at: repr(value) for at, value in of.items() if begin <= at < end})
+        for labels, of in several
+    ]
+    assert [(one.labels, _samples(one)) for one in found.series] == [
+        (labels, of) for labels, of in expected if of
+    ]
+
+
+def _samples(series: MatrixSeries) -> dict[int, str]:
+    numbers = [at for first, count in series.runs for at in range(first, first + count)]
+    return dict(zip(numbers, map(repr, series.values), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("stored", "begin", "end", "found"),
+    [
+        ([], 0, 10, []),
+        ([(0, 10)], 0, 10, [(0, 10)]),
+        ([(0, 100)], 20, 30, [(20, 30)]),
+        ([(0, 5), (5, 10)], 0, 10, [(0, 5), (5, 10)]),
+        ([(0, 5), (3, 8), (2, 6)], 0, 10, [(0, 5), (5, 8)]),
+        ([(2, 4), (6, 20)], 0, 10, [(2, 4), (6, 10)]),
+        ([(0, 3), (0, 9)], 0, 10, [(0, 9)]),
+        ([(20, 30)], 0, 10, []),
+    ],
+)
+def test_what_is_stored_of_a_range(
+    tmp_path: Path,
+    stored: list[tuple[int, int]],
+    begin: int,
+    end: int,
+    found: list[tuple[int, int]],
+) -> None:
+    """In order, without overlaps, from as few files as can be."""
+    files = RangeFiles(tmp_path)
+    written(files, *stored)
+    assert spans(files, begin, end) == found
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RangeKey("another", KEY.promql, KEY.grid),
+        RangeKey(KEY.server, "sum(y)", KEY.grid),
+        RangeKey(KEY.server, KEY.promql, Grid(30_000, 0)),
+        RangeKey(KEY.server, KEY.promql, Grid(15_000, 7)),
+        RangeKey(KEY.server, KEY.promql, KEY.grid, "totals"),
+    ],
+)
+def test_a_file_is_about_its_own_query(tmp_path: Path, other: RangeKey) -> None:
+    """Of the same server, PromQL, grid, and of what became of the answer."""
+    files = RangeFiles(tmp_path)
+    part = files.write(KEY, 0, 10, Matrix([line(0, 10)]))
+    assert spans(files, 0, 10, other) == []
+    folder = tmp_path / other.digest
+    folder.mkdir(exist_ok=True)
+    (folder / part.file.name).write_bytes(part.file.read_bytes())
+    assert spans(files, 0, 10, other) == []
+
+
+def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
+    """Whichever byte is another, or missing; a folder in its place does no harm either."""
+    files = RangeFiles(tmp_path)
+    file = files.write(KEY, 0, 10, Matrix([line(0, 10)])).file
+    content = file.read_bytes()
+    for at in range(0, len(content), 3):
+        file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert spans(files, 0, 10) == [], at
+        file.write_bytes(content[:at])
+        assert spans(files, 0, 10) == [], at
+    file.write_bytes(content)
+    assert spans(files, 0, 10) == [(0, 10)]
+    file.unlink()
+    file.mkdir()
+    assert spans(files, 0, 10) == []
+
+
+def test_files_that_were_not_used_for_longest_go_first(tmp_path: Path) -> None:
+    """Until the rest is as small as it has to be; what somebody else has put there stays."""
+    other, empty = tmp_path / "mine" / "0-10.range", tmp_path / "empty"
+    other.parent.mkdir()
+    empty.mkdir()
+    other.write_bytes(b"x" * 100_000)
+    files = RangeFiles(tmp_path, most_bytes=1_000)
+    for number in range(20):
+        written(files, (number, number + 10), key=RangeKey("server", str(number), KEY.grid))
+    for number, part in enumerate(sorted(tmp_path.glob("*/*.range"))):
+        os.utime(part, (number, number))
+    used = RangeKey("server", "3", KEY.grid)
+    assert spans(files, 3, 13, used) == [(3, 13)]
+    files.prune()
+    left = [one for one in tmp_path.glob("*/*.range") if one != other]
+    assert 0 < sum(one.stat().st_size for one in left) <= 1_000
+    assert spans(files, 3, 13, used) == [(3, 13)]
+    assert other.exists()
+    assert empty.exists()
+    assert len(list(tmp_path.iterdir())) == len(left) + 2
+
+
+def test_files_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
+    """The load of a company is nobody else's matter."""
+    files = RangeFiles(tmp_path / "a" / "b")
+    file = files.write(KEY, 0, 10, Matrix([])).file
+    assert [one.stat().st_mode & 0o777 for one in (file, file.parent, file.parent.parent)] == [
+        0o600,
+        0o700,
+        0o700,
+    ]
+
+
+def test_a_part_of_a_matrix() -> None:
+    """A series that has nothing there is not in it."""
+    matrix = Matrix([line(0, 5, a="1"), line(8, 10, a="2")], ("a warning",))
+    assert cut(matrix, 3, 7) == Matrix(
+        [MatrixSeries({"a": "1"}, [(3, 2)], array("d", [3, 4]))], ("a warning",)
+    )
+
+
+def test_whose_answers_they_are(tmp_path: Path) -> None:
+    """The URL, the tenant and the user make a difference, and no secret is in a key."""
+    several = [
+        settings("http://p"),
+        settings("http://q"),
+        settings("http://p", headers={"X-Scope-OrgID": "tenant-1"}),
+        settings("http://p", headers={"X-Scope-OrgID": "tenant-2"}),
+        settings("http://p", query_parameters={"dedup": ("true",)}),
+        settings("http://p", sign_in=basic_auth("me", tmp_path / "password")),
+        settings("http://p", headers_files={"X-Scope-OrgID": Path("/run/tenant")}),
+    ]
+    identities = [identity_of(one) for one in several]
+    assert len(set(identities)) == len(several)
+    assert identity_of(settings("http://p", timeout=3.0)) == identities[0]
+    assert "tenant-1" not in RangeKey(identities[2], "x", KEY.grid).text
+    assert pickle.loads(pickle.dumps(KEY)) == KEY  # noqa: S301 - its own
+
+
+def test_where_the_files_of_commands_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the cache folder of the XDG specification; a relative one does not count."""
+    for base, folder in (
+        ("/var/cache/me", Path("/var/cache/me/autoscaler/ranges")),
+        ("relative", Path.home() / ".cache/autoscaler/ranges"),
+        ("", Path.home() / ".cache/autoscaler/ranges"),
+    ):
+        monkeypatch.setenv("XDG_CACHE_HOME", base)
+        assert default_folder() == folder

@@ -1,0 +1,319 @@
+"""Range queries: what is made of an answer, and parts that a server is able to answer."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import parse_qs
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus import range_reader
+from autoscaler.adapters.prometheus.range_reader import AnsweredPart, RangeReader
+from autoscaler.adapters.prometheus.ranges import AskedRange, Grid, Matrix
+from autoscaler.core.series import QueryFailure
+from autoscaler.transport.answers import AnswerMemory
+from autoscaler.transport.retries import FailureKind, RequestFailure
+from tests.adapters.prometheus.reading import Observed, reading
+from tests.worlds.prometheus import faults
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
+from tests.worlds.prometheus.fixtures import StartPrometheus
+from tests.worlds.prometheus.server import PrometheusServer
+
+GRID = Grid(15_000, 5_000)
+FIRST = 113_333_333
+"""The number of an instant of the grid, at 1,700,000,000."""
+ASKED = AskedRange(GRID, FIRST, FIRST + 4)
+
+
+def matrix(*result: object, kind: str = "matrix", **more: object) -> dict[str, object]:
+    """Return a success of a range query."""
+    return {"status": "success", "data": {"resultType": kind, "result": list(result)}, **more}
+
+
+def series(*values: tuple[float, str], **labels: str) -> dict[str, object]:
+    """Return one series; times are seconds after the first instant."""
+    return {"metric": labels, "values": [[1_700_000_000 + at, value] for at, value in values]}
+
+
+def whole(peer: Peer) -> None:
+    """Answer a range with the number of each instant, as a healthy server does."""
+    asked = {name: values[0] for name, values in parse_qs(peer.received.body.decode()).items()}
+    begin, end, step = (round(float(asked[name]) * 1000) for name in ("start", "end", "step"))
+    values = [[at / 1000, str(at // step)] for at in range(begin, end + 1, step)]
+    answer(matrix({"metric": {}, "values": values}))(peer)
+
+
+@contextmanager
+def range_reading(url: str, **changes: object) -> Iterator[RangeReader]:
+    """Give a reader of ranges."""
+    changes = {"most_tries": 3, "absent_seconds": 1.0, **changes}
+    with reading(url, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
+        yield RangeReader(reader)
+
+
+def asked_at(
+    url: str, asked: AskedRange = ASKED, promql: str = "x", **changes: object
+) -> list[AnsweredPart]:
+    """Ask for one range."""
+    with range_reading(url, **changes) as reader:
+        return list(reader.parts(promql, asked))
+
+
+def failures(parts: Sequence[AnsweredPart]) -> list[str]:
+    """Return why parts failed."""
+    return [part.answer.message for part in parts if isinstance(part.answer, QueryFailure)]
+
+
+def covered(parts: Sequence[AnsweredPart]) -> list[tuple[int, int]]:
+    """Return from where to where parts are."""
+    return [(part.begin, part.end) for part in parts]
+
+
+# -- what is made of an answer -------------------------------------------------------------------
+
+
+def test_series_are_values_at_instants_of_the_grid() -> None:
+    """Where a series is not there its run ends; NaN and infinities are values as any other."""
+    found = matrix(
+        series((0, "1"), (15, "NaN"), (45, "+Inf"), queue="a"), series((30, "2.5"), queue="b")
+    )
+    with ScriptedServer(answer(found | {"warnings": ["a store is away"]})) as server:
+        (part,) = asked_at(server.url)
+        sent = parse_qs(server.received[0].body.decode())
+    assert isinstance(part.answer, Matrix)
+    first, second = part.answer.series
+    assert (first.labels, first.runs) == ({"queue": "a"}, [(FIRST, 2), (FIRST + 3, 1)])
+    assert list(first.values) == pytest.approx([1.0, math.nan, math.inf], nan_ok=True)
+    assert (second.runs, list(second.values)) == ([(FIRST + 2, 1)], [2.5])
+    assert part.answer.warnings == ("a store is away",)
+    assert (sent["start"], sent["end"]) == (["1700000000.000"], ["1700000045.000"])
+    assert (sent["step"], sent["nocache"], sent["query"]) == (["15.000"], ["1"], ["x"])
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (matrix(series((0, "1"), (0, "2"))), "a sample at 2023-11-14T22:13:20Z twice"),
+        (
+            matrix(series((30, "1"), (15, "2"))),
+            "a sample at 2023-11-14T22:13:35Z after a later one: it is not used",
+        ),
+        (matrix(series((1, "1"))), "at 2023-11-14T22:13:21Z which was not asked for"),
+        (matrix(series((60, "1"))), "at 2023-11-14T22:14:20Z which was not asked for"),
+        (matrix(series((-15, "1"))), "at 2023-11-14T22:13:05Z which was not asked for"),
+        (matrix({"metric": {}, "histograms": [[0, {}]]}), "returns native histograms"),
+        (matrix({"metric": {}, "values": [[1_700_000_000, 1.0]]}), "no matrix of floats"),
+        (matrix({"metric": {}, "values": [[1_700_000_000, "x"]]}), "no matrix of floats"),
+        (matrix({"metric": {"a": 1}, "values": []}), "no matrix of floats"),
+        (matrix({"values": []}), "no matrix of floats"),
+        (matrix(kind="vector"), "the result of a range is no matrix, but vector"),
+        (matrix() | {"warnings": "x"}, "warnings is no list"),
+        ({"status": "success"}, "data.resultType is missing"),
+        ('{"status":"success","data":{"resultType":"matrix","result":{}}}', "is no list"),
+    ],
+)
+def test_what_is_no_range_that_was_asked_for_is_told(body: object, sentence: str) -> None:
+    """Duplicate, descending and foreign instants too: none of such an answer is used."""
+    with ScriptedServer(answer(body)) as server:
+        parts = asked_at(server.url)
+    assert covered(parts) == [(FIRST, FIRST + 4)]
+    (message,) = failures(parts)
+    assert sentence in message
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def test_a_range_of_more_points_than_prometheus_gives_is_asked_in_parts(
+    prometheus_server: PrometheusServer,
+) -> None:
+    """Prometheus refuses 11,001 points of a series; here no request asks for so many."""
+    grid, count = Grid(1_000, 0), 25_000
+    begin = grid.first_from(clock.wall() - 2 * count)
+    statuses: list[str] = []
+    with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
+        parts = list(reader.parts("vector(7)", AskedRange(grid, begin, begin + count)))
+    assert statuses == ["200"] * 4
+    assert sum(part.end - part.begin for part in parts) == count
+    for part in parts:
+        assert isinstance(part.answer, Matrix)
+        (one,) = part.answer.series
+        assert one.runs == [(part.begin, part.end - part.begin)]
+        assert set(one.values) == {7.0}
+
+
+def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
+    prometheus_server: PrometheusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its refusal of 12,000 points is one of a limit: both halves are asked and answered."""
+    monkeypatch.setattr(range_reader, "MOST_POINTS", 20_000)
+    grid = Grid(1_000, 0)
+    begin = grid.first_from(clock.wall() - 50_000)
+    statuses: list[str] = []
+    with range_reading(prometheus_server.url, observer=Observed(statuses)) as reader:
+        parts = list(reader.parts("vector(7)", AskedRange(grid, begin, begin + 12_000)))
+    assert covered(parts) == [(begin, begin + 6_000), (begin + 6_000, begin + 12_000)]
+    assert (failures(parts), statuses) == ([], ["400", "200", "200"])
+
+
+def test_a_limit_of_samples_is_kept_to_by_smaller_parts(start_prometheus: StartPrometheus) -> None:
+    """A server that loads no more than 1,000 samples answers 3,000 points in four parts."""
+    server = start_prometheus(flags=["--query.max-samples=1000"])
+    grid = Grid(1_000, 0)
+    begin = grid.first_from(clock.wall() - 50_000)
+    parts = asked_at(server.url, AskedRange(grid, begin, begin + 3_000), "vector(7)")
+    assert failures(parts) == []
+    assert [part.end - part.begin for part in parts] == [750] * 4
+
+
+def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
+    """Of 64 KiB that are allowed: each half is asked again until it fits, and nothing is lost."""
+    with ScriptedServer(whole) as server:
+        parts = asked_at(
+            server.url,
+            AskedRange(GRID, FIRST, FIRST + 8_000),
+            memory=AnswerMemory(1 << 16, parsed=200 << 20),
+        )
+    assert failures(parts) == []
+    assert [number for part in parts for number in range(part.begin, part.end)] == [
+        *range(FIRST, FIRST + 8_000)
+    ]
+    values = [value for part in parts for one in part.answer.series for value in one.values]  # type: ignore[union-attr]  # none failed
+    assert values == list(map(float, range(FIRST, FIRST + 8_000)))
+
+
+def test_a_limit_that_no_part_keeps_to_ends_the_query() -> None:
+    """The sentence says how small a part was; what comes after it is not asked."""
+    refusal = answer(error("execution", "exceeded series limit"), "422 Unprocessable Entity")
+    with ScriptedServer(refusal) as server:
+        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 64))
+        assert len(server.received) == 3
+    assert covered(parts) == [(FIRST, FIRST + 64)]
+    assert failures(parts)[0].endswith("exceeded series limit (even for 16 evaluations at once)")
+
+
+def test_a_wrong_query_is_asked_once(prometheus_server: PrometheusServer) -> None:
+    """Its refusal holds for all of the range."""
+    statuses: list[str] = []
+    asked = AskedRange(GRID, FIRST, FIRST + 30_000)
+    parts = asked_at(prometheus_server.url, asked, "sum(", observer=Observed(statuses))
+    assert (covered(parts), statuses) == ([(FIRST, FIRST + 30_000)], ["400"])
+    assert "parse error: unclosed left parenthesis" in failures(parts)[0]
+    assert isinstance(parts[0].answer, QueryFailure)
+    assert parts[0].answer.refused
+
+
+# -- a server that fails -------------------------------------------------------------------------
+
+LONG = AskedRange(GRID, FIRST, FIRST + 40_000)
+"""Four parts."""
+BROKEN = answer("broken", "500 Internal Server Error")
+
+
+def test_a_part_that_could_not_be_read_is_a_failure_and_the_others_are_read() -> None:
+    """Nothing is made up for it."""
+    with ScriptedServer(whole, BROKEN, whole) as server:
+        parts = asked_at(server.url, LONG)
+    failed = [part for part in parts if isinstance(part.answer, QueryFailure)]
+    assert covered(failed) == [(FIRST + 10_000, FIRST + 20_000)]
+    assert failures(parts)[0].endswith("answered HTTP 500 Internal Server Error: broken")
+    assert covered(parts) == [(at, at + 10_000) for at in range(FIRST, FIRST + 40_000, 10_000)]
+
+
+def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
+    """Neither of this query nor of another one: a server that is gone costs no more."""
+    with ScriptedServer(BROKEN) as server, range_reading(server.url) as reader:
+        parts = list(reader.parts("x", LONG))
+        others = list(reader.parts("y", ASKED))
+        assert len(server.received) == 3
+    assert covered(parts)[-1] == (FIRST + 30_000, FIRST + 40_000)
+    assert failures(others) == failures(parts)[-1:]
+    assert failures(others)[0].endswith("broken; nothing more was asked of it then")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [faults.break_off, faults.reset, faults.hang_up, answer("busy", "503 Service Unavailable")],
+)
+def test_half_an_answer_is_asked_again(step: Step) -> None:
+    """What may pass is tried again, and then the answer is whole."""
+    with ScriptedServer(step, whole) as server:
+        parts = asked_at(server.url)
+        assert len(server.received) == 2
+    assert failures(parts) == []
+
+
+def test_retry_after_is_waited_for() -> None:
+    """A 429 that names a second is asked again a second later."""
+    busy = answer("slow down", "429 Too Many Requests", {"Retry-After": "1"})
+    begin = time.monotonic()
+    with ScriptedServer(busy, whole) as server:
+        parts = asked_at(server.url)
+    assert failures(parts) == []
+    assert 1.0 <= time.monotonic() - begin < 5.0
+
+
+def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> None:
+    """An eighth at a time, down to the fewest points; then nothing more is asked of it."""
+    with ScriptedServer(faults.hang) as server, range_reading(server.url, timeout=0.2) as reader:
+        parts = list(reader.parts("x", AskedRange(GRID, FIRST, FIRST + 8_192)))
+        others = list(reader.parts("y", ASKED))
+        assert len(server.received) == 4
+    assert covered(parts) == [(FIRST, FIRST + 8_192)]
+    assert failures(parts)[0].endswith(
+        "did not answer within 0.2 s (even for 16 evaluations at once)"
+    )
+    assert failures(others)[0].endswith("nothing more was asked of it then")
+
+
+def test_what_is_slow_is_answered_by_an_eighth() -> None:
+    """One time-out, and then all parts are read."""
+    with ScriptedServer(faults.hang, whole) as server:
+        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 800), timeout=0.5)
+    assert failures(parts) == []
+    assert [part.end - part.begin for part in parts] == [100] * 8
+
+
+def test_a_server_that_is_not_there_costs_a_moment() -> None:
+    """It is tried for a second over all parts, then once for each, and then no more."""
+    begin = time.monotonic()
+    parts = asked_at("http://127.0.0.1:9", LONG)
+    assert len(failures(parts)) == 4
+    assert "refused the connection" in failures(parts)[0]
+    assert time.monotonic() - begin < 10.0
+
+
+def test_the_rate_is_kept() -> None:
+    """Ten requests take nine times the least time between two, and never overlap."""
+    times: list[float] = []
+
+    def noting(peer: Peer) -> None:
+        times.append(time.monotonic())
+        whole(peer)
+
+    with ScriptedServer(noting) as server, range_reading(server.url) as reader:
+        for _ in range(10):
+            assert failures(list(reader.parts("x", ASKED))) == []
+    assert times[-1] - times[0] >= 8.5 / range_reader.REQUESTS_A_SECOND
+
+
+def test_the_servers_clock_is_told() -> None:
+    """As the server gives it; nothing where it does not."""
+    scalar = {"status": "success", "data": {"resultType": "scalar", "result": [5, "1700000000"]}}
+    with ScriptedServer(answer(scalar), BROKEN) as server, range_reading(server.url) as reader:
+        assert (reader.now(), reader.now()) == (1_700_000_000.0, None)
+
+
+def test_more_points_than_prometheus_gives_are_a_refusal_of_the_query(
+    prometheus_server: PrometheusServer,
+) -> None:
+    """In its own words, which name the limit."""
+    with reading(prometheus_server.url) as reader:
+        grid, deadline = Grid(1_000, 0), clock.monotonic() + 10
+        begin = grid.first_from(clock.wall() - 50_000)
+        outcome = reader.query_range("vector(1)", AskedRange(grid, begin, begin + 12_000), deadline)
+    assert isinstance(outcome, RequestFailure)
+    assert outcome.kind is FailureKind.WRONG_QUERY
+    assert "exceeded maximum resolution of 11,000 points" in outcome.message

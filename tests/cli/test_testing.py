@@ -1,0 +1,189 @@
+"""`autoscaler test` as its users see it: what it prints, its exit codes, JUnit XML, --watch."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.test_commands import ran
+from tests.policy_tests.files import QUEUE, written
+from tests.worlds.waiting import wait_until
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "config" / "policy-tests").glob("*.yaml"))
+GOOD = "tests:\n- {name: stays, start: {replicas: 1}, series: {queue: 9}, never: {above: 1}}\n"
+BAD = """
+tests:
+- name: a queue of 200
+  start: {replicas: 1, readyAfter: 30s}
+  series: {queue: 200x8}
+  expect:
+  - {at: 1m, replicas: 8, limitedBy: nothing}
+- name: stays
+  start: {replicas: 1}
+  series: {queue: 9x8}
+  never: {above: 1}
+"""
+
+
+def test_examples_hold_and_say_little() -> None:
+    """One line for each file, and 0; with -v one for each test."""
+    code, out, err = ran("test", *map(str, EXAMPLES))
+    assert (code, err) == (0, "")
+    assert re.fullmatch(r"(\S+\.yaml: [1-9] passed\n){3}", out)
+    code, out, _ = ran("test", "-v", *map(str, EXAMPLES))
+    names = [line.removeprefix("ok   ").partition(" (")[0] for line in out.splitlines()]
+    assert code == 0
+    assert {"1 -> 10 -> 13 -> 1", "3 pods at 80 against 15 make 16"} <= set(names)
+    assert "a queue of 200 at 30 each makes 7 workers" in names
+    assert re.search(r"ok   whatever the queue does, .* \([0-9.]+ s, 20 runs\)", out)
+    assert "a pod is ready 30 s after it is created: nothing says how long" in out
+
+
+def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path) -> None:
+    """What was expected and got at its line, why, and the syncs before and after."""
+    file = written(tmp_path, BAD)
+    code, out, err = ran("test", str(file))
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    line = QUEUE.count("\n") + 7
+    key = "shop/Deployment/worker"
+    assert lines[:2] == [
+        "FAIL a queue of 200",
+        f"  {file}:{line}: tests[0].expect[0]: at 1m {key}: replicas: expected 8, got 7",
+    ]
+    assert f"  {key} at 2026-01-05T00:01:00Z: stays at 7 replicas" in lines
+    assert any("queries.queue: sum(queue_length)" in one for one in lines)
+    assert any("ratio 0.9524, tolerated are 0.9 to 1.1" in one for one in lines)
+    table = lines[next(n for n, one in enumerate(lines) if one.startswith("    time ")) :]
+    heads = "time reading proposal desired count ready reason"
+    assert table[0].split() == heads.split()
+    assert table[1].split()[0] == "0s"
+    (marked,) = [row for row in table if row.startswith("  > ")]
+    assert re.split(r"  +", marked[4:]) == [
+        *("1m", "28.57/30 per replica", "7", "7", "7", "7", "stays at 7 replicas")
+    ]
+    assert lines[-1] == f"{file}: 1 passed, 1 failed"
+
+
+def test_a_counter_example_is_told_as_a_series(tmp_path: Path) -> None:
+    """It may be pasted into the test."""
+    test = "tests:\n- name: any\n  random: {series: [queue], between: [0, 900]}\n"
+    file = written(tmp_path, f"{test}  never: {{above: 8}}\n")
+    code, out, _ = ran("test", str(file))
+    assert code == 1
+    assert re.search(
+        r"found in run [0-9]+; to see it again, write instead of `random`:\n"
+        r"  series:\n    queue: [0-9x+. -]+\n",
+        out,
+    )
+
+
+def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
+    """All its mistakes are told; the tests of other files run all the same."""
+    good = written(tmp_path, GOOD)
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("config: nowhere.yaml\ntests: [{name: a, series: {q: 1 +}}]\n")
+    code, out, err = ran("test", str(bad), str(good), str(tmp_path / "none.yaml"))
+    assert code == 2
+    assert out == f"{good}: 1 passed\n"
+    notation = "has '+', which is none of promtool's notation: write numbers with blanks between "
+    notation += 'them, a+bxn or a-bxn or axn, _ or _xn, stale (got "1 +")'
+    assert err.splitlines() == [
+        f"{bad}:2: tests[0].series.q: {notation}",
+        f"{tmp_path}/nowhere.yaml: there is no such file",
+        f"{tmp_path}/none.yaml: cannot be read: No such file or directory",
+    ]
+
+
+@pytest.mark.parametrize("name", ["QUEUE OF", "*200"])
+def test_tests_may_be_chosen_by_name(name: str, tmp_path: Path) -> None:
+    """By a part of it in any case, or a pattern; where none has it, that is a mistake."""
+    file = written(tmp_path, BAD.replace("replicas: 8", "replicas: 7"))
+    code, out, _ = ran("test", str(file), "-k", name)
+    assert (code, out) == (0, f"{file}: 1 passed, 1 not asked for\n")
+    code, _, err = ran("test", str(file), "-k", "nothing like it")
+    assert (code, err) == (2, "no test's name has 'nothing like it' in it\n")
+
+
+def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
+    """As CI servers read it: counts, cases, failures, errors, whatever names hold."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("tests: 1\n")
+    named = BAD.replace("a queue of 200", '"a <queue> \\x1b[31m & co"')
+    file, report = written(tmp_path, named), tmp_path / "report.xml"
+    code, _, _ = ran("test", str(file), str(bad), "--junit", str(report))
+    assert code == 2
+    root = ET.parse(report).getroot()  # noqa: S314 - our own
+    assert (root.tag, root.attrib["tests"]) == ("testsuites", "3")
+    assert (root.attrib["failures"], root.attrib["errors"]) == ("1", "1")
+    suites = root.findall("testsuite")
+    assert [suite.attrib["name"] for suite in suites] == [str(file), str(bad)]
+    for suite in suites:
+        assert {"name", "tests", "failures", "errors", "time"} <= suite.attrib.keys()
+        for case in suite.findall("testcase"):
+            assert case.attrib.keys() == {"name", "classname", "time"}
+            assert float(case.attrib["time"]) >= 0
+            assert {child.tag for child in case} <= {"failure", "error"}
+    (failure,) = root.iter("failure")
+    assert failure.attrib["message"].endswith("replicas: expected 8, got 7")
+    assert "    time   reading" in (failure.text or "")
+    (error,) = root.iter("error")
+    assert "bad.yaml" in error.attrib["message"]
+
+
+def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """With 1, after the tests."""
+    file = written(tmp_path, GOOD)
+    code, out, err = ran("test", str(file), "--junit", str(tmp_path))
+    assert (code, out) == (1, f"{file}: 1 passed\n")
+    assert err == f"{tmp_path} cannot be written: Is a directory\n"
+
+
+def test_watch_runs_again_when_a_file_changes(tmp_path: Path) -> None:
+    """The file of tests or the configuration; a broken one in between does not end it."""
+    config = tmp_path / "autoscaler.yaml"
+    config.write_text(f"prometheus: {{url: http://p:9090}}\n{QUEUE}")
+    file = written(tmp_path, f"config: autoscaler.yaml\n{GOOD}", "")
+    told = tmp_path / "told"
+    with told.open("w") as output:
+        command = [sys.executable, "-m", "autoscaler", "test", "--watch", str(file)]
+        program = subprocess.Popen(command, stdout=output, stderr=output)
+
+    def waits(times: int) -> bool:
+        return told.read_text().count("waiting for a change") == times
+
+    try:
+        wait_until("the first run", lambda: waits(1))
+        config.write_text(config.read_text().replace("averageValue: 30", "averageValue: 3"))
+        wait_until("a run of the other configuration", lambda: waits(2))
+        assert f"{file}: 0 passed, 1 failed" in told.read_text()
+        file.write_text("tests: 1\n")
+        wait_until("a run of the broken file", lambda: waits(3))
+        file.write_text(f"config: autoscaler.yaml\n{GOOD.replace('queue: 9', 'queue: 3')}")
+        wait_until("a run of the mended file", lambda: waits(4))
+        program.send_signal(signal.SIGINT)
+        assert program.wait(10) == 0
+    finally:
+        program.kill()
+        program.wait()
+    text = told.read_text()
+    assert text.count(f"{file}: 1 passed\n") == 2
+    assert "Traceback" not in text
+
+
+def test_a_hundred_tests_of_an_hour_take_seconds(tmp_path: Path) -> None:
+    """From the file to the last line."""
+    tests = "".join(
+        f"- {{name: t{number}, series: {{queue: {number}+1x240}}, never: {{above: 20}}}}\n"
+        for number in range(100)
+    )
+    file = written(tmp_path, f"tests:\n{tests}")
+    begin = time.process_time()
+    code, out, _ = ran("test", str(file))
+    assert time.process_time() - begin < 10.0
+    assert (code, out) == (0, f"{file}: 100 passed\n")

@@ -1,0 +1,84 @@
+"""Short ways to write a file of policy tests, and to run it."""
+
+import textwrap
+from pathlib import Path
+
+from autoscaler.config import ConfigError
+from autoscaler.policy_tests.expectations import Unmet, unmet
+from autoscaler.policy_tests.loading import PolicyTestFile, load_tests
+from autoscaler.policy_tests.running import PolicyTestRun, TargetRun, run
+
+QUEUE = """\
+queries: {queue: sum(queue_length)}
+targets:
+- namespace: shop
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: worker}
+  minReplicas: 1
+  maxReplicas: 20
+  metrics:
+  - type: External
+    external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 30}}
+"""
+"""One worker for each 30 of a queue, with the HPA's defaults."""
+
+WEB = """\
+queries: {rps: "sum by (namespace, pod) (rate(http_requests_total[2m]))"}
+targets:
+- namespace: shop
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 50
+  metrics:
+  - type: Pods
+    pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: 10}}
+"""
+"""One pod for each 10 requests a second."""
+
+
+def written(folder: Path, tests: str, config: str = QUEUE) -> Path:
+    """Write a file of tests beside the configuration in it."""
+    file = folder / "tests.yaml"
+    file.write_text(config + textwrap.dedent(tests), encoding="utf-8")
+    return file
+
+
+def loaded(folder: Path, tests: str, config: str = QUEUE) -> PolicyTestFile:
+    """Load a file of tests."""
+    return load_tests(written(folder, tests, config))
+
+
+def mistakes(folder: Path, tests: str, config: str = QUEUE) -> list[str]:
+    """Return the mistakes in a file, each from its line on."""
+    try:
+        loaded(folder, tests, config)
+    except ConfigError as error:
+        return [str(one).partition("tests.yaml:")[2] for one in error.problems]
+    return []
+
+
+def ran(folder: Path, test: str, config: str = QUEUE) -> PolicyTestRun:
+    """Run the one test of a file; it is indented as an entry of `tests`."""
+    entry = textwrap.indent(textwrap.dedent(test).strip(), "  ")
+    (ready,) = loaded(folder, f"tests:\n- name: a test\n{entry}\n", config).tests
+    return run(ready)
+
+
+def only(of: PolicyTestRun) -> TargetRun:
+    """Return what became of the one target."""
+    (found,) = of.targets.values()
+    return found
+
+
+def counts(folder: Path, test: str, config: str = QUEUE) -> list[int]:
+    """Return the counts of the one target, sync after sync."""
+    return [one.replicas for one in only(ran(folder, test, config)).counts]
+
+
+def broken(folder: Path, test: str, config: str = QUEUE) -> list[str]:
+    """Return what does not hold of the one test, in its sentences."""
+    return [sentence(one) for one in unmet(ran(folder, test, config))]
+
+
+def sentence(one: Unmet) -> str:
+    """Return a sentence without the name of the target."""
+    return one.sentence.replace(f" {one.run.target.key}", "")

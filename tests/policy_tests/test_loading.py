@@ -1,0 +1,266 @@
+"""A file of policy tests is read whole, or refused with every mistake at its line."""
+
+import textwrap
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from autoscaler.config import ConfigError
+from autoscaler.config.checks import TESTS, json_schema
+from autoscaler.core import contention, normalize, status
+from autoscaler.core.classification import State
+from autoscaler.core.target import QueryKey
+from autoscaler.documents import read
+from autoscaler.policy_tests.loading import load_tests
+from autoscaler.settings.policy_tests import LimitReason, StateName
+from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written
+
+LINES = QUEUE.count("\n")
+EXAMPLES = sorted((Path(__file__).parents[2] / "config" / "policy-tests").glob("*.yaml"))
+EXPECT = "expect: [{at: 0s, replicas: 1}]"
+
+
+def one(test: str) -> str:
+    """Return a file of one test."""
+    return "tests:\n- name: a\n" + textwrap.indent(textwrap.dedent(test).strip(), "  ") + "\n"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_fits_the_schema(path: Path) -> None:
+    """An example loads, fits the schema, and names it for editors."""
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../autoscaler-tests.schema.json\n")
+    assert load_tests(path).tests
+    document = read(text, lambda *_: None)
+    assert list(Draft202012Validator(json_schema(TESTS)).iter_errors(document)) == []
+
+
+def test_reasons_and_states_are_those_of_decisions() -> None:
+    """No reason that limits a count can be misspelt, and none is missing."""
+    of_rates = {normalize.SCALE_UP_LIMIT, normalize.SCALE_DOWN_LIMIT}
+    of_bounds = {normalize.TOO_FEW, normalize.TOO_MANY}
+    of_windows = {normalize.SCALE_UP_STABILIZED, normalize.SCALE_DOWN_STABILIZED}
+    others = {status.SCALING_PAUSED, contention.REPLICAS_CONTESTED, "nothing"}
+    known = of_rates | of_bounds | of_windows | others | status.OWN_LIMITS
+    assert set(get_args(LimitReason)) == known
+    assert set(get_args(StateName)) == {each.value for each in State} - {"shadow", "unknown"}
+
+
+def test_the_configuration_is_another_file_or_stands_beside_the_tests(tmp_path: Path) -> None:
+    """Its name is relative to the file of tests; secrets that it names need not be there."""
+    (tmp_path / "a").mkdir()
+    config = "prometheus: {url: http://p:9090, bearerTokenFile: /not/there}\n" + QUEUE
+    (tmp_path / "autoscaler.yaml").write_text(config)
+    test = one(f"series: {{queue: 1}}\n{EXPECT}")
+    (tmp_path / "a" / "tests.yaml").write_text(f"config: ../autoscaler.yaml\n{test}")
+    named = load_tests(tmp_path / "a" / "tests.yaml")
+    assert tmp_path / "autoscaler.yaml" in {path.resolve() for path in named.files}
+    beside = loaded(tmp_path, test)
+    assert [target.key for target in named.config.targets] == ["shop/Deployment/worker"]
+    assert named.config.targets == beside.config.targets
+
+
+def test_a_series_is_read_as_it_is_written(tmp_path: Path) -> None:
+    """0x10 is eleven zeros, though YAML reads it as 16; a number and nothing are series too."""
+    for text, expected in (
+        ("0x10", [0.0] * 11),
+        ("16", [16.0]),
+        ("1e2", [100.0]),
+        ("", []),
+        ("~", []),
+        ("'2x1'", [2.0, 2.0]),
+    ):
+        (test,) = loaded(tmp_path, one(f"series: {{queue: {text}}}\n{EXPECT}")).tests
+        found = [item for series in test.series for item in series.items]
+        values = [getattr(item, "value", None) for item in found for _ in range(_times(item))]
+        assert values == expected, text
+
+
+def _times(item: object) -> int:
+    return getattr(item, "times", 0) + 1
+
+
+def test_a_series_is_named_by_query_metric_or_promql(tmp_path: Path) -> None:
+    """Each of them leads to the same metric, with labels in braces or without."""
+    for name in ("queue", "sum(queue_length)", "'queue{a=\"b\"}'"):
+        (test,) = loaded(tmp_path, one(f"series: {{{name}: 1}}\n{EXPECT}")).tests
+        (series,) = test.series
+        assert series.readers == (("shop/Deployment/worker", 0),)
+        assert series.labels == ({"a": "b"} if "{" in name else None)
+
+
+def test_bounds_and_holds_have_series_too(tmp_path: Path) -> None:
+    """By the key that asks; a hold that says nothing needs none."""
+    config = QUEUE + "  maxReplicasQuery: max(m)\n  holdScaleDownQuery: {name: freeze}\n"
+    config = config.replace("queries: {", "queries: {freeze: up == 0, ")
+    series = "series: {queue: 1, maxReplicasQuery: 5, freeze: 1}"
+    (test,) = loaded(tmp_path, one(f"{series}\n{EXPECT}"), config).tests
+    readers = {each.name: each.readers for each in test.series}
+    assert readers["maxReplicasQuery"] == (QueryKey("", "max(m)"),)
+    assert readers["freeze"] == (QueryKey("", "up == 0"),)
+    lacking = mistakes(tmp_path, one(f"series: {{queue: 1}}\n{EXPECT}"), config)
+    assert len(lacking) == 1
+    assert "says nothing of maxReplicasQuery: write its samples, or _ for none" in lacking[0]
+
+
+@pytest.mark.parametrize(
+    ("test", "mistake"),
+    [
+        (EXPECT, "tests[0].series: says nothing of queue: write its samples, or _ for none"),
+        ("series: {queue: 1}", "tests[0]: expects nothing: write `expect`, or `never`"),
+        (
+            f"series: {{queue: 1, queu: 1}}\n{EXPECT}",
+            "series.queu: is no query and no metric of what is tested: did you mean `queue`?",
+        ),
+        (
+            f"series: {{queue: 1 + 2}}\n{EXPECT}",
+            "tests[0].series.queue: has '+', which is none of promtool's notation: write numbers",
+        ),
+        (f"series: {{queue: [1]}}\n{EXPECT}", "must be a series in promtool's notation, such as"),
+        (
+            f"series: {{'queue{{a=b}}': 1}}\n{EXPECT}",
+            'has labels that cannot be read: write them as {pod="web-0", a="b"}',
+        ),
+        (
+            f"target: shop/nobody\nseries: {{queue: 1}}\n{EXPECT}",
+            'targets; these are: shop/Deployment/worker (got "shop/nobody")',
+        ),
+        ("series: {queue: 1}\nexpect: [{replicas: 1}]", "needs `at`, or both `from` and `to`"),
+        ("series: {queue: 1}\nexpect: [{from: 1s, replicas: 1}]", "needs `at`, or both"),
+        (
+            "series: {queue: 1}\nexpect: [{at: 1s, from: 0s, to: 2s, replicas: 1}]",
+            "needs `at`, or both",
+        ),
+        ("series: {queue: 1}\nexpect: [{from: 2s, to: 1s, replicas: 1}]", "is before `from`"),
+        ("series: {queue: 1}\nexpect: [{at: 1s}]", "expects nothing: write one of replicas"),
+        ("series: {queue: 1}\nexpect: [{at: 1s, noChange: true}]", "goes with `from` and `to`"),
+        (
+            "series: {queue: 1}\nduration: 1m\nexpect: [{at: 2m, replicas: 1}]",
+            "tests[0].expect[0].at: is after the end: the test lasts 1m",
+        ),
+        (
+            "series: {queue: 1}\nexpect: [{at: 1s, limitedBy: ScaleUpLimi}]",
+            "or nothing; did you mean ScaleUpLimit?",
+        ),
+        (f"series: {{queue: 1}}\nevents: [{{at: 1s}}]\n{EXPECT}", "says nothing: write one of"),
+        (
+            f"series: {{queue: 1}}\nevents: [{{at: 1s, down: true}}]\n{EXPECT}",
+            "events[0].for: is missing: how long the daemon does not run",
+        ),
+        (
+            f"series: {{queue: 1}}\nevents: [{{at: 1s, for: 1s, restart: true}}]\n{EXPECT}",
+            "does not go with restart, which happens at once",
+        ),
+        (
+            f"series: {{queue: 1}}\nevents: [{{at: 1s, query: queue, restart: true}}]\n{EXPECT}",
+            "goes with queryFails or partial",
+        ),
+        (
+            f"series: {{queue: 1}}\nevents: [{{at: 1s, query: q, partial: w}}]\n{EXPECT}",
+            "events[0].query: is no query and no metric",
+        ),
+        (
+            f"series: {{queue: 1}}\nevents: [{{at: 1s, target: x, restart: true}}]\n{EXPECT}",
+            "is none of the test's targets; these are: shop/Deployment/worker",
+        ),
+        (
+            "series: {queue: 1}\nduration: 30d\nnever: {above: 20}",
+            "takes 172,801 syncs, and may take 20,000: let it be shorter",
+        ),
+        (
+            "random: {series: [queue], between: [5, 5]}\nnever: {above: 20}",
+            "between: must be two numbers, the least and then the largest",
+        ),
+        ("random: {series: [queue], between: [0, 5]}", "random: goes with `never`"),
+        (
+            f"random: {{series: [queue], between: [0, 5]}}\nnever: {{above: 1}}\n{EXPECT}",
+            "tests[0].expect: goes with series that are stated",
+        ),
+        (
+            "series: {queue: 1}\nrandom: {series: [queue], between: [0, 5]}\nnever: {above: 1}",
+            'stands in `series` too: leave it out there (got "queue")',
+        ),
+        (
+            f"series: {{queue: 1}}\nloads: [{{metric: queue, model: queue}}]\n{EXPECT}",
+            "the metric queue cannot be a queue: state arrivals",
+        ),
+        (f"start: {{at: yesterday}}\nseries: {{queue: 1}}\n{EXPECT}", "must be an instant such as"),
+        (f"serie: {{queue: 1}}\n{EXPECT}", "tests[0].serie: is not known here: did you mean"),
+    ],
+)
+def test_a_mistake_is_told_at_its_place(test: str, mistake: str, tmp_path: Path) -> None:
+    """With its line, its key path, and what would be right."""
+    found = mistakes(tmp_path, one(test))
+    assert any(mistake in each for each in found), found
+    assert all(int(each.partition(":")[0]) > LINES for each in found)
+
+
+def test_all_mistakes_of_tests_and_configuration_are_told_at_once(tmp_path: Path) -> None:
+    """Those of the configuration in the same file too, each once, in the order of lines."""
+    config = QUEUE.replace("maxReplicas: 20", "maxReplicas: none")
+    tests = one("series: {queue: 1x}\nexpects: []\nexpect: [{at: 1}]")
+    found = mistakes(tmp_path, f"intervall: 5s\n{tests}", config)
+    assert [each.split(": ")[1] for each in found] == [
+        "intervall",
+        "tests[0].series.queue",
+        "tests[0].expects",
+        "tests[0].expect[0].at",
+        "targets[0].maxReplicas",
+    ]
+
+
+def test_a_file_says_what_it_tests(tmp_path: Path) -> None:
+    """By `config`, or by a configuration of its own, and not by both."""
+    test = one(f"series: {{queue: 1}}\n{EXPECT}")
+    (found,) = mistakes(tmp_path, test, "")
+    assert "config: is missing: the configuration that is tested" in found
+    (found,) = mistakes(tmp_path, f"config: a.yaml\n{test}")
+    assert "queries: stands beside `config`: the configuration is in one of the two" in found
+    with pytest.raises(ConfigError, match=r"a\.yaml: there is no such file"):
+        loaded(tmp_path, f"config: a.yaml\n{test}", "")
+
+
+def test_of_several_targets_the_test_names_one(tmp_path: Path) -> None:
+    """Or a pattern of several; else all that there are are told."""
+    second = WEB.partition("targets:\n")[2]
+    config = QUEUE.replace("queries: {", "queries: {rps: r, ") + second
+    (found,) = mistakes(tmp_path, one(f"series: {{queue: 1}}\n{EXPECT}"), config)
+    listed = "2 targets: shop/Deployment/worker, shop/Deployment/web"
+    assert f"tests[0].target: is missing: the configuration has {listed}" in found
+    both = f"target: shop/*\nseries: {{queue: 1, rps: 1}}\n{EXPECT}"
+    (test,) = loaded(tmp_path, one(both), config).tests
+    assert len(test.targets) == 2
+
+
+def test_a_test_is_as_long_as_what_it_says(tmp_path: Path) -> None:
+    """To the last sample, expectation or event; or as it says."""
+    for more, seconds in (
+        ("expect: [{at: 5m, replicas: 1}]", 300.0),
+        ("expect: [{from: 0s, to: 8m, replicas: 1}]", 480.0),
+        (f"{EXPECT}\nevents: [{{at: 6m, for: 1m, queryFails: x}}]", 420.0),
+        (f"{EXPECT}\nduration: 2h", 7200.0),
+        (EXPECT, 150.0),
+    ):
+        (test,) = loaded(tmp_path, one(f"series: {{queue: 1x10}}\n{more}")).tests
+        assert test.duration == seconds, more
+
+
+def test_what_the_interval_is(tmp_path: Path) -> None:
+    """That of the test, else of the file, else the sync period."""
+    series = f"series: {{queue: 1}}\n{EXPECT}"
+    for top, own, seconds in (("", "", 20.0), ("interval: 5s\n", "", 5.0), ("", "interval: 7s", 7)):
+        text = top + one(f"{series}\n{own}")
+        (test,) = loaded(tmp_path, text, f"syncPeriod: 20s\n{QUEUE}").tests
+        assert test.interval == seconds
+
+
+def test_an_empty_file_says_what_it_should_hold(tmp_path: Path) -> None:
+    """So does one that is a list."""
+    for text in ("", "- a\n"):
+        path = written(tmp_path, text, "")
+        with pytest.raises(
+            ConfigError, match="is a mapping with `tests`, and `config` or `targets`"
+        ):
+            load_tests(path)

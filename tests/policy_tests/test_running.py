@@ -1,0 +1,267 @@
+"""What happens in a policy test happens to its targets as it would to those of a daemon."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autoscaler.core.observation import Gap, GapKind
+from autoscaler.policy_tests.expectations import limits_of, proposal_of
+from autoscaler.policy_tests.running import TargetRun
+from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
+
+SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"
+"""What needs seven, for ten minutes."""
+
+
+def kinds(run: TargetRun) -> list[str]:
+    """Return at each sync what kind of gap the first metric has; empty without one."""
+    found = []
+    for count in run.counts:
+        assert count.step is not None
+        (reading,) = count.step.inputs.observation.readings
+        gaps = getattr(reading, "gaps", ())
+        one = reading if isinstance(reading, Gap) else next(iter(gaps), None)
+        found.append("" if one is None else one.kind.value)
+    return found
+
+
+def test_error_empty_nan_and_partial_are_different_things(tmp_path: Path) -> None:
+    """Each reaches the decision as what it is, also by way of pods that share a total."""
+    events = "events: [{at: 1m, queryFails: down}, {at: 2m, for: 15s, partial: a warning}]"
+    of_queue = f"{events}\nseries: {{queue: 1 1 NaN stale}}\nnever: {{above: 20}}"
+    expected = ["", "", "NaN", "empty", *["error"] * 6]
+    assert kinds(only(ran(tmp_path, of_queue))) == expected
+    of_pods = of_queue.replace("queue", "rps")
+    assert kinds(only(ran(tmp_path, of_pods, WEB))) == expected
+    again = of_queue.replace("{at: 1m, queryFails: down}, ", "").replace("stale", "stale 1x9")
+    assert kinds(only(ran(tmp_path, again)))[8] == GapKind.PARTIAL.value
+
+
+def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
+    """The others do not: here the bound keeps what it last was, and the metric is read."""
+    test = """
+        series: {queue: 600x8, maxReplicasQuery: 5}
+        start: {replicas: 5}
+        events: [{at: 1m, query: maxReplicasQuery, queryFails: timeout}]
+        never: {above: 5}
+    """
+    run = only(ran(tmp_path, test, QUEUE + "  maxReplicasQuery: max(m)\n"))
+    bounds = [count.step.decision.bounds for count in run.counts if count.step is not None]
+    assert [bool(one and one.missing) for one in bounds] == [False] * 4 + [True] * 5
+    assert kinds(run) == [""] * 9
+
+
+def test_pods_share_what_is_stated_of_them(tmp_path: Path) -> None:
+    """240 in all: at 80 of each of 3 it takes 24, which then read 10 and stay."""
+    test = "series: {rps: 80x8}\nstart: {replicas: 3, readyAfter: 1s}\nnever: {above: 24}"
+    run = only(ran(tmp_path, test, WEB))
+    assert [one.replicas for one in run.counts] == [6, 12, 24, 24, 24, 24, 24, 24, 24]
+    # Each pod that is not ready yet has no sample; then all are.
+    assert [one.ready for one in run.ready] == [3, 6, 12, 24]
+
+
+def test_each_pod_reads_the_same_where_the_load_is_recorded(tmp_path: Path) -> None:
+    """Whatever their number: it goes on to the maximum."""
+    loads = "loads: [{metric: rps, model: recorded}]"
+    test = f"{loads}\nseries: {{rps: 80x20}}\nstart: {{replicas: 3}}\nnever: {{above: 50}}"
+    assert counts(tmp_path, test, WEB)[-1] == 50
+
+
+def test_series_with_labels_are_of_their_pods(tmp_path: Path) -> None:
+    """They are read as they are, and other pods have none: of 2 of 3 the rest is assumed."""
+    test = """
+        start: {replicas: 3}
+        series:
+          rps{pod="web-0"}: 30x2
+          rps{pod="web-1"}: 40x2
+          rps{pod="nobody"}: 1000x2
+        never: {above: 7}
+    """
+    run = only(ran(tmp_path, test, WEB))
+    first = run.counts[0].step
+    assert first is not None
+    (metric,) = first.decision.metrics
+    assert metric.groups is not None
+    assert (metric.groups.ready, metric.groups.missing) == (2, ("web-2",))
+    assert proposal_of(first) == 7  # ceil((30 + 40 + 0) / 10)
+
+
+def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
+    """60 a second come in, a pod takes 10 a second: it grows until there are more than 6."""
+    test = """
+        start: {replicas: 1, readyAfter: 5s}
+        loads: [{metric: queue, model: queue, arrivals: "rate(sent[1m])", servedPerPod: 10}]
+        series: {'rate(sent[1m])': 60x240}
+        never: {above: 20}
+    """
+    run = only(ran(tmp_path, test))
+    most = max(one.replicas for one in run.counts)
+    assert 6 < most <= 20
+    proposals = [
+        one.step.decision.combination.after
+        for one in run.counts
+        if one.step is not None and one.step.decision.combination is not None
+    ]
+    assert proposals[0] == 0
+    assert max(proposals) > 6
+    assert proposals[-1] < max(proposals)
+
+
+def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
+    """Nothing is decided then, and the counts of others are seen all the same."""
+    test = f"{SERIES}\nevents: [{{at: 1m, for: 2m, down: true}}, {{at: 90s, setReplicas: 3}}]"
+    run = only(ran(tmp_path, test))
+    steps = [one.step for one in run.counts]
+    away = [index for index in range(1, len(steps)) if steps[index] is steps[index - 1]]
+    assert away == list(range(4, 12))
+    assert [run.counts[index].replicas for index in (5, 6, 11, 12, 13)] == [7, 3, 3, 6, 7]
+
+
+def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
+    """Windows go on; without the state they begin anew, and hold for longer."""
+    test = """
+        start: {replicas: 7}
+        series: {queue: 200x4 0x60}
+        never: {above: 7}
+    """
+    event = "events: [{{at: 3m, {}: true}}]"
+    usual = counts(tmp_path, test)
+    restarted = counts(tmp_path, textwrap.dedent(test) + event.format("restart"))
+    without = counts(tmp_path, textwrap.dedent(test) + event.format("loseState"))
+    assert usual == restarted
+    assert usual.index(1) < without.index(1)
+    assert without.index(1) == 12 + 20  # five minutes from the loss on
+
+
+def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
+    """It has seen all syncs: its window ends when that of the other one would have."""
+    test = """
+        start: {replicas: 7}
+        series: {queue: 200x4 0x60}
+        events: [{at: 2m, takeover: true}]
+        never: {above: 7}
+    """
+    run = only(ran(tmp_path, test))
+    found = [one.replicas for one in run.counts]
+    assert found.index(1) == counts(tmp_path, test.replace("takeover", "restart")).index(1)
+    assert all(one.step is not None and one.step.decision.foreign is None for one in run.counts)
+
+
+def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
+    """Each lasts as long as it says, and is told as what it is."""
+    test = """
+        series: {queue: 200x40}
+        start: {replicas: 7}
+        never: {above: 20}
+        events:
+        - {at: 1m, setReplicas: 3, by: somebody}
+        - {at: 2m, for: 1m, annotations: {autoscaler/paused-replicas: "2"}}
+        - {at: 5m, for: 1m, controlledBy: HorizontalPodAutoscaler/worker}
+        - {at: 7m, for: 1m, unreadable: forbidden}
+    """
+    run = only(ran(tmp_path, test))
+    steps = [one.step for one in run.counts if one.step is not None]
+    changed = steps[4].decision.foreign
+    assert changed is not None
+    assert (changed.before, changed.after, changed.manager) == (7, 3, "somebody")
+    states = [step.result.classified().state.value for step in steps]
+    for state, begin, end in (("paused", 8, 12), ("controlled", 20, 24), ("failing", 28, 32)):
+        assert [index for index, one in enumerate(states) if one == state] == [*range(begin, end)]
+    assert "Paused" in limits_of(steps[9])
+    assert [one.replicas for one in run.counts][8:12] == [2] * 4
+
+
+def test_writes_fail_until_they_do_not(tmp_path: Path) -> None:
+    """The count stays, and follows at the first sync after."""
+    events = "events: [{at: 0s, for: 1m, writeFails: forbidden}]"
+    test = f"{events}\nstart: {{replicas: 1}}\nseries: {{queue: 90x8}}\nnever: {{above: 3}}"
+    assert counts(tmp_path, test) == [1, 1, 1, 1, 3, 3, 3, 3, 3]
+
+
+def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
+    """`start.at` is what the clock shows."""
+    window = "{name: day, start: 0 8 * * *, end: 0 20 * * *, timezone: UTC, minReplicas: 5}"
+    config = QUEUE + f"  schedules: [{window}]\n"
+    test = """
+        start: {at: 2026-03-02T07:59:00Z, replicas: 1}
+        series: {queue: 0x8}
+        never: {above: 5}
+    """
+    assert counts(tmp_path, test, config) == [1, 1, 1, 1, 5, 5, 5, 5, 5]
+
+
+def test_the_breaker_of_the_configuration_holds(tmp_path: Path) -> None:
+    """Two of two targets would go down at once."""
+    second = "- {namespace: shop, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b},"
+    metric = "{type: External, external: {metric: {name: queue}, "
+    metric += "target: {type: AverageValue, averageValue: 30}}}"
+    config = f"scaleDownBreaker: {{minTargets: 2, hold: 5m}}\ndownscaleStabilization: 0s\n{QUEUE}"
+    config += f"{second} maxReplicas: 9, metrics: [{metric}]}}\n"
+    test = "target: shop/*\nstart: {replicas: 7}\nseries: {queue: 200x4 0x20}\nnever: {above: 9}"
+    runs = ran(tmp_path, test, config).targets
+    assert set(runs) == {"shop/Deployment/worker", "shop/Deployment/b"}
+    for run in runs.values():
+        step = run.counts[5].step
+        assert step is not None
+        assert "ScaleDownBreaker" in limits_of(step)
+        assert run.counts[5].replicas == 7
+
+
+# -- each kind of event, crossed -----------------------------------------------------------------
+
+EVENTS = {
+    "others set the count": "setReplicas: 3",
+    "paused": "for: 2m, annotations: {autoscaler/paused: 'true'}",
+    "restart": "restart: true",
+    "lost state": "loseState: true",
+    "takeover": "takeover: true",
+    "down": "for: 2m, down: true",
+    "query fails": "for: 2m, queryFails: timeout",
+    "partial": "for: 2m, partial: a store is away",
+    "write fails": "for: 2m, writeFails: forbidden",
+    "unreadable": "for: 2m, unreadable: forbidden",
+    "controlled": "for: 2m, controlledBy: HorizontalPodAutoscaler/worker",
+    "slow pods": "for: 2m, readyAfter: 5m",
+}
+BESIDE = {
+    "gap": ("200x20 stale _x29 200x129", ""),
+    "partial answer": ("200x180", "{at: 6m, for: 3m, partial: a store is away}"),
+    "restart": ("200x180", "{at: 6m, restart: true}"),
+    "takeover": ("200x180", "{at: 6m, takeover: true}"),
+    "zero": ("0x60 200x119", ""),
+    "pause": ("200x180", "{at: 6m, for: 3m, annotations: {autoscaler/paused: 'true'}}"),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("event", EVENTS)
+def test_whatever_happens_together_it_comes_to_the_right_count(
+    event: str, beside: str, tmp_path: Path
+) -> None:
+    """In the end there are the seven that 200 need; on the way nothing but a hand goes below them.
+
+    Of a target that idles at zero the work comes after a quarter of an hour.
+    """
+    samples, more = BESIDE[beside]
+    is_idle = beside == "zero"
+    test = f"""
+        start: {{replicas: {1 if is_idle else 7}}}
+        series: {{queue: {samples}}}
+        events: [{", ".join(filter(None, (f"{{at: 5m, {EVENTS[event]}}}", more)))}]
+        never: {{above: 7}}
+    """
+    config = QUEUE + ("  idle: {}\n" if is_idle else "")
+    run = only(ran(tmp_path, test, config))
+    assert run.counts[-1].replicas == 7
+    by_hand = event == "others set the count"
+    if not is_idle and not by_hand:
+        assert {one.replicas for one in run.counts} == {7}
+    if is_idle:
+        assert min(one.replicas for one in run.counts) == 0
+    # What is down is a sync that is left out, and nothing else is.
+    left_out = sum(
+        one.step is before.step for before, one in zip(run.counts, run.counts[1:], strict=False)
+    )
+    assert left_out == (8 if event == "down" and beside != "takeover" else left_out)
+    assert len(run.counts) == 181
