@@ -10,6 +10,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.cli import rehearsing
 from autoscaler.rehearsal.processes import LostProcessError
+from autoscaler.rehearsal.rehearse import rehearse
 from autoscaler.rendering.rehearsal import RehearsalAnswer
 from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config, ran
@@ -219,14 +220,13 @@ def test_an_interrupt_leaves_what_is_done(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table of what there is, how far it came, and the exit code 1."""
-    real = rehearsing.rehearse
 
     def interrupted(*args: object, **named: object) -> object:
         def at(instant: float) -> None:
             if instant >= BASE + 600:
                 raise KeyboardInterrupt
 
-        return real(*args, **{**named, "progress": at})  # type: ignore[arg-type] # as it was called
+        return rehearse(*args, **{**named, "progress": at})  # type: ignore[arg-type] # as it was called
 
     monkeypatch.setattr(rehearsing, "rehearse", interrupted)
     arguments = ("-c", str(config), "--csv", str(samples(tmp_path)), "--processes", "1")
