@@ -250,27 +250,35 @@ class World:
 
         ``before`` is called at each instant before its syncs.
         """
-        queue: list[tuple[float, int, Iterator[float]]] = []
-        for number, target in enumerate(self.targets):
-            instants = target.due(begin, end)
+        queue: list[tuple[float, int, Iterator[float], Sequence[int]]] = []
+        for numbers in self._on_one_grid():
+            instants = self.targets[numbers[0]].due(begin, end)
             if (first := next(instants, None)) is not None:
-                queue.append((first, number, instants))
+                queue.append((first, numbers[0], instants, numbers))
         heapq.heapify(queue)
         while queue:
             now = queue[0][0]
             before(now)
-            due: list[SimulatedTarget] = []
-            until: list[float] = []
+            until: dict[int, float] = {}
             while queue and queue[0][0] == now:
-                _, number, instants = queue[0]
-                due.append(self.targets[number])
-                until.append(following := next(instants, end))
+                _, number, instants, numbers = queue[0]
+                following = next(instants, end)
+                until.update(dict.fromkeys(numbers, following))
                 if following < end:
-                    heapq.heapreplace(queue, (following, number, instants))
+                    heapq.heapreplace(queue, (following, number, instants, numbers))
                 else:
                     heapq.heappop(queue)
-            self.sync(due, now, until)
+            due = sorted(until)
+            self.sync([self.targets[one] for one in due], now, [until[one] for one in due])
             yield now
+
+    def _on_one_grid(self) -> Iterable[Sequence[int]]:
+        """Return the numbers of targets that are due at the same instants, together."""
+        groups: dict[object, list[int]] = {}
+        for number, target in enumerate(self.targets):
+            own = target.period if target.instants is None else (number,)
+            groups.setdefault(own, []).append(number)
+        return groups.values()
 
     def warm_up(self, begin: float, end: float) -> None:
         """Let targets whose count is known follow it from ``begin`` to ``end``.
