@@ -3,8 +3,8 @@
 A day of 100 targets with one External metric each, synced every 15 s, divided over processes as
 `autoscaler replay` does.  A step is one sync of one target with all that follows: its reading, its
 decision, its write, the pods, the measures.  Its time is that of the CPU, so that a busy machine
-counts little; the ratio is to the baseline loop of `benchmarks.core`.  The second table has the memory of one process for a day and
-for a week: it is not to grow with the days.
+counts little; the ratio is to the baseline loop of `benchmarks.core`.  The second table has the
+memory of one process for a day and for a week: it is not to grow with the days.
 """
 
 import argparse
