@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix
-from autoscaler.cli.own_pods import of_own_pods, pods_of, totals_of
+from autoscaler.cli.own_pods import of_own_pods, pattern_of, pods_of, totals_of
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -218,7 +218,7 @@ def _counts(targets: Iterable[Target], use: str) -> Asked:
             continue
         label, metric = kind.lower(), _COUNTED[kind][use]
         names = {target.key: target.spec.scale_target_ref.name for target in several}
-        pattern = "|".join(name.replace(".", "[.]") for name in names.values())
+        pattern = "|".join(map(pattern_of, names.values()))
         matchers = f'namespace="{namespace}",{label}=~"{pattern}"'
         promql = f"max by ({label}) ({metric}{{{matchers}}})"
         uses = [
