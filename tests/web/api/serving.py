@@ -68,6 +68,13 @@ class Client:
         self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, **headers)
         return body
 
+    def post(self, path: str, body: bytes, status: int = 200, **headers: str) -> Json:
+        """Send a body to a path below /api/v1; return what it answers with this status."""
+        self.response, answer = get(self._listener, f"/api/v1{path}", "POST", HOST, body, **headers)
+        assert self.response.status == status, (self.response.status, answer)
+        found: Json = json.loads(answer)
+        return found
+
     def json(self, path: str, **headers: str) -> Json:
         """Return what a path answers."""
         body = self.get(path, 200, "GET", **headers)
