@@ -182,15 +182,17 @@ def _file_data(
     }
     known = dict.fromkeys(_names_of_queries(targets, named))
     files: dict[str, Samples] = {}
+    given: set[str] = set()
     mistakes = []
     for text in options.csv:
         name, path = _named_file(text)
-        if name in files:
+        if name in given:
             mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
         elif name and name not in known:
             mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
         elif not name and len(known) > 1:
             mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
+        given.add(name)
         try:
             files[name] = read_samples(path)
         except SamplesError as error:
