@@ -1,6 +1,8 @@
 """A target rehearsed with other settings on its page, with scripts and without."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -15,12 +17,20 @@ PATH = "/targets/shop/Deployment/order-worker?last=1h"
 MILLISECONDS = 10_000
 
 
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def in_this_process() -> Iterator[None]:
     """Spare the start of a process, which takes long on a machine that is busy."""
-    monkeypatch.setattr(
-        bounds, "asked", lambda question: bounds.answer_in(answer_to(json.loads(question)))
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            bounds, "asked", lambda question: bounds.answer_in(answer_to(json.loads(question)))
+        )
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process() -> Iterator[None]:
+    with in_this_process():
+        yield
 
 
 def opened(page: Page) -> Page:

@@ -86,14 +86,21 @@ class Slow:
 
 
 def get(
-    listener: Listener,
-    path: str,
-    method: str = "GET",
-    host: str = HOST,
-    body: bytes | None = None,
-    **headers: str,
+    listener: Listener, path: str, method: str = "GET", host: str = HOST, **headers: str
 ) -> tuple[HTTPResponse, bytes]:
     """Send one request; return the answer and its body."""
+    return send(listener, path, None, method, host, **headers)
+
+
+def send(
+    listener: Listener,
+    path: str,
+    body: bytes | None,
+    method: str = "POST",
+    host: str = HOST,
+    **headers: str,
+) -> tuple[HTTPResponse, bytes]:
+    """Send one request with a body; return the answer and its body."""
     with closing(HTTPConnection(host, listener.port, timeout=20)) as connection:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, headers=sent)
@@ -146,10 +153,10 @@ def test_a_body_is_read_up_to_its_limit_and_only_of_a_post() -> None:
     limits = ConnectionLimits(most_seconds=1.0)
     with listening(routes=ECHO, limits=limits) as listener:
         most = b"x" * MOST_BODY_BYTES
-        assert get(listener, "/echo", "POST", body=most)[1] == most
+        assert send(listener, "/echo", most)[1] == most
         for method, body in (("POST", most + b"x"), ("GET", b"x")):
             with suppress(ConnectionError), pytest.raises(HTTPException):
-                get(listener, "/echo", method, body=body)
+                send(listener, "/echo", body, method)
 
 
 def test_livez_says_which_sync_hangs() -> None:
