@@ -199,12 +199,14 @@ FORMULAS = (
 )
 CRONS = ("*", "1,", "1-2,", "*/2,", "* ", "L", "mon,", "1-")
 TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
+_MATCHER = promql.Matcher("pod", "=~", '"web-.+"')
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
     ("quantity", quantity.parse, NUMBERS),
     ("duration", durations.of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),
+    ("PromQL of some series", lambda text: promql.narrowed(text, _MATCHER), QUERIES),
     ("condition of PromQL", promql.is_condition, QUERIES),
     ("expression of Go", GoRegex, PATTERNS),
     ("match of an expression of Go", GoRegex("(a*)*(b|a+)?$").search, ("a", "b", "ab")),

@@ -37,6 +37,7 @@ from autoscaler.rehearsal.building import metric_name
 from autoscaler.rehearsal.loads import TotalOfAnswers, Totals
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.rehearsal.workloads import requests_of
+from autoscaler.rehearsal.world import pods_in
 from autoscaler.settings.assumptions import Assumptions
 
 _MOST_SEARCHED = 10
@@ -91,7 +92,8 @@ class PrometheusData:
 
     def replicas(self, target: Target) -> int | None:
         """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
-        return next((round(value) for _, value in self._firsts(REPLICAS, target)), None)
+        fetched = self.of_use.get(f"{REPLICAS} {target.key}")
+        return None if fetched is None else pods_in(fetched.answers(self.time).at(self.time.begin))
 
     def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: once a period."""

@@ -168,10 +168,8 @@ def needs_of(wanted: Wanted, targets: Sequence[Target], time: TimeGrid) -> list[
         asked = QueryKey(query.server, of_own_pods(query, target))
         uses.setdefault(asked, []).append(use_of_totals(key, number, target, grid))
     needs = [RangeNeed(key, grid, begin, end, tuple(of)) for key, of in uses.items()]
-    needs += (RangeNeed(key, grid, begin, end, of) for key, of in _counts(targets, ready=True))
-    needs += (
-        RangeNeed(key, grid, begin, begin + 1, of) for key, of in _counts(targets, ready=False)
-    )
+    counts = (*_counts(targets, RAN), *_counts(targets, REPLICAS))
+    needs += (RangeNeed(key, grid, begin, end, of) for key, of in counts)
     of_pods = (*_started(wanted.ready.values()), *_requested(wanted.requested.values()))
     return [*needs, *(RangeNeed(key, *pods_grid_of(time), of) for key, of in of_pods)]
 
@@ -189,29 +187,36 @@ def _totals(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
 
 # -- kube-state-metrics --------------------------------------------------------------------------
 
+RAN, REPLICAS, STARTED, REQUESTED = "ran", "replicas", "started", "requested"
+"""What answers of kube-state-metrics are used for: what the key of a use begins with."""
 _COUNTED = {
-    "Deployment": ("kube_deployment_status_replicas_ready", "kube_deployment_spec_replicas"),
-    "StatefulSet": ("kube_statefulset_status_replicas_ready", "kube_statefulset_replicas"),
-    "ReplicaSet": ("kube_replicaset_status_ready_replicas", "kube_replicaset_spec_replicas"),
-    "ReplicationController": (
-        "kube_replicationcontroller_status_ready_replicas",
-        "kube_replicationcontroller_spec_replicas",
-    ),
+    "Deployment": {
+        RAN: "kube_deployment_status_replicas_ready",
+        REPLICAS: "kube_deployment_spec_replicas",
+    },
+    "StatefulSet": {
+        RAN: "kube_statefulset_status_replicas_ready",
+        REPLICAS: "kube_statefulset_replicas",
+    },
+    "ReplicaSet": {
+        RAN: "kube_replicaset_status_ready_replicas",
+        REPLICAS: "kube_replicaset_spec_replicas",
+    },
+    "ReplicationController": {
+        RAN: "kube_replicationcontroller_status_ready_replicas",
+        REPLICAS: "kube_replicationcontroller_spec_replicas",
+    },
 }
-"""The ready pods of a workload, and how many it is to have, by its kind, which names the label."""
+"""The metrics of a workload by its kind, which names their label."""
 
 Asked = Iterator[tuple[QueryKey, tuple[Use, ...]]]
 
-RAN, REPLICAS, STARTED, REQUESTED = "ran", "replicas", "started", "requested"
-"""What answers of kube-state-metrics are used for: what the key of a use begins with."""
 
-
-def _counts(targets: Iterable[Target], *, ready: bool) -> Asked:
-    kept, use = (0, RAN) if ready else (1, REPLICAS)
+def _counts(targets: Iterable[Target], use: str) -> Asked:
     for (server, namespace, kind), several in _grouped(targets):
         if kind not in _COUNTED:
             continue
-        label, metric = kind.lower(), _COUNTED[kind][kept]
+        label, metric = kind.lower(), _COUNTED[kind][use]
         names = {target.key: target.spec.scale_target_ref.name for target in several}
         pattern = "|".join(name.replace(".", "[.]") for name in names.values())
         matchers = f'namespace="{namespace}",{label}=~"{pattern}"'

@@ -35,6 +35,12 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_po
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.writes import resolve
 
+_LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
+"""Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
+
+# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+_METRICS, _OK, _BLOCKED, _SHADOW = Zone.METRICS, Outcome.OK, Outcome.BLOCKED, Mode.SHADOW
+
 
 def decide(
     spec: HorizontalPodAutoscalerSpec,
@@ -114,7 +120,7 @@ def _since_last_sync(
     observation = context.observation
     if history.pending is not None:
         history = resolve(context.spec, history, scale)
-    if context.extensions.mode is Mode.SHADOW:
+    if context.extensions.mode is _SHADOW:
         return shadow.followed(context, history, scale), None, False
     left = history.contention
     is_as_left = left.known == scale.spec_replicas and left.generation == scale.generation
@@ -157,8 +163,8 @@ def _by_zone(
     zone = reconcile.zone_of(context.spec, current, is_off=is_off and not ours)
     if guards.pauses_all:
         # At zero nothing can be measured.
-        zone = Zone.PAUSED if is_off else Zone.METRICS
-    if zone is Zone.METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
+        zone = Zone.PAUSED if is_off else _METRICS
+    if zone is _METRICS or (zone is Zone.BELOW_MIN and guards.sleeps):
         return _by_metrics(context, guards, scale, history)
     result = reconcile.without_metrics(context, zone, current)
     if guards.bounds is not None and zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN}:
@@ -172,7 +178,7 @@ def _by_metrics(
     current, idle = scale.spec_replicas, guards.idle
     pods = reconcile.usable_pods(context, scale)
     if pods is None:
-        return Reconciled(Zone.METRICS, Outcome.BLOCKED, current), history
+        return Reconciled(_METRICS, _BLOCKED, current), history
     results, history = _results(context, guards, scale, pods, history)
     if idle is not None and not idle.kept_awake and (idle.asleep or guards.hold_refill is None):
         decided = idling.asleep(context, idle, results, current, history)
@@ -182,7 +188,7 @@ def _by_metrics(
     combination = reconcile.combined(counted, current, context.status)
     if combination is None:
         history = gaps.record_blocked(counted, context, history)
-        return Reconciled(Zone.METRICS, Outcome.BLOCKED, current, metrics=results), history
+        return Reconciled(_METRICS, _BLOCKED, current, metrics=results), history
     if history.extended.blocked_since is not None:
         history = gaps.end_blocked(context, history.extended.blocked_since, current, history)
     if guards.sleeps:
@@ -248,8 +254,8 @@ def _normalized(
         )
     limit = reconcile.limited(context, current, stabilization.after, history)
     return Reconciled(
-        Zone.METRICS,
-        Outcome.PARTIAL if combination.failed else Outcome.OK,
+        _METRICS,
+        Outcome.PARTIAL if combination.failed else _OK,
         limit.after,
         reconcile.reason_of(combination),
         results,
@@ -280,13 +286,13 @@ def _concluded(
     if result.desired != current and history.contention.reversals:
         contested = contention.contested_until(context, history.contention)
     extended, saturation = history.extended, None
-    if result.outcome is not Outcome.BLOCKED:
+    if result.outcome is not _BLOCKED:
         # What a pause or others prevent is not for want of room.
         is_free = contested is None and result.desired == wanted and not guards.pauses_all
         limit = result.limit if is_free else None
         saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
-        result = replace(result, outcome=Outcome.BLOCKED, desired=current)
+        result = replace(result, outcome=_BLOCKED, desired=current)
     # Many names cost more than the rest of it, so that what each decision has goes by position.
     decision = Decision(
         context.now,
@@ -315,7 +321,7 @@ def _concluded(
     if guards is not NO_GUARDS:
         of_guards = dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True))
         decision = changed(decision, **of_guards)
-    is_blocked, recommendations = result.outcome is Outcome.BLOCKED, result.recommendations
+    is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations
     return decision, changed(
         history,
         recommendations=history.recommendations if recommendations is None else recommendations,
@@ -323,10 +329,6 @@ def _concluded(
         desired_replicas=history.desired_replicas if is_blocked else result.desired,
         extended=extended,
     )
-
-
-_LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
-"""Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
 
 
 def _saturated(

@@ -44,6 +44,8 @@ _OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
+# In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
+_TRUE, _FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 
 
 class StatusRecorder:
@@ -71,15 +73,15 @@ class StatusRecorder:
     def is_true(self, type_: str) -> bool:
         """Return whether a condition is True."""
         condition = self._conditions.get(type_)
-        return condition is not None and condition.status is ConditionStatus.TRUE
+        return condition is not None and condition.status is _TRUE
 
     def set_true(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to True."""
-        self._set(type_, ConditionStatus.TRUE, reason, message, self._conditions.get(type_))
+        self._set(type_, _TRUE, reason, message, self._conditions.get(type_))
 
     def set_false(self, type_: str, reason: str, message: str) -> None:
         """Set a condition to False."""
-        self._set(type_, ConditionStatus.FALSE, reason, message, self._conditions.get(type_))
+        self._set(type_, _FALSE, reason, message, self._conditions.get(type_))
 
     def override(self, type_: str, status: ConditionStatus, reason: str, message: str) -> None:
         """Set what this sync has set otherwise; it is as old as that of the last sync."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.config.promql import is_condition, range_of
+from autoscaler.config.promql import Matcher, is_condition, narrowed, range_of
 from autoscaler.config.queries import DEFAULTS
 
 
@@ -105,3 +105,63 @@ def test_a_comparison_is_a_condition(promql: str) -> None:
 def test_anything_else_is_none(promql: str) -> None:
     """With `bool` it returns 0 or 1; within something else it only chooses what that takes."""
     assert not is_condition(promql)
+
+
+# -- some of the series --------------------------------------------------------------------------
+
+OWN = (Matcher("namespace", "=", '"shop"'), Matcher("pod", "=~", '"web-.+"'))
+ADDED = 'namespace="shop",pod=~"web-.+"'
+
+
+@pytest.mark.parametrize(
+    ("promql", "narrow"),
+    [
+        ("x", "x{@}"),
+        ("x{}", "x{@}"),
+        ("x {a='b'}", "x {@,a='b'}"),
+        ('{__name__="x"}', '{@,__name__="x"}'),
+        ("{'x.y'}", "{@,'x.y'}"),
+        ("-x * 2", "-x{@} * 2"),
+        ("x # not {y}", "x{@} # not {y}"),
+        ('x{a="}"}', 'x{@,a="}"}'),
+        ("rate(x[2m] offset 1m) / rate(y[2m])", "rate(x{@}[2m] offset 1m) / rate(y{@}[2m])"),
+        ("sum by (namespace, pod) (x)", "sum by (namespace, pod) (x{@})"),
+        ("sum(x) by (pod)", "sum(x{@}) by (pod)"),
+        ("avg without (container) (x) > bool 1", "avg without (container) (x{@}) > bool 1"),
+        ("max_over_time(x[5m:1m])", "max_over_time(x{@}[5m:1m])"),
+        ("x and y unless z", "x{@} and y{@} unless z{@}"),
+        *((query.promql, "") for query in DEFAULTS.values()),
+    ],
+)
+def test_some_of_the_series_of_a_query(promql: str, narrow: str) -> None:
+    """Each selector gets the matchers, wherever they have their place."""
+    found = narrowed(promql, *OWN)
+    if narrow:
+        assert found == narrow.replace("@", ADDED)
+    else:
+        assert found is not None
+        assert found.replace(f"{ADDED},", "") == promql
+        assert found.count(ADDED) == 1
+
+
+@pytest.mark.parametrize(
+    "promql",
+    [
+        "x * on (pod) group_left () y",
+        "x / ignoring (pod) y",
+        'label_replace(x, "pod", "$1", "name", "(.+)")',
+        'label_join(x, "pod", "-", "a", "b")',
+        "topk(3, x)",
+        "x / scalar(sum(y))",
+        "absent(x)",
+        "vector(1)",
+        "1 + 2",
+        "sum(",
+        "x{,}",
+        "",
+        "x" * 70_000,
+    ],
+)
+def test_what_depends_on_other_series_is_not_narrowed(promql: str) -> None:
+    """Nor what selects nothing, or is not understood."""
+    assert narrowed(promql, *OWN) is None

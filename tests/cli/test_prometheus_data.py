@@ -1,0 +1,621 @@
+"""What Prometheus knows of the past, as the data of a rehearsal: a real server with a past."""
+
+import json
+import math
+import pickle
+import re
+import tracemalloc
+import urllib.request
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus.range_files import RangeFiles, RangeKey
+from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data
+from autoscaler.cli.range_fetching import LATE_SECONDS, FetchedRange, parts_of
+from autoscaler.config import Config, load
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.core.observation import Pod, PodRequests, PodSamples
+from autoscaler.core.readings import read
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.text import rfc3339
+from autoscaler.rehearsal.answers import Answers
+from autoscaler.rehearsal.loads import Total
+from autoscaler.rehearsal.time_grid import TimeGrid
+from autoscaler.settings.assumptions import Assumptions, LoadAssumption
+from tests.adapters.prometheus.reading import answered, query, reading
+from tests.adapters.prometheus.test_ranges import matrix, whole
+from tests.cli.test_commands import ran
+from tests.worlds.daemon import write_config
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
+from tests.worlds.prometheus.past import sample_line, write_samples
+from tests.worlds.prometheus.server import PrometheusServer
+
+HOUR = 3600.0
+BEGIN = math.floor(clock.wall() / HOUR) * HOUR - 8 * HOUR
+END = BEGIN + 6 * HOUR
+STEP = 15.0
+TIME = TimeGrid(BEGIN + 600.0, BEGIN + 4 * HOUR, STEP)
+PODS = {"web-7d9fbb-bcdfg": 0.25, "web-7d9fbb-zzxx2": 1 / 3, "web-api-7d9f-bcdfg": 9.0}
+"""The cores that pods use; the last one is another Deployment's."""
+POD_LABELS = {"namespace": "shop", "container": "app"}
+
+
+def past() -> Iterator[str]:
+    """Yield the samples."""
+    for number in range(int((END - BEGIN) / STEP)):
+        at = BEGIN + number * STEP
+        for queue in ("orders", "mail"):
+            yield sample_line("depth", {"queue": queue}, float(number % 97 + len(queue)), at)
+        yield sample_line("served_total", {}, float(3 * number), at)
+        yield sample_line("ratio", {}, math.nan if number % 10 == 0 else 1.0, at)
+        yield sample_line("bound", {"zone": "a"}, 3.0, at)
+        if at >= BEGIN + 2 * HOUR:
+            yield sample_line("bound", {"zone": "b"}, 4.0, at)
+        if number % 4 == 0:
+            yield sample_line("slow", {}, float(number), at)
+        if at >= END - HOUR:
+            yield sample_line("late", {}, 1.0, at)
+        if at < BEGIN:
+            yield sample_line("early", {}, 1.0, at)
+        yield from _of_pods(number, at)
+        yield sample_line("kube_deployment_spec_replicas", _workload("web"), 3.0, at)
+        ready = 2.0 if at < BEGIN + HOUR else 3.0
+        yield sample_line("kube_deployment_status_replicas_ready", _workload("web"), ready, at)
+        yield sample_line("kube_deployment_status_replicas_ready", _workload("web-api"), 9.0, at)
+
+
+def _workload(name: str) -> dict[str, str]:
+    return {"namespace": "shop", "deployment": name}
+
+
+def _of_pods(number: int, at: float) -> Iterator[str]:
+    for place, (pod, cores) in enumerate(PODS.items()):
+        labels = {**POD_LABELS, "pod": pod}
+        used = number * STEP * cores
+        yield sample_line("container_cpu_usage_seconds_total", labels, used, at)
+        of_pod = {"namespace": "shop", "pod": pod}
+        yield sample_line("load", of_pod, number % 13 + cores, at)
+        yield sample_line("kube_pod_created", of_pod, BEGIN, at)
+        yield sample_line("kube_pod_status_ready_time", of_pod, BEGIN + 20.0 + 10.0 * place, at)
+        requested = {**labels, "resource": "cpu"}
+        yield sample_line("kube_pod_container_resource_requests", requested, 0.5, at)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    """Give a Prometheus with a past."""
+    folder = tmp_path_factory.mktemp("past")
+    write_samples(folder, past())
+    with PrometheusServer(folder) as server:
+        yield server.start()
+
+
+def external(name: str, promql: str, **target: object) -> dict[str, object]:
+    """Return an External metric."""
+    target = {"type": "AverageValue", "averageValue": "30"} | target
+    return {
+        "type": "External",
+        "external": {"metric": {"name": name, "query": promql}, "target": target},
+    }
+
+
+def cpu() -> dict[str, object]:
+    """Return the CPU utilization."""
+    target = {"type": "Utilization", "averageUtilization": 60}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+def of_pods(promql: str) -> dict[str, object]:
+    """Return a Pods metric."""
+    metric = {"name": "load", "query": promql}
+    target = {"type": "AverageValue", "averageValue": "5"}
+    return {"type": "Pods", "pods": {"metric": metric, "target": target}}
+
+
+def config_of(
+    folder: Path, url: str, *metrics: Mapping[str, object], name: str = "web", **more: object
+) -> Config:
+    """Return the configuration of one target."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    if name == "db":
+        ref["kind"] = "StatefulSet"
+    target = {
+        "namespace": "shop",
+        "scaleTargetRef": ref,
+        "minReplicas": 1,
+        "maxReplicas": 10,
+        "metrics": list(metrics),
+        **more,
+    }
+    document = {"prometheus": {"url": url}, "targets": [target]}
+    return load(write_config(folder / "autoscaler.yaml", document), namespace_or_anywhere)
+
+
+def asked(
+    stack: ExitStack,
+    config: Config,
+    cache: Path | None = None,
+    time: TimeGrid = TIME,
+    assumptions: Assumptions | None = None,
+) -> PrometheusData:
+    """Return the data of a configuration."""
+    opened = prometheus_data(config, config.targets, assumptions or Assumptions(), time, cache)
+    return stack.enter_context(opened)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Give what ends with the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def requests_of(server: PrometheusServer) -> int:
+    """Return how many queries a server has answered, by its own count."""
+    with urllib.request.urlopen(  # noqa: S310 - our own server
+        f"{server.url}/metrics", timeout=10
+    ) as response:
+        text = response.read().decode()
+    pattern = r'^prometheus_http_requests_total\{.*handler="/api/v1/query(?:_range)?"\} (\S+)$'
+    return round(sum(map(float, re.findall(pattern, text, re.MULTILINE))))
+
+
+def values(answers: Answers, *instants: float) -> list[list[float]]:
+    """Return the values at some instants, in order."""
+    found = [answers.at(instant) for instant in instants]
+    assert all(isinstance(one, QueryResult) for one in found), found
+    return [sorted(each.value for each in one.series) for one in found]  # type: ignore[union-attr]  # as asserted
+
+
+# -- the same as a live sync reads ---------------------------------------------------------------
+
+
+def test_answers_are_those_of_instant_queries(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """At each instant of a sync, with the labels; between two it is that of the one before."""
+    promql = "avg_over_time(depth[2m])"
+    config = config_of(tmp_path, server.url, external("q", promql))
+    answers = asked(stack, config).reading(config.targets[0], 0)
+    with reading(server.url) as reader:
+        for number in (0, 1, 100, 101, 500, TIME.points - 1):
+            at = TIME.at(number)
+            live = answered(query(reader, promql, at=at))
+            replayed = answers.at(at)
+            assert isinstance(replayed, QueryResult)
+            assert {str(one.labels): (one.value, one.timestamp) for one in replayed.series} == {
+                str(one.labels): (one.value, one.timestamp) for one in live.series
+            }
+    assert answers.at(TIME.end + STEP) == QueryResult(())
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        cpu(),
+        of_pods("load"),
+        of_pods('label_replace(load, "x", "y", "", "")'),
+        of_pods("load + on (namespace, pod) group_left () load * 2"),
+    ],
+    ids=["built-in", "own", "not understood", "joined"],
+)
+def test_totals_are_what_syncs_read_of_the_targets_pods(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack, metric: Mapping[str, object]
+) -> None:
+    """To the thousandth; whether the query can be narrowed to these pods or not."""
+    config = config_of(tmp_path, server.url, metric)
+    (target,) = config.targets
+    totals = asked(stack, config).totals(target, 0)
+    pods = [
+        Pod(name, "Running", None, None, None, deleted=False, requests=PodRequests(()))
+        for name in PODS
+        if "api" not in name
+    ]
+    with reading(server.url) as reader:
+        for number in (0, 7, 300):
+            at = TIME.at(number)
+            live = answered(query(reader, target.queries[0].promql, at=at))
+            read_live = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
+            assert isinstance(read_live, PodSamples)
+            milli = sum(one.milli for one in read_live.samples.values())
+            assert totals.at(at) == Total(milli / 1000, 2)
+
+
+def test_a_query_of_many_targets_gives_each_its_own_series(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """Those that the metric's selector matches."""
+    metric = external("q", "depth")
+    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mail"}}  # type: ignore[index]  # as written
+    config = config_of(tmp_path, server.url, metric)
+    data = asked(stack, config)
+    assert values(data.reading(config.targets[0], 0), TIME.begin) == [[44.0]]
+    assert values(data.answers(config.targets[0].queries[0].key), TIME.begin) == [[44.0, 46.0]]
+
+
+def test_bounds_are_asked_too(server: PrometheusServer, tmp_path: Path, stack: ExitStack) -> None:
+    """And holds, and what comes into a queue where that is stated."""
+    config = config_of(
+        tmp_path,
+        server.url,
+        external("q", 'depth{queue="mail"}'),
+        minReplicasQuery={"query": 'bound{zone="a"}'},
+    )
+    (target,) = config.targets
+    stated = LoadAssumption(model="queue", arrivals="rate(served_total[2m])", servedPerPod="1")
+    data = asked(stack, config, assumptions=Assumptions(loads=(stated,)))
+    ((_, bound),) = data.others(target).items()
+    assert values(bound, TIME.begin) == [[3.0]]
+    (arrivals,) = [key for key, _ in data.fetched if key.promql.startswith("rate")]
+    assert values(data.answers(arrivals), TIME.begin) == [[pytest.approx(0.2)]]
+
+
+# -- what is kept --------------------------------------------------------------------------------
+
+
+def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> None:
+    """By the server's own count, also for a part of the time; and the data are the same."""
+    config = config_of(tmp_path, server.url, external("q", "depth"), cpu())
+    later = TimeGrid(TIME.begin + HOUR, TIME.end - HOUR, STEP)
+    # How often it is looked which pods there were depends on how long the time is.
+    of_pods = {"readyAfter": "5s", "requests": {"cpu": "1"}}
+    stated = Assumptions.model_validate({"workloads": [of_pods]})
+    told: list[tuple[int, int]] = []
+    found, counts = [], []
+    for time in (TIME, TIME, later):
+        before = requests_of(server)
+        opened = prometheus_data(
+            config,
+            config.targets,
+            stated,
+            time,
+            tmp_path / "cache",
+            lambda *of: told.append(of),
+        )
+        with opened as data:
+            reading = data.reading(config.targets[0], 0)
+            found.append(values(reading, later.begin, later.begin + 600.0))
+        counts.append(requests_of(server) - before)
+    assert counts[0] > 0
+    assert counts[1:] == [0, 0]
+    assert found[0] == found[1] == found[2]
+    assert told[0] == (0, told[-1][1] or told[0][1])
+
+
+def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Path) -> None:
+    """The folder of the run is gone after it."""
+    config = config_of(tmp_path, server.url, external("q", "depth"))
+    with ExitStack() as own:
+        data = asked(own, config)
+        parts = [part for one in data.fetched.values() for part in one.parts]
+        files = [part.file for part in parts if not isinstance(part[2], QueryFailure)]
+        assert files
+        assert all(file.exists() for file in files)
+    assert not any(file.exists() for file in files)
+
+
+def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
+    """The last ten minutes are read and not kept; neither is an answer that is incomplete."""
+    now = clock.wall()
+    time = TimeGrid(now - 3000.0, now, STEP)
+    cache = tmp_path / "cache"
+    with ScriptedServer(whole) as server:
+        config = config_of(tmp_path, server.url, external("q", "depth"))
+        data = asked(stack, config, cache, time)
+        (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
+    kept = [part for part in fetched.parts if str(cache) in str(part[2])]
+    grid = fetched.key.grid
+    assert grid.at(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
+    assert fetched.parts[-1].end == grid.first_from(now)
+
+    def partial(peer: Peer) -> None:
+        answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))(peer)
+
+    with ScriptedServer(partial) as server:
+        config = config_of(tmp_path, server.url, external("q", "other"))
+        with pytest.raises(DataError, match=r"incomplete answers for .* a store is away"):
+            asked(stack, config, cache, TIME)
+    assert not any("other" in one.read_text("latin-1") for one in cache.glob("*/*.range"))
+
+
+def test_a_damaged_file_is_asked_again(server: PrometheusServer, tmp_path: Path) -> None:
+    """The run gives the same as the first one."""
+    config = config_of(tmp_path, server.url, external("q", "depth"))
+    found = []
+    for _ in range(2):
+        with ExitStack() as stack:
+            data = asked(stack, config, tmp_path / "cache")
+            found.append(values(data.reading(config.targets[0], 0), TIME.begin))
+        for file in (tmp_path / "cache").glob("*/*.range"):
+            file.write_bytes(file.read_bytes()[:-1])
+    assert found[0] == found[1] == [[44.0, 46.0]]
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, stack: ExitStack) -> None:
+    """Before anything is asked."""
+    (tmp_path / "file").write_text("")
+    config = config_of(tmp_path, "http://127.0.0.1:9", external("q", "depth"))
+    with pytest.raises(DataError, match=r"cannot be kept in .*file/cache: Not a directory; name"):
+        asked(stack, config, tmp_path / "file" / "cache")
+
+
+def test_data_can_be_sent_to_another_process(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """They are on disk: what is sent is small, and each reader begins anew."""
+    config = config_of(tmp_path, server.url, external("q", "depth"), cpu())
+    data = asked(stack, config)
+    sent = pickle.dumps(data)
+    assert len(sent) < 20_000
+    other = pickle.loads(sent)  # noqa: S301 - its own
+    for one in (data, other, data):
+        assert values(one.reading(config.targets[0], 0), TIME.begin) == [[44.0, 46.0]]
+
+
+def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
+    """Reading twenty days takes as much at once as reading three."""
+    grid = Grid(15_000, 0)
+    first = grid.first_from(1_700_006_400.0)
+    peaks = []
+    for days in (3, 20):
+        files, key = RangeFiles(tmp_path / str(days)), RangeKey(str(days), "x", grid)
+        parts = []
+        for begin, end in parts_of(grid, first, first + 5_760 * days):
+            numbers = array("d", range(begin, end))
+            series = MatrixSeries({}, [(begin, end - begin)], numbers)
+            parts.append(files.write(key, begin, end, Matrix([series])))
+        assert len(parts) == days
+        time = TimeGrid(grid.at(first), grid.at(first + 5_760 * days), STEP)
+        answers = FetchedRange(key, tuple(parts)).answers(time)
+        tracemalloc.start()
+        seen = sum(map(len, values(answers, *map(time.at, range(0, time.points, 60)))))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert seen == 96 * days
+    # A few parts are kept for other targets that read them.
+    assert peaks[1] < 3 * peaks[0]
+
+
+# -- kube-state-metrics --------------------------------------------------------------------------
+
+
+def test_the_pods_that_ran_are_known_by_kube_state_metrics(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """Of the target's own workload and pods: another one's name may begin with its name."""
+    config = config_of(tmp_path, server.url, cpu())
+    (target,) = config.targets
+    data = asked(stack, config)
+    ran_pods = data.ran(target)
+    assert ran_pods is not None
+    assert values(ran_pods, TIME.begin, BEGIN + HOUR) == [[2.0], [3.0]]
+    assert data.replicas(target) == 3
+    assert data.ready_seconds(target) == 25.0
+    requests = data.requests(target)
+    assert requests is not None
+    assert [(one.name, one.requests) for one in requests.containers] == [
+        ("app", {"cpu": 500_000_000})
+    ]
+
+
+def test_what_kube_state_metrics_does_not_have_is_not_known(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """None of it is made up; a stated shared average then has no total."""
+    config = config_of(tmp_path, server.url, external("q", 'depth{queue="mail"}'), name="db")
+    (target,) = config.targets
+    data = asked(stack, config, assumptions=Assumptions(loads=(LoadAssumption(model="shared"),)))
+    known = (data.ran(target), data.replicas(target), data.ready_seconds(target))
+    assert (known, data.requests(target)) == ((None, None, None), None)
+    total = data.totals(target, 0).at(TIME.begin)
+    assert isinstance(total, QueryFailure)
+    assert total.message.startswith("of how many pods its value was an average is not known")
+
+
+# -- what is odd ---------------------------------------------------------------------------------
+
+NAMED = "shop/Deployment/web: q: the query "
+
+
+@pytest.mark.parametrize(
+    ("promql", "sentence"),
+    [
+        (
+            "late",
+            f"late has no data from {rfc3339(TIME.begin)} to {rfc3339(TIME.end)}; they begin at",
+        ),
+        ("none", "none has no data from .*, nor in the 30 days before or since"),
+        ("served_total", "served_total only rises, as a counter does: a load is how fast it rises"),
+        (
+            "slow",
+            "slow changes every 60 s at most: a step of 15 s is finer than its samples, and reads",
+        ),
+        ("ratio", "ratio gives NaN in 10 % of its samples, which are gaps"),
+        ("sum(", "could not be read for .* parse error: unclosed left parenthesis"),
+        ("depth", ""),
+        ("rate(served_total[2m])", ""),
+        ("vector(3)", ""),
+    ],
+)
+def test_what_is_odd_about_a_query_is_told(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str, sentence: str
+) -> None:
+    """Beside a metric that has data; of what is as it should be nothing is told."""
+    config = config_of(
+        tmp_path, server.url, external("q", promql), external("good", "vector(scalar(depth))")
+    )
+    told = [one for one in asked(stack, config).told if one.startswith(NAMED)]
+    assert len(told) == bool(sentence)
+    if told:
+        assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
+
+
+def test_where_data_begin_is_found(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """To the minute or so; that there are no data at all is an error."""
+    config = config_of(tmp_path, server.url, external("q", "late"))
+    with pytest.raises(DataError) as raised:
+        asked(stack, config)
+    first, told = str(raised.value).split("\n")
+    assert first == "there are no data to rehearse with:"
+    begins = told.rpartition("about ")[2]
+    assert rfc3339(END - HOUR)[:13] == begins[:13]
+    after = TimeGrid(END + 1200.0, END + 3000.0, STEP)
+    with pytest.raises(DataError, match="; they end at about " + rfc3339(END)[:10]):
+        asked(stack, config, time=after)
+
+
+def test_where_one_series_is_needed_and_there_are_several(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """A bound that changes its shape half-way: when, and into how many."""
+    config = config_of(
+        tmp_path, server.url, external("q", "depth"), minReplicasQuery={"query": "bound"}
+    )
+    (told,) = asked(stack, config).told
+    assert told == (
+        f"shop/Deployment/web: the query bound gives one series at {rfc3339(TIME.begin)}, and 2"
+        f" series at {rfc3339(BEGIN + 2 * HOUR)}: exactly one is needed, and where there are"
+        " several there is a gap"
+    )
+
+
+def test_an_object_metric_needs_one_series_of_its_object(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """Series of other objects do not count; two of its own are told."""
+    told = []
+    for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
+        labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
+        metric = {
+            "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "mail"},
+            "metric": {"name": "q", "query": labelled},
+            "target": {"type": "Value", "value": "5"},
+        }
+        config = config_of(tmp_path, server.url, {"type": "Object", "object": metric})
+        told.append([one for one in asked(stack, config).told if "exactly one is needed" in one])
+    assert told[0] == []
+    assert f"gives 2 series at {rfc3339(TIME.begin)}: exactly one is needed" in told[1][0]
+
+
+def test_a_selector_that_matches_nothing_is_told(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """As such: the query itself has data."""
+    metric = external("q", "depth")
+    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "none"}}  # type: ignore[index]  # as written
+    config = config_of(tmp_path, server.url, metric)
+    with pytest.raises(DataError, match="it gives series, and none of them is the metric's"):
+        asked(stack, config)
+
+
+def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    """What is taken for its pods may be others', too."""
+    of_pod = {"namespace": "shop", "pod": "jobs-anything"}
+
+    def load_of_pod(peer: Peer) -> None:
+        sent = peer.received.body.decode()
+        at = float(re.findall("start=([0-9.]+)", sent)[0])
+        answer(matrix({"metric": of_pod, "values": [[at, "1"]]}))(peer)
+
+    with ScriptedServer(load_of_pod) as server:
+        config = config_of(
+            tmp_path,
+            server.url,
+            of_pods("load"),
+            scaleTargetRef={"apiVersion": "example.org/v1", "kind": "JobSet", "name": "jobs"},
+        )
+        data = asked(stack, config)
+    assert data.totals(config.targets[0], 0).at(TIME.begin) == Total(1.0, 1)
+    (told,) = data.told
+    assert told == (
+        "shop/JobSet.example.org/jobs: its pods are taken to be those whose names begin with"
+        " jobs-: how a JobSet names them is not known"
+    )
+
+
+def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    """Before and after it are data; it is told for how long, and not kept."""
+    time = TimeGrid(1_700_006_400.0, 1_700_006_400.0 + 3 * 86_400, STEP)
+    days: list[float] = []
+
+    def second_day_is_broken(peer: Peer) -> None:
+        sent = peer.received.body.decode()
+        if "query=depth" not in sent:
+            answer(matrix())(peer)
+            return
+        days.append(float(re.findall("start=([0-9.]+)", sent)[0]))
+        (answer("broken", "500 Internal Server Error") if len(days) == 2 else whole)(peer)
+
+    with ScriptedServer(second_day_is_broken) as server:
+        config = config_of(tmp_path, server.url, external("q", "depth"))
+        data = asked(stack, config, tmp_path / "cache", time)
+        assert [round((one - time.begin) / 86_400) for one in days] == [0, 1, 2]
+        asked(stack, config, tmp_path / "cache", time)
+        assert round((days[3] - time.begin) / 86_400) == 1
+    answers = data.reading(config.targets[0], 0)
+    found = [answers.at(time.begin + day * 86_400) for day in range(3)]
+    assert [type(one) for one in found] == [QueryResult, QueryFailure, QueryResult]
+    (told,) = [one for one in data.told if "could not" in one]
+    assert re.fullmatch(
+        re.escape(NAMED) + "depth could not be read for 86400 s: Prometheus at .* answered HTTP 500"
+        " Internal Server Error: broken",
+        told,
+    )
+
+
+def test_a_clock_that_differs_is_told(tmp_path: Path, stack: ExitStack) -> None:
+    """By more than a step."""
+
+    def ahead(peer: Peer) -> None:
+        if "query_range" in peer.received.target:
+            whole(peer)
+            return
+        value = [0, str(clock.wall() + 100.0)]
+        answer({"status": "success", "data": {"resultType": "scalar", "result": value}})(peer)
+
+    with ScriptedServer(ahead) as server:
+        config = config_of(tmp_path, server.url, external("q", "depth"))
+        told = asked(stack, config).told
+    (of_clock,) = [one for one in told if "clock" in one]
+    assert of_clock == (
+        "the clock of Prometheus is 100 s ahead of ours: what happened then is at its time, not at"
+        " ours"
+    )
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+def test_a_replay_from_prometheus(server: PrometheusServer, tmp_path: Path) -> None:
+    """It tells what is odd, and rehearses; what ran is beside it."""
+    metrics = (external("q", 'depth{queue="mail"}'), external("r", "ratio"))
+    config_of(tmp_path, server.url, *metrics)
+    arguments = (
+        *("replay", "--config", str(tmp_path / "autoscaler.yaml"), "-o", "json"),
+        *("--from", rfc3339(TIME.begin + HOUR), "--to", rfc3339(TIME.end)),
+        *("--cache", str(tmp_path / "cache")),
+    )
+    code, out, err = ran(*arguments)
+    assert (code, err.count("note: ")) == (0, 1)
+    assert "note: shop/Deployment/web: r: the query ratio gives NaN in " in err
+    document: dict[str, Any] = json.loads(out)
+    (target,) = document["targets"]
+    assert target["target"] == "shop/Deployment/web"
+    assert target["ran"] is not None
+    assert target["firstReplicas"] == 3
+    before = requests_of(server)
+    assert ran(*arguments) == (code, out, err)
+    assert requests_of(server) == before

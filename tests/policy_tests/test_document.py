@@ -1,0 +1,80 @@
+"""What docs/policy-tests.md and the README show is what comes of it, and nothing is left out."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+
+from autoscaler.settings.models import fields_by_key
+from autoscaler.settings.policy_tests import (
+    Expectation,
+    LimitReason,
+    Never,
+    PolicyTest,
+    PolicyTests,
+    RandomSeries,
+    Start,
+    WorldEvent,
+)
+from tests.cli.test_commands import ran
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "policy-tests.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUEUE = ROOT / "config" / "queue.yaml"
+
+
+def blocks(text: str, kind: str) -> Iterator[str]:
+    """Yield the blocks of a kind in a page."""
+    yield from re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", [PAGE, README], ids=["page", "README"])
+def test_the_first_test_that_is_shown_holds(text: str, tmp_path: Path) -> None:
+    """With the example of a queue as the configuration."""
+    shown = next(block for block in blocks(text, "yaml") if "tests:" in block)
+    file = tmp_path / "tests.yaml"
+    file.write_text(re.sub(r"config: autoscaler\.yaml", f"config: {QUEUE}", shown))
+    assert ran("test", str(file)) == (0, f"{file}: 1 passed\n", "")
+
+
+def test_the_command_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the files that are shipped."""
+    monkeypatch.chdir(ROOT)
+    command, shown = next(blocks(PAGE, "console")).split("\n", 1)
+    assert command == "$ autoscaler test config/policy-tests/*.yaml"
+    files = sorted(str(path) for path in Path("config/policy-tests").glob("*.yaml"))
+    assert ran("test", *files) == (0, shown, "")
+
+
+def test_the_counter_example_is_the_one_that_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same seed finds the same series, and it is made as short."""
+    monkeypatch.chdir(tmp_path)
+    test = next(block for block in blocks(PAGE, "yaml") if "random:" in block)
+    Path("any-queue.yaml").write_text(f"config: {QUEUE}\ntests:\n{test}")
+    command, shown = list(blocks(PAGE, "console"))[-1].split("\n", 1)
+    code, out, _ = ran(*command.split()[2:])
+    assert code == 1
+    assert out.startswith(shown)
+
+
+def test_each_key_is_described() -> None:
+    """Of tests, events and expectations; and each reason of a limit."""
+    models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, Never, RandomSeries)
+    keys = {key for model in models for key in fields_by_key(model)}
+    missing = {key for key in keys if not re.search(rf"[`{{ ]{key}[`:]", PAGE)}
+    assert not missing
+    assert not {reason for reason in get_args(LimitReason) if f"`{reason}`" not in PAGE}
+
+
+def test_what_ci_runs_is_yaml_that_runs_the_command() -> None:
+    """Both have the report as JUnit XML."""
+    for name in ("GitHub Actions", "GitLab"):
+        block = next(blocks(PAGE.partition(f"{name}:")[2], "yaml"))
+        document = yaml.safe_load(block)
+        assert "autoscaler test --junit report.xml policy-tests/*.yaml" in str(document)

@@ -1,0 +1,59 @@
+"""Which of two rehearsals is better, and how sure that is."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.rehearsal.comparison import Side, compared_days, sign_test, total
+from autoscaler.rehearsal.measures import Measures
+
+DAY = Measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
+
+
+def days(*replica_hours: float) -> list[Measures]:
+    """Return days that differ in their replica-hours only."""
+    return [replace(DAY, replica_hours=hours) for hours in replica_hours]
+
+
+def test_the_sign_test_is_exact() -> None:
+    """Seven of seven days by chance: 1 in 64; three of four: 10 in 16."""
+    assert sign_test(7, 0) == pytest.approx(2 / 128)
+    assert sign_test(1, 3) == pytest.approx(10 / 16)
+    assert sign_test(2, 2) == 1.0
+
+
+def test_less_is_better_and_days_say_how_sure() -> None:
+    """Better on all of seven days is sure, better on four of seven may be chance."""
+    first, all_less = days(*[100.0] * 7), days(*[90.0] * 7)
+    (hours,) = [
+        one
+        for one in compared_days(total(first), total(all_less), first, all_less)
+        if one.field == "replica_hours"
+    ]
+    assert (hours.verdict, hours.sure, hours.better_days, hours.days) == (Side.BETTER, True, 7, 7)
+    mixed = days(90, 90, 90, 90, 101, 101, 101)
+    (hours,) = [
+        one
+        for one in compared_days(total(first), total(mixed), first, mixed)
+        if one.field == "replica_hours"
+    ]
+    assert (hours.verdict, hours.sure) == (Side.BETTER, False)
+
+
+def test_few_days_are_never_sure() -> None:
+    """Nor is a day of which less than half was scored any."""
+    one, other = days(100, 100), days(90, 90)
+    assert not any(each.sure for each in compared_days(total(one), total(other), one, other))
+    short = [replace(day, scored_seconds=40_000.0) for day in days(*[90.0] * 9)]
+    found = compared_days(total(short), total(short), short, days(*[100.0] * 9))
+    assert {each.days for each in found} == {0}
+
+
+def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:
+    """Sums are sums, and the worst is the worst of all."""
+    small = Measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)
+    large = Measures(scored_seconds=300.0, tau_under=0.1, changes=4, worst_shortage=2)
+    both = total([small, large])
+    assert both.tau_under == pytest.approx(0.2)
+    assert (both.changes, both.worst_shortage, both.scored_seconds) == (7, 7, 400.0)
+    assert total([]) == Measures()

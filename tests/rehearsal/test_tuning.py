@@ -1,0 +1,132 @@
+"""Candidates for the settings of a target, and which is chosen by which days."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.core.spec import PolicyType
+from autoscaler.rehearsal.measures import Measures
+from autoscaler.rehearsal.tuning import (
+    Candidate,
+    Preference,
+    applied_to,
+    best,
+    front,
+    objectives,
+    settings_of,
+    walked_forward,
+)
+from autoscaler.settings.tuning import TuningSpace
+from tests.core.builders import average, cpu, external, utilization
+from tests.worlds.memory import external as external_target
+
+ALL = slice(None)
+
+
+def space_of(**given: object) -> TuningSpace:
+    """Return a space as a file has it."""
+    return TuningSpace.model_validate(given)
+
+
+def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
+    """Return one with missing pod-hours and replica-hours of each day."""
+    measured = tuple(
+        Measures(
+            scored_seconds=86_400.0,
+            shortage_pod_hours=short,
+            replica_hours=hours,
+            tau_under=short / 100,
+        )
+        for short, hours in days
+    )
+    return Candidate({} if not number else {"target_factors": number}, measured)
+
+
+_CANDIDATES = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=30
+).map(lambda found: [candidate((float(short), float(hours))) for short, hours in found])
+
+
+@given(_CANDIDATES)
+def test_none_is_better_than_one_of_the_front(candidates: list[Candidate]) -> None:
+    """In both; and of those that are left out one of the front is at least as good in both."""
+    found = front(candidates, ALL)
+    scored = [objectives(one, ALL) for one in candidates]
+    for one in found:
+        short, hours = objectives(one, ALL)
+        assert not any(a <= short and b <= hours and (a, b) != (short, hours) for a, b in scored)
+    for short, hours in scored:
+        assert any(a <= short and b <= hours for a, b in (objectives(one, ALL) for one in found))
+
+
+def test_costs_choose_one_of_the_front() -> None:
+    """Dear pods are few, dear shortages are none."""
+    few, many = candidate((10.0, 50.0)), candidate((0.0, 100.0))
+    assert best([few, many], Preference(1.0, 1.0), ALL) is few
+    assert best([few, many], Preference(10.0, 1.0), ALL) is many
+
+
+def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
+    """Where none does, the one that is nearest to it."""
+    cheap, fair, dear = candidate((10.0, 50.0)), candidate((2.0, 70.0)), candidate((0.0, 100.0))
+    assert best([cheap, fair, dear], Preference(most_short=0.03), ALL) is fair
+    assert best([cheap, fair], Preference(most_short=0.001), ALL) is fair
+
+
+def test_what_only_remembers_the_first_days_is_found_out() -> None:
+    """Its load changes on the third day: chosen by the first two, it is worse on the third."""
+    today = candidate((5.0, 10.0), (5.0, 10.0), (5.0, 10.0), (5.0, 10.0), number=0)
+    lucky = candidate((0.0, 10.0), (0.0, 10.0), (50.0, 10.0), (50.0, 10.0))
+    third, fourth = walked_forward([today, lucky], today, Preference(10.0, 1.0), 2)
+    assert third.chosen is lucky
+    assert third.judged.shortage_pod_hours > third.today.shortage_pod_hours
+    assert fourth.chosen is today
+
+
+def test_a_choice_is_applied_to_the_target() -> None:
+    """What is not chosen stays as it is."""
+    target = external_target("shop", "web")
+    space = space_of(targetFactors=[0.5, 1.0], scaleDownWindows=["60s"], minReplicas=[3])
+    found = applied_to(
+        target,
+        space,
+        {
+            "target_factors": 0,
+            "scale_down_windows": 0,
+            "min_replicas": 0,
+            "scale_down_percents": 0,
+        },
+    )
+    (metric,) = found.spec.metrics
+    assert metric.target.average_value == 15_000
+    assert found.spec.min_replicas == 3
+    behavior = found.spec.behavior
+    assert behavior is not None
+    assert behavior.scale_down.stabilization_window_seconds == 60
+    assert [one.type for one in behavior.scale_down.policies] == [PolicyType.PERCENT]
+    assert len(behavior.scale_up.policies) == 2
+    assert applied_to(target, space, {}) is target
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.5, 1.3])
+def test_a_target_stays_one(factor: float) -> None:
+    """A utilization is a whole percentage of at least 1, an average at least a thousandth."""
+    for metric in (external(average("1m")), cpu(utilization(60))):
+        spec = replace(external_target("shop", "web").spec, metrics=(metric,))
+        target = replace(external_target("shop", "web"), spec=spec)
+        space = space_of(targetFactors=[factor])
+        (found,) = applied_to(target, space, {"target_factors": 0}).spec.metrics
+        numbers = {found.target.average_value, found.target.average_utilization} - {None}
+        assert all(number >= 1 for number in numbers if number is not None)
+
+
+def test_what_has_no_values_is_not_searched() -> None:
+    """And a space of nothing but one value each has one candidate."""
+    assert settings_of(space_of(tolerances=[], scaleUpPercents=[])).keys() == {
+        "target_factors",
+        "scale_up_windows",
+        "scale_down_windows",
+        "scale_down_percents",
+    }
