@@ -100,9 +100,7 @@ def _lines(
             yield from _table(compared)
 
 
-def _not_in_all(
-    files: Sequence[Path], plans: Sequence[RehearsalPlan]
-) -> dict[str, list[Path]]:
+def _not_in_all(files: Sequence[Path], plans: Sequence[RehearsalPlan]) -> dict[str, list[Path]]:
     """Return the targets that only some configurations have, and which have them."""
     having: dict[str, list[Path]] = {}
     for file, plan in zip(files, plans, strict=True):

@@ -80,10 +80,14 @@ def compared_days(
             field,
             getattr(first, field),
             getattr(second, field),
-            counted_days(first_days, second_days, lambda one, name=field: (getattr(one, name),)),
+            counted_days(first_days, second_days, _value_of(field)),
         )
         for field in COMPARED
     )
+
+
+def _value_of(field: str) -> Callable[[Measures], tuple[float, ...]]:
+    return lambda one: (getattr(one, field),)
 
 
 def counted_days(

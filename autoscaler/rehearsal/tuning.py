@@ -19,7 +19,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
 )
 from autoscaler.core.target import Target
-from autoscaler.rehearsal.comparison import total
+from autoscaler.rehearsal.comparison import DayCounts, counted_days, total
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.pareto import front
 from autoscaler.settings.tuning import TuningSpace
@@ -55,7 +55,7 @@ class Candidate:
 class Preference:
     """What is better: less cost of missing pod-hours and of replica-hours.
 
-    Or, with ``most_short``, the fewest replica-hours with no more than that share of the time short.
+    Or, with ``most_short``, fewer replica-hours with at most that share of the time short.
     """
 
     shortage_cost: float = 0.0
@@ -215,3 +215,59 @@ def walked_forward(
         chosen = best(candidates, preference, slice(0, day))
         folds.append(Fold(day, chosen, chosen.days[day], today.days[day]))
     return folds
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search has found; candidates are chosen by the first ``split`` days.
+
+    The first candidate is the target as it is.
+    """
+
+    target: Target
+    space: TuningSpace
+    preference: Preference
+    days: int
+    split: int
+    candidates: Sequence[Candidate]
+    interrupted: bool = False
+
+    @property
+    def first_days(self) -> slice:
+        """The days by which candidates are searched and chosen."""
+        return slice(0, self.split)
+
+    @property
+    def last_days(self) -> slice:
+        """The days on which they are judged."""
+        return slice(self.split, self.days)
+
+    @property
+    def today(self) -> Candidate:
+        """The configuration as it is."""
+        return self.candidates[0]
+
+    @property
+    def chosen(self) -> Candidate:
+        """What is preferred by the first days."""
+        return best(self.candidates, self.preference, self.first_days)
+
+    def front(self) -> list[Candidate]:
+        """Return those that by the first days none is better than in every objective."""
+        return on_front(self.candidates, self.preference, self.first_days)
+
+    def folds(self) -> list[Fold]:
+        """Return what would have been chosen before each of the last days."""
+        return walked_forward(self.candidates, self.today, self.preference, self.split)
+
+    def judged(self) -> DayCounts:
+        """Return on how many of the last days what is chosen was better than what there is."""
+        last = self.last_days
+        return counted_days(self.today.days[last], self.chosen.days[last], self.preference.key)
+
+    def judged_anew(self) -> DayCounts:
+        """Return the same of what would have been chosen before each of the last days."""
+        folds = self.folds()
+        return counted_days(
+            [one.today for one in folds], [one.judged for one in folds], self.preference.key
+        )
