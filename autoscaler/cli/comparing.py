@@ -162,7 +162,8 @@ def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
 
 def _difference(measure: MeasureText, one: MeasureComparison) -> str:
     difference = one.second - one.first
-    return f"{'-' if difference < 0 else '+'}{measure_text(measure, abs(difference))}"
+    sign = "+" if difference > 0 else "-" if difference < 0 else ""
+    return f"{sign}{measure_text(measure, abs(difference))}"
 
 
 def _verdict(one: MeasureComparison) -> tuple[str, str]:

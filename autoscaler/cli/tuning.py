@@ -22,12 +22,15 @@ from autoscaler.cli.rehearsing import (
     rehearsed,
 )
 from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.cli.target_names import chosen
 from autoscaler.cli.tuning_text import document_of, lines_of
-from autoscaler.config import load
+from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.other_files import load_file
+from autoscaler.config.other_files import read_file
+from autoscaler.config.problems import Finding
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration
+from autoscaler.documents import Location
 from autoscaler.rehearsal.comparison import total
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import A_DAY
@@ -80,23 +83,18 @@ def tune(
     if report is not None:
         refuse_to_overwrite(report)
     config = load(file, namespace_or_anywhere)
-    space = TuningSpace()
-    if search.space is not None:
-        space = load_file(search.space, TuningSpace, _FORM)
+    target = _target(config, name)
+    space = _space(search.space, target)
     with ExitStack() as stack:
-        plan = _whole_days(plan_of(config, replace(options, targets=[name]), stack))
-        if len(plan.targets) != 1:
-            raise CommandError(f"{name} means {len(plan.targets)} targets: name one")
-        _refuse_above_maximum(space, plan.targets[0], search.space)
+        plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
         plan = replace(plan, per_pod=plan.yardstick())
         found = _Searching(plan, space, search).done(optuna, options.processes)
         if report:
-            tuned = applied_to(found.target, space, found.chosen.choice)
             both = {
-                "as it is": answer_of(_rehearsal(plan, found.target)),
-                "tuned": answer_of(_rehearsal(plan, tuned)),
+                "as it is": answer_of(_rehearsal(plan, target)),
+                "tuned": answer_of(_rehearsal(plan, found.tuned)),
             }
-            write_report(both, f"Tuning of {found.target.key}", report)
+            write_report(both, f"Tuning of {target.key}", report)
     if as_json:
         print(json.dumps(document_of(found), indent=2))
     else:
@@ -118,6 +116,34 @@ def _optuna() -> Any:
     return optuna
 
 
+def _target(config: Config, name: str) -> Target:
+    keys = chosen([name], [target.key for target in config.targets])
+    named = [target for target in config.targets if target.key in keys]
+    if len(named) != 1:
+        raise CommandError(f"{name} means {len(named)} targets: name one")
+    return named[0]
+
+
+def _space(path: Path | None, target: Target) -> TuningSpace:
+    """Return the space of a file, or the default.  Raises ConfigError with every mistake."""
+    if path is None:
+        return TuningSpace()
+    file = read_file(path, _FORM)
+    space = file.model(TuningSpace)
+    minima: list[tuple[Location, int]] = [
+        (("minReplicas", at), least) for at, least in enumerate(space.min_replicas)
+    ]
+    minima += [
+        (("schedules", number, at, "minReplicas"), one.min_replicas)
+        for number, schedules in enumerate(space.schedules)
+        for at, one in enumerate(schedules)
+    ]
+    most = target.spec.max_replicas
+    message = f"must be at most {most}, maxReplicas of {target.key}"
+    file.refuse([Finding(location, message) for location, least in minima if least > most])
+    return space
+
+
 def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
     """Return the plan up to the end of its last whole day.  Raises CommandError for too few."""
     days = int((plan.end - plan.begin + 1.0) // A_DAY)
@@ -128,24 +154,6 @@ def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
             "nothing can be chosen by some days and judged on others"
         )
     return replace(plan, end=plan.begin + days * A_DAY)
-
-
-def _refuse_above_maximum(space: TuningSpace, target: Target, file: Path | None) -> None:
-    """Refuse minima that the target cannot have.  Raises CommandError with all of them."""
-    most = target.spec.max_replicas
-    stated = [(f"minReplicas[{at}]", least) for at, least in enumerate(space.min_replicas)]
-    stated += [
-        (f"schedules[{number}][{at}].minReplicas", one.min_replicas)
-        for number, schedules in enumerate(space.schedules)
-        for at, one in enumerate(schedules)
-    ]
-    mistakes = [
-        f"{file}: {path}: must be at most {most}, maxReplicas of {target.key} (got {least})"
-        for path, least in stated
-        if least > most
-    ]
-    if mistakes:
-        raise CommandError("\n".join(mistakes))
 
 
 def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:

@@ -15,7 +15,7 @@ from autoscaler.rehearsal.building import metric_name
 from autoscaler.rehearsal.comparison import LEAST_DAYS, DayCounts, total
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import A_DAY
-from autoscaler.rehearsal.tuning import Candidate, Choice, Preference, Tuned, applied_to
+from autoscaler.rehearsal.tuning import Candidate, Choice, Preference, Tuned
 from autoscaler.rendering.rehearsal import MEASURES, MeasureText, measure_text, measures_answer
 from autoscaler.settings.durations import format_seconds
 from autoscaler.settings.tuning import TuningSpace
@@ -46,7 +46,8 @@ def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
     for key, values in space_document(found.space).items():
         yield f"{_GAP}{key}: {as_flow(values)}"
     yield f"preferred: {_preferred(found.preference)}"
-    yield f"chosen by the first {_days(found.split)}, judged on the last {_days(judged)}: both are told"
+    split, rest = _days(found.split), _days(judged)
+    yield f"chosen by the first {split}, judged on the last {rest}: both are told"
     yield ""
     on_front = found.front()
     shown = sorted(on_front, key=lambda one: found.preference.key(total(one.days[first])))
@@ -68,12 +69,7 @@ def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
     yield ""
     yield f"to paste into the entry of {found.target.key} in {config.path}:"
     yield ""
-    yield from pasted(found.target, tuned(found), config)
-
-
-def tuned(found: Tuned) -> Target:
-    """Return the target with what was chosen."""
-    return applied_to(found.target, found.space, found.chosen.choice)
+    yield from pasted(found.target, found.tuned, config)
 
 
 def _days(number: int) -> str:
@@ -244,7 +240,7 @@ def document_of(found: Tuned) -> dict[str, object]:
         "candidates": [told(one) for one in found.candidates],
         "lastDaysOfChosen": _counted(found.judged()),
         "lastDaysChosenAnew": _counted(found.judged_anew()),
-        "configuration": as_written(tuned(found)),
+        "configuration": as_written(found.tuned),
         "interrupted": found.interrupted,
     }
 

@@ -252,6 +252,11 @@ class Tuned:
         """What is preferred by the first days."""
         return best(self.candidates, self.preference, self.first_days)
 
+    @property
+    def tuned(self) -> Target:
+        """The target with what is chosen."""
+        return applied_to(self.target, self.space, self.chosen.choice)
+
     def front(self) -> list[Candidate]:
         """Return those that by the first days none is better than in every objective."""
         return on_front(self.candidates, self.preference, self.first_days)
