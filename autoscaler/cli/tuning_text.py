@@ -6,7 +6,7 @@ from pydantic.alias_generators import to_camel
 
 from autoscaler.config import Config
 from autoscaler.config.queries import queries_of
-from autoscaler.config.written import as_written
+from autoscaler.config.written import as_written, changed_parts
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import rfc3339
@@ -20,7 +20,6 @@ from autoscaler.rendering.rehearsal import MEASURES, MeasureText, measure_text, 
 from autoscaler.settings.durations import format_seconds
 from autoscaler.settings.tuning import TuningSpace
 
-_PASTED = ("minReplicas", "metrics", "behavior", "schedules")
 _QUERIES = "queries."
 _MOST_SHOWN = 10
 _GAP = "  "
@@ -172,8 +171,7 @@ def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
 
     Metrics whose query is one of `queries` go on naming it.
     """
-    old, new = as_written(before), as_written(after)
-    changed = {key: new[key] for key in _PASTED if key in new and new[key] != old.get(key)}
+    changed = changed_parts(before, after)
     if "metrics" in changed:
         named = {
             one.place.path.removeprefix(_QUERIES): one.key

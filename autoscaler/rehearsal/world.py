@@ -19,7 +19,7 @@ from autoscaler.core.observation import Observation, Scale, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
-from autoscaler.core.sync_result import Rules
+from autoscaler.core.sync_result import Inputs, Rules
 from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import (
     AFTER_DUE_SECONDS,
@@ -144,9 +144,22 @@ class SimulatedTarget:
 
     def decide(self, due: float, now: float) -> Step:
         """Read and decide, for a sync that was ``due``."""
-        target, workload = self.rules.target, self.workload
-        scale = workload.scale
-        seen = Observation(
+        step = step_of(self.rules, self.inputs(due, now))
+        self.last_sync = now
+        if isinstance(step.inputs.observation.scale, Scale):
+            self.last_read = now
+        return step
+
+    def inputs(self, due: float, now: float) -> Inputs:
+        """Return what a sync decides from."""
+        times, answers = SyncTimes(due, now, now), self._answers(now)
+        target, seen = self.rules.target, self.seen(now)
+        return inputs_of(target, self.history, seen, answers, times, open_windows)
+
+    def seen(self, now: float) -> Observation:
+        """Return what a sync sees besides the answers to its queries."""
+        workload, scale = self.workload, self.workload.scale
+        return Observation(
             scale,
             workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None,
             readings=(),
@@ -156,13 +169,6 @@ class SimulatedTarget:
             last_sync=self.last_sync,
             hpa=self.hpa,
         )
-        times = SyncTimes(due, now, now)
-        inputs = inputs_of(target, self.history, seen, self._answers(now), times, open_windows)
-        step = step_of(self.rules, inputs)
-        self.last_sync = now
-        if isinstance(scale, Scale):
-            self.last_read = now
-        return step
 
     def act(self, step: Step) -> Step:
         """Write what a step asks for, and remember what follows."""
