@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
@@ -195,39 +195,46 @@ class _Searching:
         self._days = round((plan.end - plan.begin) / A_DAY)
         self._split = min(self._days - 1, max(1, round(self._days * _CHOOSING_SHARE)))
         self._found: dict[tuple[int, ...], Candidate] = {}
+        """By what was chosen; that is nothing for the target as it is, which is the first."""
 
     def done(self, optuna: Any, processes: int) -> Tuned:
         """Search to the end, or until an interrupt.  Raises CommandError."""
         context, interrupted = multiprocessing.get_context("fork"), False
         sampler = optuna.samplers.NSGAIISampler(seed=self._search.seed, population_size=2 * _BATCH)
         study = optuna.create_study(directions=["minimize"] * 3, sampler=sampler)
+        initial = (self._plan, self._space)
         try:
-            with ProcessPoolExecutor(processes, context, _begin, (self._plan, self._space)) as pool:
-                begun = clock.monotonic()
-                # It also forks all processes, before the bar has a thread.
-                today = Candidate({}, pool.submit(_days_of, {}).result())
-                self._tell_duration(clock.monotonic() - begun, processes)
-                with progress_bar(0.0, float(self._search.trials), "tune") as tell:
-                    try:
-                        self._try(study, pool, tell)
-                    except KeyboardInterrupt:
-                        interrupted = True
-                        pool.shutdown(wait=False, cancel_futures=True)
+            with ProcessPoolExecutor(processes, context, _begin, initial) as pool:
+                try:
+                    self._try(study, pool, processes)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    pool.shutdown(wait=False, cancel_futures=True)
         except BrokenProcessPool:
             raise CommandError(
                 "a process of the search has died: is there enough memory?"
             ) from None
-        except KeyboardInterrupt:
-            raise CommandError("interrupted before anything was rehearsed") from None
+        if not self._found:
+            raise CommandError("interrupted before anything was rehearsed")
         return Tuned(
             self._plan.targets[0],
             self._space,
             self._search.preference,
             self._days,
             self._split,
-            (today, *self._found.values()),
+            tuple(self._found.values()),
             interrupted,
         )
+
+    def _try(self, study: Any, pool: ProcessPoolExecutor, processes: int) -> None:
+        """Rehearse the target as it is, then candidates, a batch after another."""
+        begun = clock.monotonic()
+        # It also forks all processes, before the bar has a thread.
+        self._rehearse(pool, [{}])
+        self._tell_duration(clock.monotonic() - begun, processes)
+        with progress_bar(0.0, float(self._search.trials), "tune") as tell:
+            for done in self._batches(study, pool):
+                tell(done)
 
     def _tell_duration(self, seconds: float, processes: int) -> None:
         trials = self._search.trials
@@ -238,8 +245,8 @@ class _Searching:
             file=sys.stderr,
         )
 
-    def _try(self, study: Any, pool: ProcessPoolExecutor, tell: Callable[[float], object]) -> None:
-        """Try candidates, a batch after another."""
+    def _batches(self, study: Any, pool: ProcessPoolExecutor) -> Iterator[float]:
+        """Try what the optimizer proposes; yield after each batch how many there were."""
         counts, trials = settings_of(self._space), self._search.trials
         for begun in range(0, trials, _BATCH):
             asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
@@ -254,7 +261,7 @@ class _Searching:
             for one, choice in zip(asked, choices, strict=True):
                 days = self._found[_key(choice)].days[: self._split]
                 study.tell(one, self._search.preference.objectives(total(days)))
-            tell(float(begun + len(asked)))
+            yield float(begun + len(asked))
 
     def _rehearse(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
         """Rehearse those that have not been; an interrupt leaves the ones before it."""

@@ -1,6 +1,7 @@
 """`autoscaler tune` as its users see it: what it finds in made loads, and what it promises."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -148,10 +149,12 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as search:
         assert search.stderr is not None
         assert search.stderr.readline().startswith("note: a candidate takes ")
-        search.send_signal(signal.SIGINT)
+        # As of a terminal: all processes of the search get it.
+        os.killpg(search.pid, signal.SIGINT)
         out, err = search.communicate(timeout=60)
     assert search.returncode == 1
     assert re.fullmatch(r"interrupted: rehearsed \d+ of 100000 candidates\n", err)

@@ -46,8 +46,9 @@ def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
 _CANDIDATES = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=30
 ).map(lambda found: [candidate((float(short), float(hours))) for short, hours in found])
+_COSTS = st.sampled_from([0.0, 1.0, 10.0])
 _PREFERENCES = st.one_of(
-    st.builds(Preference, st.floats(0, 100), st.floats(0, 100)),
+    st.builds(Preference, _COSTS, _COSTS),
     st.builds(Preference, most_short=st.floats(0, 0.3)),
 )
 
