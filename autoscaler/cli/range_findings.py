@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import gt, lt, ne
@@ -17,6 +17,7 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.promql_tokens import tokens_of
+from autoscaler.rehearsal.answers import LOOKBACK_SECONDS
 
 _LONGEST_QUERY = 120
 _OF_COUNTERS = ("_total", "_count", "_sum", "_bucket")
@@ -190,22 +191,27 @@ def where_data_are(reader: RangeReader, query: ScannedQuery, now: float) -> str:
     earlier = _found(reader, query.asked.promql, begin - _SEARCHED_SECONDS, begin)
     if earlier:
         return f"{none}; they end at about {rfc3339(earlier[-1])}"
-    return f"{none}, nor in the 30 days before or since"
+    return none if None in {later, earlier} else f"{none}, nor in the 30 days before or since"
 
 
-def _found(reader: RangeReader, promql: str, begin: float, end: float) -> Sequence[float]:
-    """Return at which instants of a time there is a series, looking at some of them."""
-    step = max(1, math.ceil((end - begin) / _SEARCHED_POINTS)) * 1000
-    grid = Grid(step, 0)
-    low, high = grid.first_from(begin), grid.first_from(end)
-    if low >= high:
-        return ()
+def _found(reader: RangeReader, promql: str, begin: float, end: float) -> tuple[float, ...] | None:
+    """Return the instants of a time before which, for one step, there is a series.
+
+    None if the server did not say it.
+    """
+    step = max(1, math.ceil((end - begin) / _SEARCHED_POINTS))
+    if step > LOOKBACK_SECONDS:
+        promql = f"count_over_time(({promql}\n)[{step}s:{LOOKBACK_SECONDS:.0f}s])"
+    # The last instant is the end, so that the steps before all of them are the whole time.
+    grid = Grid(step * 1000, round(end * 1000) % (step * 1000))
+    low, high = grid.first_from(begin), grid.first_from(end) + 1
     numbers: set[int] = set()
     for part in islice(reader.parts(promql, AskedRange(grid, low, high)), 8):
-        if isinstance(part.answer, Matrix):
-            for series in part.answer.series:
-                numbers.update(*(range(at, at + count) for at, count in series.runs))
-    return [grid.at(one) for one in sorted(numbers)]
+        if isinstance(part.answer, QueryFailure):
+            return None
+        for series in part.answer.series:
+            numbers.update(*(range(at, at + count) for at, count in series.runs))
+    return tuple(grid.at(one) for one in sorted(numbers))
 
 
 def sentences_of(found: Iterable[tuple[ScannedQuery, str]], most: int) -> list[str]:

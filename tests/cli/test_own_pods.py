@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.cli.own_pods import KeptTotals, pods_of, runs_of, totals_of
+from autoscaler.cli.own_pods import KeptTotals, of_own_pods, pods_of, runs_of, totals_of
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import (
     MetricIdentifier,
@@ -17,7 +17,7 @@ from autoscaler.core.spec import (
     ScaleTargetRef,
     TargetType,
 )
-from autoscaler.core.target import Query, Target
+from autoscaler.core.target import Query, SeriesLabels, Target
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
 from autoscaler.rehearsal.loads import Total
 from tests.core.builders import spec
@@ -37,6 +37,7 @@ from tests.core.builders import spec
         ("ReplicationController", "web", ["web-x7k2p"], ["web-12"]),
         ("StatefulSet", "db", ["db-0", "db-12"], ["db-a", "db-0-x7k2p", "db-x7k2p"]),
         ("Deployment", "a.b", ["a.b-7d9f-bcdfg"], ["axb-7d9f-bcdfg"]),
+        ("Deployment", '(a+)+"', ["xa+)+y-7d9f-bcdfg"], ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-"]),
         ("JobSet", "jobs", ["jobs-anything-at-all"], ["jobs", "job-1"]),
     ],
 )
@@ -47,6 +48,13 @@ def test_own_pods(kind: str, name: str, own: list[str], foreign: list[str]) -> N
     )
     fits = re.compile(pods_of(target)).fullmatch
     assert [one for one in (*own, *foreign) if fits(one)] == own
+
+
+def test_a_query_whose_labels_need_quotes_is_asked_as_it_is() -> None:
+    """Any other is asked for the target's pods alone."""
+    assert of_own_pods(Query("load"), TARGET).startswith('load{namespace="shop",pod=~"web-')
+    labels = SeriesLabels(pod="the pod")
+    assert of_own_pods(Query("load", labels=labels), TARGET) == "load"
 
 
 def test_runs() -> None:

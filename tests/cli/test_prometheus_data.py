@@ -36,7 +36,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query
-from autoscaler.core.text import rfc3339
+from autoscaler.core.text import instant_of, rfc3339
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import Total
 from autoscaler.rehearsal.time_grid import TimeGrid
@@ -559,17 +559,19 @@ def test_what_is_the_same_of_several_queries_is_told_once(
 def test_where_data_begin_is_found(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """To the minute or so; that there are no data at all is an error."""
-    config = config_of(tmp_path, server.url, external("q", "late"))
+    """To the hour or so, however short they are; that there are none at all is an error."""
+    config = config_of(tmp_path, server.url, external("q", "late # of the last hour"))
     with pytest.raises(DataError) as raised:
         asked(stack, config)
     first, told = str(raised.value).split("\n")
     assert first == "there are no data to rehearse with:"
-    begins = told.rpartition("about ")[2]
-    assert rfc3339(END - HOUR)[:13] == begins[:13]
+    begins = instant_of(told.partition("; they begin at about ")[2])
+    assert begins == pytest.approx(END - HOUR, abs=HOUR / 6)
     after = TimeGrid(END + 1200.0, END + 3000.0, STEP)
-    with pytest.raises(DataError, match="; they end at about " + rfc3339(END)[:10]):
+    with pytest.raises(DataError) as raised:
         asked(stack, config, time=after)
+    ends = instant_of(str(raised.value).partition("; they end at about ")[2])
+    assert ends == pytest.approx(END, abs=4 * HOUR)
 
 
 def test_where_one_series_is_needed_and_there_are_several(
