@@ -24,8 +24,6 @@ from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
 from autoscaler.config.queries import queries_of
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.normalize import down_window
-from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
@@ -33,7 +31,7 @@ from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, buil
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import LostProcessError, in_processes
-from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
+from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
 from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_samples
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
@@ -120,7 +118,7 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
     assumptions = Assumptions()
     if options.assume is not None:
         assumptions = load_file(options.assume, Assumptions, _FORM)
-    warm_up = max(_reach(target, config.flags) for target in targets)
+    warm_up = max(reach(target, config.flags) for target in targets)
     if options.csv:
         data = _file_data(config, targets, options, assumptions)
         first, last = data.span()
@@ -161,17 +159,6 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
     return begin, end
 
 
-def _reach(target: Target, flags: Flags) -> float:
-    """Return how far back the decisions of a target look, in seconds (semantics 4)."""
-    behavior, spec = target.spec.behavior, target.spec
-    rules = () if behavior is None else (behavior.scale_up, behavior.scale_down)
-    periods = [policy.period_seconds for one in rules for policy in one.policies]
-    windows = [one.stabilization_window_seconds or 0 for one in rules]
-    longest = max([down_window(spec.behavior, flags), *periods, *windows])
-    periods_of_grid = -(-min(longest, LONGEST_WINDOW_SECONDS) // target.sync_period) + 1
-    return periods_of_grid * target.sync_period
-
-
 # -- the data --------------------------------------------------------------------------------------
 
 
@@ -195,15 +182,17 @@ def _file_data(
     }
     known = dict.fromkeys(_names_of_queries(targets, named))
     files: dict[str, Samples] = {}
+    given: set[str] = set()
     mistakes = []
     for text in options.csv:
         name, path = _named_file(text)
-        if name in files:
+        if name in given:
             mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
         elif name and name not in known:
             mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
         elif not name and len(known) > 1:
             mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
+        given.add(name)
         try:
             files[name] = read_samples(path)
         except SamplesError as error:

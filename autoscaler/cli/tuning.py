@@ -21,7 +21,7 @@ from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_r
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.other_files import load_file
-from autoscaler.config.written import as_written
+from autoscaler.config.written import as_written, changed_parts
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.documents import as_yaml
@@ -50,7 +50,6 @@ _CHOOSING_SHARE = 0.7
 """The part of the days by which candidates are searched and chosen."""
 _BATCH = 8
 """So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
-_PASTED = ("minReplicas", "metrics", "behavior", "schedules")
 _MOST_SHOWN = 10
 _GAP = "  "
 _OF_TABLE = ("tau_under", "shortage_pod_hours", "replica_hours", "changes")
@@ -359,9 +358,7 @@ def _judgement(found: Tuned) -> Iterator[str]:
 
 def pasted(before: Target, after: Target) -> Iterator[str]:
     """Yield the YAML of those keys of a target that differ."""
-    old, new = as_written(before), as_written(after)
-    changed = {key: new[key] for key in _PASTED if key in new and new.get(key) != old.get(key)}
-    yield from as_yaml(changed).rstrip().splitlines()
+    yield from as_yaml(changed_parts(before, after)).splitlines()
 
 
 def _document(found: Tuned) -> dict[str, object]:

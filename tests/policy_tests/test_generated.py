@@ -6,7 +6,8 @@ from pathlib import Path
 
 from autoscaler.policy_tests.expectations import unmet
 from autoscaler.policy_tests.generated import CounterExample, made_up, searched
-from autoscaler.policy_tests.running import PolicyTestRun, ReadyTest, run
+from autoscaler.policy_tests.ready import ReadyTest
+from autoscaler.policy_tests.running import PolicyTestRun, run
 from autoscaler.series_notation import count_of, parse, samples_of, written
 from tests.policy_tests.files import loaded
 

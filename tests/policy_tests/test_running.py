@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.core.observation import Gap, GapKind
 from autoscaler.policy_tests.expectations import limits_of, proposal_of
-from autoscaler.policy_tests.running import TargetRun
+from autoscaler.policy_tests.kept_world import TargetRun
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
 
 SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"

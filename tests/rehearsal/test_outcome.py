@@ -1,6 +1,7 @@
 """What becomes of a target: measures of the whole and of each day, lines and sentences."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_the_longest_wait_of_a_queue() -> None:
     """Without a ready pod, it is the time that the queue has stood."""
     one = simulated("web", replicas=0, ready=20.0)
     queue = QueueLoad(series([3.0] * 8, BASE, {}), 3.0, {})
-    one.loads = [queue]
+    one = replace(one, loads=[queue])
     one.instants = [BASE, BASE + 60]
     watcher = OutcomeWatcher(BASE, BASE + 120, own_reason)
     world = World([one], watcher)

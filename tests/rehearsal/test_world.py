@@ -119,7 +119,7 @@ def test_a_queue_drains_by_the_pods_that_are_ready_at_the_time() -> None:
     one = simulated("web", ready=20.0, period=30.0)
     one.leads = False
     queue = QueueLoad(series([0.0, 0.0], BASE, {}), 3.0, {}, length=400.0)
-    one.loads = [queue]
+    one = replace(one, loads=[queue])
     one.workload.set(4, BASE - 5)
     assert watched(one, seconds=30.0).times["web"] == [(0, 15, 2), (15, 30, 4)]
     assert queue.length == 130.0
