@@ -248,11 +248,16 @@ class _Taken:
             return
         part = self.parts[-1]
         part.replicas, part.ran = self.replicas, self.last_ran
-        part.ready_low, part.ready_high = min(part.ready_low, ready), max(part.ready_high, ready)
-        if demand is not None:
-            low, high = part.demand_low, part.demand_high
-            part.demand_low = demand if low is None else min(low, demand)
-            part.demand_high = demand if high is None else max(high, demand)
+        if ready < part.ready_low:
+            part.ready_low = ready
+        elif ready > part.ready_high:
+            part.ready_high = ready
+        if demand is None:
+            return
+        if part.demand_low is None or demand < part.demand_low:
+            part.demand_low = demand
+        if part.demand_high is None or demand > part.demand_high:
+            part.demand_high = demand
 
     def outcome(self, key: str) -> TargetOutcome:
         return TargetOutcome(
