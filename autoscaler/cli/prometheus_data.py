@@ -18,7 +18,7 @@ from autoscaler.cli.own_pods import KeptTotals, is_known_kind, of_own_pods
 from autoscaler.cli.range_fetching import FetchedRange, Progress, RangeFetcher
 from autoscaler.cli.range_findings import ScannedQuery, scan_of, sentences_of, where_data_are
 from autoscaler.cli.range_needs import (
-    RAN,
+    READY,
     REPLICAS,
     REQUESTED,
     STARTED,
@@ -82,12 +82,17 @@ class PrometheusData:
         """Fit `RehearsalData`: an average is of the pods that were ready."""
         if measures_pods(target.spec.metrics[number]):
             return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
-        ran = self.ran(target)
+        ran = self.ran_ready(target)
         return TotalOfAnswers(self.reading(target, number), _NotKnown() if ran is None else ran)
 
     def ran(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: how many pods were ready, by kube-state-metrics."""
-        fetched = self._of_pods(RAN, target)
+        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        fetched = self._of_pods(REPLICAS, target)
+        return None if fetched is None else fetched.answers(self.time)
+
+    def ran_ready(self, target: Target) -> Answers | None:
+        """Fit `RehearsalData`: by kube-state-metrics."""
+        fetched = self._of_pods(READY, target)
         return None if fetched is None else fetched.answers(self.time)
 
     def replicas(self, target: Target) -> int | None:

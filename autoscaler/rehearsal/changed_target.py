@@ -45,6 +45,10 @@ class ChangedTargetData:
                 )
         return known
 
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
+
     def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`."""
         return self.data.ran(self.former)

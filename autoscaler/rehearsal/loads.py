@@ -276,7 +276,7 @@ class QueueLoad:
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`."""
+        """Let time pass in which so many pods were ready."""
         if self._rate is None:
             return
         seconds, before = end - begin, self.length
@@ -306,7 +306,7 @@ class MetricLoad(Protocol):
         """
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Let time pass in which so many pods were ready."""
+        """Let time pass in which so many pods were ready; only a queue is asked."""
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

@@ -125,7 +125,6 @@ class _Taken:
     explain: Explain
     most_reasons: int
     score: Score = field(default_factory=Score)
-    day: Score = field(default_factory=Score)
     days: list[Measures] = field(default_factory=list)
     day_ends: float = 0.0
     ran: Score | None = None
@@ -162,7 +161,6 @@ class _Taken:
     def _changed(self, step: Step) -> None:
         decision = step.decision
         self.score.changed()
-        self.day.changed()
         if len(self.changes) < MOST_CHANGES:
             before = decision.current or 0
             text = self.explain(step)
@@ -188,14 +186,13 @@ class _Taken:
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
         if begin >= self.day_ends:
-            self.days.append(self.day.measures())
-            self.day, self.day_ends = Score(), self.day_ends + A_DAY
+            self.days.append(self.score.cut())
+            self.day_ends += A_DAY
         seconds, demand, replicas = end - begin, self.demand, self.replicas
         at_max = replicas >= self.maximum > 0
         self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
-        self.day.interval(seconds, demand, ready, replicas, at_max=at_max)
         if target.ran is not None:
-            self._score_what_ran(target.ran, begin, seconds)
+            self._score_what_ran(target.ran, target.ran_ready, begin, seconds)
         self.until = end
         if self.failed:
             self.failed_seconds += seconds
@@ -206,22 +203,23 @@ class _Taken:
                 self.censored_seconds += seconds
         self._draw(begin, ready)
 
-    def _score_what_ran(self, ran: Answers, begin: float, seconds: float) -> None:
-        found = ran.at(begin)
-        count, before = pods_in(found), self.last_ran
+    def _score_what_ran(
+        self, ran: Answers, ran_ready: Answers | None, begin: float, seconds: float
+    ) -> None:
+        count, before = pods_in(ran.at(begin)), self.last_ran
+        ready = count if ran_ready is None else pods_in(ran_ready.at(begin))
         if self.ran is None:
             self.ran = Score()
         self.last_ran = count
-        demand = None if count is None else self.demand
+        demand = None if count is None or ready is None else self.demand
         at_max = count is not None and count >= self.maximum > 0
-        self.ran.interval(seconds, demand, count or 0, count or 0, at_max=at_max)
+        self.ran.interval(seconds, demand, ready or 0, count or 0, at_max=at_max)
         if None not in {count, before} and count != before:
             self.ran.changed()
 
     def _queued(self, load: QueueLoad) -> None:
         for seconds, length, served, wait in load.passed:
             self.score.queue(seconds, length, served, wait)
-            self.day.queue(seconds, length, served, wait)
         load.passed.clear()
 
     def _draw(self, begin: float, ready: int) -> None:
@@ -252,7 +250,7 @@ class _Taken:
             begin=self.begin,
             end=self.until,
             measures=self.score.measures(),
-            days=(*self.days, self.day.measures()),
+            days=(*self.days, self.score.part()),
             changes=tuple(self.changes),
             reasons=tuple(self.reasons),
             parts=tuple(self.parts),

@@ -208,6 +208,10 @@ class StatedData:
             one.labels is not None for one in series
         )
 
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
+
     def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: nothing has run."""
         return None

@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
     applied,
 )
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import MetricLoad
+from autoscaler.rehearsal.loads import LoadModel, MetricLoad
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -75,6 +75,8 @@ class SimulatedTarget:
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
     """Which count there really was, where that is known."""
+    ran_ready: Answers | None = None
+    """How many pods really were ready, where that is known; else all are taken for ready."""
     instants: Iterable[float] | None = None
     """When it is synced; None for once a period."""
     history: History = field(default_factory=History)
@@ -89,10 +91,12 @@ class SimulatedTarget:
     last_sync: float | None = None
     _needs_pods: bool = False
     _keys: tuple[QueryKey, ...] = ()
+    _queues: tuple[MetricLoad, ...] = ()
 
     def __post_init__(self) -> None:
         self._needs_pods = needs_pods(self.rules.target.spec)
         self._keys = tuple(query.key for query in self.rules.target.queries)
+        self._queues = tuple(load for load in self.loads if load.model is LoadModel.QUEUE)
 
     @property
     def key(self) -> str:
@@ -183,8 +187,8 @@ class SimulatedTarget:
         workload, at, parts = self.workload, begin, []
         for then in (*workload.becomes_ready(begin, end), end):
             ready = workload.ready(at)
-            for load in self.loads:
-                load.advance(at, then, ready)
+            for queue in self._queues:
+                queue.advance(at, then, ready)
             parts.append((at, then, ready))
             at = then
         return parts
@@ -256,35 +260,39 @@ class World:
 
         ``before`` is called at each instant before its syncs.
         """
-        queue: list[tuple[float, int, Iterator[float], Sequence[int]]] = []
-        for numbers in self._on_one_grid():
-            instants = self.targets[numbers[0]].due(begin, end)
+        groups = list(self._together())
+        queue: list[tuple[float, int, Iterator[float]]] = []
+        for number, targets in enumerate(groups):
+            instants = targets[0].due(begin, end)
             if (first := next(instants, None)) is not None:
-                queue.append((first, numbers[0], instants, numbers))
+                queue.append((first, number, instants))
         heapq.heapify(queue)
         while queue:
             now = queue[0][0]
             before(now)
-            until: dict[int, float] = {}
+            due: list[SimulatedTarget] = []
+            until: list[float] = []
             while queue and queue[0][0] == now:
-                _, number, instants, numbers = queue[0]
+                _, number, instants = queue[0]
                 following = next(instants, end)
-                until.update(dict.fromkeys(numbers, following))
+                due += groups[number]
+                until += [following] * len(groups[number])
                 if following < end:
-                    heapq.heapreplace(queue, (following, number, instants, numbers))
+                    heapq.heapreplace(queue, (following, number, instants))
                 else:
                     heapq.heappop(queue)
-            due = sorted(until)
-            self.sync([self.targets[one] for one in due], now, [until[one] for one in due])
+            self.sync(due, now, until)
             yield now
 
-    def _on_one_grid(self) -> Iterable[Sequence[int]]:
-        """Return the numbers of targets that are due at the same instants, together."""
-        groups: dict[object, list[int]] = {}
-        for number, target in enumerate(self.targets):
-            own = target.period if target.instants is None else (number,)
-            groups.setdefault(own, []).append(number)
-        return groups.values()
+    def _together(self) -> Iterator[list[SimulatedTarget]]:
+        """Yield targets that are due at the same instants: those of one period, or one alone."""
+        of_period: dict[float, list[SimulatedTarget]] = {}
+        for target in self.targets:
+            if target.instants is None:
+                of_period.setdefault(target.period, []).append(target)
+            else:
+                yield [target]
+        yield from of_period.values()
 
     def warm_up(self, begin: float, end: float) -> None:
         """Let targets whose count is known follow it from ``begin`` to ``end``.

@@ -75,6 +75,10 @@ class RecordedData:
             found[hold.query.key] = _InForce(self._changes(target), _held)
         return found
 
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
+
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""
         return _Counts(self.cursor(target))
