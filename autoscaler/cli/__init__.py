@@ -959,16 +959,21 @@ def schema(
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
     tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
+    replay: Annotated[
+        bool, _flag("replay", "The schema of what `autoscaler replay -o json` prints.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
     from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
+    from autoscaler.rendering.rehearsal import RehearsalAnswer
 
-    if included and tests:
-        raise typer.BadParameter("give --included or --tests")
+    if included + tests + replay > 1:
+        raise typer.BadParameter("give one of --included, --tests and --replay")
     of = INCLUDED if included else TESTS if tests else CONFIGURATION
-    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
+    found = RehearsalAnswer.model_json_schema() if replay else json_schema(of)
+    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

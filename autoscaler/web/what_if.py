@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from autoscaler.config.written import as_written
 from autoscaler.core.target import Target
@@ -33,7 +33,8 @@ MOST_YAML = 32 << 10
 """Characters of a target's YAML."""
 MOST_BODY = 100 << 10
 """Bytes of a request: in a form YAML takes up to three times its characters."""
-_MODULE = "autoscaler.web.what_if_process"
+COMMAND = [sys.executable, "-P", "-m", "autoscaler.web.what_if_process"]
+"""Answers a question; -P keeps out what lies in the working directory."""
 
 
 class WhatIfRoom:
@@ -87,7 +88,10 @@ async def body_of(request: Request) -> bytes | ProblemDetails:
         return problem_of(411, "the request needs a Content-Length")
     if int(length) > MOST_BODY:
         return problem_of(413, f"the request has more than {MOST_BODY >> 10} KiB")
-    return await request.body()
+    try:
+        return await request.body()
+    except ClientDisconnect:
+        return problem_of(400, "the request ended before its body")
 
 
 def what_if(
@@ -110,15 +114,14 @@ def what_if(
         "end": span[1],
     }
     with _ROOM.entered(client) as refusal:
-        return refusal or _asked(json.dumps(question).encode())
+        return refusal or asked(json.dumps(question).encode())
 
 
-def _asked(question: bytes) -> WhatIfAnswer | ProblemDetails:
+def asked(question: bytes) -> WhatIfAnswer | ProblemDetails:
     """Let a process answer."""
-    command = [sys.executable, "-P", "-m", _MODULE]
     try:
         ended = subprocess.run(  # noqa: S603 - a module of ours
-            command, input=question, capture_output=True, timeout=MOST_SECONDS, check=False
+            COMMAND, input=question, capture_output=True, timeout=MOST_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         sentence = f"it would take more than {MOST_SECONDS:g} s; choose a shorter time"
@@ -128,6 +131,11 @@ def _asked(question: bytes) -> WhatIfAnswer | ProblemDetails:
     if ended.returncode or not ended.stdout:
         sentence = "the rehearsal ended before its time: it may need too much memory"
         return problem_of(422, f"{sentence}; choose a shorter time")
-    found = json.loads(ended.stdout)
+    return answer_in(ended.stdout)
+
+
+def answer_in(text: bytes) -> WhatIfAnswer | ProblemDetails:
+    """Read what a process has answered."""
+    found = json.loads(text)
     kind = ProblemDetails if "status" in found else WhatIfAnswer
     return kind.model_validate(found)

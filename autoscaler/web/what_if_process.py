@@ -53,7 +53,7 @@ def answer_to(question: Mapping[str, Any]) -> bytes:
             return problem_of(422, sentence).encoded()
         return _rehearsed(former, target, question)
     except ConfigError as error:
-        return _mistakes(error)
+        return _mistakes(error, question["text"].count("\n") + 1)
     except (BuildError, RecordError) as error:
         return problem_of(422, str(error)).encoded()
 
@@ -114,13 +114,13 @@ def _rehearsed(former: Any, target: Any, question: Mapping[str, Any]) -> bytes:
     return WhatIfAnswer(target=found, changed=as_yaml(changed) if changed else "").encoded()
 
 
-def _mistakes(error: Any) -> bytes:
+def _mistakes(error: Any, lines: int) -> bytes:
     from autoscaler.rendering.answers import Mistake
     from autoscaler.web.answering import problem_of
 
     mistakes = [
         Mistake(
-            line=None if one.line is None else max(one.line - _ABOVE_TARGET, 1),
+            line=None if one.line is None else min(max(one.line - _ABOVE_TARGET, 1), lines),
             path=one.path.removeprefix(_PLACE).removeprefix("."),
             value=one.value,
             problem=one.message,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from autoscaler import clock
 from autoscaler.cli import rehearsing
@@ -247,6 +248,19 @@ def test_a_process_that_died_is_a_sentence(
     monkeypatch.setattr(rehearsing, "in_processes", died)
     arguments = ("-c", str(config), "--csv", str(samples(tmp_path)))
     assert refused(*arguments) == (1, ["a process of the rehearsal has died"])
+
+
+def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
+    """`schema --replay` prints it, with what each field means; what is printed fits it."""
+    _, printed, _ = ran("schema", "--replay")
+    schema = json.loads(printed)
+    Draft202012Validator.check_schema(schema)
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path, replicas="4")), "-o", "json")
+    document = json.loads(ran("replay", *arguments)[1])
+    Draft202012Validator(schema).validate(document)
+    measures = schema["$defs"]["RehearsalMeasures"]["properties"]
+    assert all("description" in one for one in measures.values())
+    assert set(document["targets"][0]["measures"]) <= set(measures)
 
 
 def test_the_json_is_one_line_without_what_is_not_there(config: Path, tmp_path: Path) -> None:

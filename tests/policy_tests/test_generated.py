@@ -50,6 +50,13 @@ def test_what_is_told_breaks_the_rule_when_it_is_pasted(tmp_path: Path) -> None:
     assert (first.time, first.got) == (found.unmet[0].time, found.unmet[0].got)
 
 
+def test_what_is_made_short_breaks_the_same_rule(tmp_path: Path) -> None:
+    """Not another one, which is simpler to break."""
+    found = search(ready(tmp_path, "{above: 12, changesPer10m: 2}"))
+    assert isinstance(found, CounterExample)
+    assert len({one.location for one in found.unmet}) == 1
+
+
 def test_the_same_seed_makes_the_same_series(tmp_path: Path) -> None:
     """And another one others."""
     texts = [

@@ -68,7 +68,7 @@ def document() -> JsonValue:
 PLACES = [place for place in places(document()) if place]
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=VALUES)
 def test_any_value_at_any_place_is_taken_or_told(
     tmp_path: Path, place: Location, value: JsonValue

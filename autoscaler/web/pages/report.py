@@ -15,6 +15,7 @@ from markupsafe import Markup
 from autoscaler.core.text import duration
 from autoscaler.rendering.rehearsal import (
     MEASURES,
+    ReasonAnswer,
     RehearsalAnswer,
     RehearsedChangeAnswer,
     RehearsedTarget,
@@ -30,7 +31,7 @@ LINE_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric
 """Of the lines of rehearsals, as rehearsed.js has them."""
 _IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
 _MOST_LISTED = 200
-"""Changes of a target that stand in its table."""
+"""Changes and reasons of a target that stand in its tables."""
 _MOST_DRAWN = 500
 """Those that are drawn, and told under the chart."""
 
@@ -61,6 +62,8 @@ class ReportSection(NamedTuple):
     notes: list[str]
     changes: list[RehearsedChangeAnswer]
     changes_title: str
+    reasons: list[ReasonAnswer]
+    """Those of the first rehearsal, where it is the only one."""
 
 
 def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
@@ -130,10 +133,11 @@ def section_of(
         if measure.field in _IN_INDEX
     ]
     changes = list(first.changes[:_MOST_LISTED]) if single else []
+    reasons = list(first.reasons[:_MOST_LISTED]) if single else []
     more = first.measures.changes - len(changes)
     title = f"{first.measures.changes} changes" + (f", the first {len(changes)}" if more else "")
     notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
-    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title)
+    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title, reasons)
 
 
 def _notes(one: RehearsedTarget) -> Iterator[str]:

@@ -82,7 +82,7 @@ export const drawRehearsed = (element, rehearsals) => {
       ...(own.ran[index] === null ? [] : [`really ran ${own.ran[index]}`]),
     ];
     const why = single ? toldAt(told, time) : "";
-    said.textContent = `${shown(new Date(time * 1000))}: ${numbers.join(", ")}${why ? `. ${why}` : ""}`;
+    said.textContent = `${shown(new Date(time * 1000))}: ${numbers.join(", ")}${why ? `; ${why}` : ""}`;
   };
   looked();
   const user = { point: () => {}, leave: () => {}, pin: () => {}, look: () => {}, pinned: () => null };

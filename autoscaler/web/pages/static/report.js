@@ -1,7 +1,9 @@
 // A report of rehearsals; it stands in one file with the scripts that it imports.
 
 import { drawRehearsed } from "./rehearsed.js";
+import { localize } from "./times.js";
 
+localize(document);
 const { rehearsals } = JSON.parse(document.getElementById("data").textContent);
 
 // Hundreds of charts are drawn as they come into view.
