@@ -28,6 +28,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
+from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import LostProcessError, in_processes
@@ -174,7 +175,8 @@ def _recorded_data(directory: Path, config: Config, begin: float, end: float) ->
     if span is None or span[1] < begin or span[0] > end:
         told = "" if span is None else f"; it has {rfc3339(span[0])} to {rfc3339(span[1])}"
         raise CommandError(f"the record in {directory} has nothing of that time{told}")
-    return RecordedData(record, begin, end, config.flags)
+    recorded = RecordedData(record, begin, end, config.flags)
+    return ChangedTargetData(recorded, recorded.former)
 
 
 def _file_data(

@@ -106,7 +106,7 @@ def _rehearsed(former: Any, target: Any, question: Mapping[str, Any]) -> bytes:
         raise BuildError(f"nothing is recorded of it from {rfc3339(begin)} to {rfc3339(end)}")
     warm_up = max(reach(former, flags), reach(target, flags))
     recorded = RecordedData(record, begin - warm_up, end, flags)
-    data = ChangedTargetData(recorded, former)
+    data = ChangedTargetData(recorded, lambda _: former)
     one = built(target, flags, data, Assumptions(), begin - warm_up)
     done = rehearse([one], begin, end, warm_up=warm_up, explain=lambda step: verdict(step.result))
     (found,) = answer_of(done).targets
