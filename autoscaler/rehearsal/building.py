@@ -223,6 +223,11 @@ def _load(
         labels = labels_of(metric, query, target.namespace)
         queue = data.answers(QueryKey(query.server, arrivals))
         return QueueLoad(queue, units(served), labels, _length(data.reading(target, number), begin))
+    if per_pod is None:
+        assumed.append(
+            f"for how many pods there is work is not known by {name}, so nothing is scored; state "
+            "its capacity, which is what one pod takes"
+        )
     if model is LoadModel.SHARED:
         labels = labels_of(metric, query, target.namespace)
         return SharedLoad(

@@ -175,13 +175,14 @@ class SharedLoad:
         """Fit `MetricLoad`."""
         total = self.totals.at(at)
         self._total = total if isinstance(total, Total) else None
-        if isinstance(total, QueryFailure):
-            return total
-        ready = workload.ready_names(at)
-        if total is None or not ready:
-            return _EMPTY
+        self.censored = False
+        if isinstance(total, QueryFailure) or total is None:
+            return total or _EMPTY
         average = total.value / (total.pods or 1)
         self.censored = self.capacity is not None and average >= self.capacity
+        ready = workload.ready_names(at)
+        if not ready:
+            return _EMPTY
         is_as_recorded = total.wanted and total.pods == workload.replicas
         value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
@@ -258,6 +259,8 @@ class QueueLoad:
     passed: list[QueueTime] = field(default_factory=list)
     """What happened since it was last taken."""
     _rate: float | None = None
+    _stood: float = 0.0
+    """For so many seconds no pod has been ready."""
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
         """Fit `MetricLoad`."""
@@ -287,7 +290,9 @@ class QueueLoad:
         # Until it is empty the length is a straight line.
         falls = before / -grown if before + grown < 0.0 else 1.0
         mean = (before + self.length) / 2 * falls
-        wait = self.length / most if most else math.inf if self.length else 0.0
+        # Without a ready pod, those that wait have waited for so long already.
+        self._stood = 0.0 if most or not self.length else self._stood + seconds
+        wait = self.length / most if most else self._stood
         self.passed.append(QueueTime(seconds, mean, served, wait))
 
 

@@ -39,7 +39,8 @@ class Measures:
     mean_wait_seconds: float | None = None
     """By Little's law: the mean length over the mean throughput; None without a queue."""
     longest_wait_seconds: float | None = None
-    """The most that a queue's length was over what its pods could serve."""
+    """The most that a queue's length was over what its pods could serve; or, without any, the time
+    that it stood."""
 
 
 @dataclass(slots=True)

@@ -21,6 +21,8 @@ MOST_PARTS = 1_000
 """Of the time of a chart."""
 MOST_CHANGES = 2_000
 """So many changes of a count are kept with their sentences; later ones are only counted."""
+_KNOWN_PERIODS = 2
+"""For so many periods after a sync its demand is known: a longer time without any is a gap."""
 _DIGITS = 9
 
 
@@ -136,6 +138,7 @@ class _Taken:
     parts: list[Part] = field(default_factory=list)
     part_ends: float = -math.inf
     demand: int | None = None
+    known_until: float = math.inf
     maximum: int = 0
     failed: bool = False
     until: float = 0.0
@@ -157,6 +160,7 @@ class _Taken:
         self.failed = decision.outcome is not Outcome.OK
         self.replicas = target.workload.replicas
         self.demand = demand_of(target, step)
+        self.known_until = decision.stamp + _KNOWN_PERIODS * target.period
 
     def _changed(self, step: Step) -> None:
         decision = step.decision
@@ -185,9 +189,20 @@ class _Taken:
         self.reasons.append(Reason(decision.stamp, self.explain(step)))
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        if begin >= self.day_ends:
-            self.days.append(self.score.cut())
-            self.day_ends += A_DAY
+        while begin < end:
+            while begin >= self.day_ends:
+                self.days.append(self.score.cut())
+                self.day_ends += A_DAY
+            then = min(end, self.day_ends)
+            if begin < self.known_until:
+                then = min(then, self.known_until)
+            else:
+                self.demand = None
+            self._passed(target, begin, then, ready)
+            begin = then
+
+    def _passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Add a time within one day, in which the demand is known or is not."""
         seconds, demand, replicas = end - begin, self.demand, self.replicas
         at_max = replicas >= self.maximum > 0
         self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
