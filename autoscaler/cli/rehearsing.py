@@ -104,10 +104,16 @@ class RehearsalPlan:
         return found, tuple(refused)
 
 
-def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> RehearsalPlan:
+def plan_of(
+    config: Config,
+    options: RehearsalOptions,
+    stack: ExitStack,
+    span: tuple[float, float] | None = None,
+) -> RehearsalPlan:
     """Return what is to be rehearsed of a configuration.  Raises what commands print.
 
-    Its data are there until ``stack`` closes them.
+    Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
+    of the options, which may be one that counts from now.
     """
     keys = chosen(options.targets, [target.key for target in config.targets])
     targets = tuple(target for target in config.targets if target.key in keys)
@@ -122,22 +128,22 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
     if options.csv:
         data = _file_data(config, targets, options, assumptions)
         first, last = data.span()
-        begin, end = _time(options, first, last)
+        begin, end = span or _time(options, first, last)
         return RehearsalPlan(
             targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
         )
     if options.begin is None:
         raise CommandError("--from is missing: the time at which the rehearsal begins")
-    begin, end = _time(options, 0.0, clock.wall())
+    begin, end = span or _time(options, 0.0, clock.wall())
     if options.from_record:
         directory = options.state_directory or config.state_directory
         if directory is None:
             raise CommandError("stateDirectory is null: name the record with --state-directory")
         source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
     else:
-        begin = _on_grid(begin, targets, options)
-        span = begin - warm_up, end
-        source = _prometheus_data(config, targets, assumptions, options, span, stack)
+        begin = _on_grid(begin, targets, options) if span is None else begin
+        asked = begin - warm_up, end
+        source = _prometheus_data(config, targets, assumptions, options, asked, stack)
     return RehearsalPlan(
         targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
     )

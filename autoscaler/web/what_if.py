@@ -124,8 +124,11 @@ def asked(question: bytes) -> WhatIfAnswer | ProblemDetails:
             COMMAND, input=question, capture_output=True, timeout=MOST_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        sentence = f"it would take more than {MOST_SECONDS:g} s; choose a shorter time"
-        return problem_of(422, f"{sentence}, or use `autoscaler replay --from-record`")
+        sentence = (
+            f"it has not ended in {MOST_SECONDS:g} s, as everything else on the machine goes "
+        )
+        sentence += "first; choose a shorter time, or use `autoscaler replay --from-record`"
+        return problem_of(422, sentence)
     except OSError as error:
         return problem_of(503, f"no process can be started: {error.strerror}")
     if ended.returncode or not ended.stdout:

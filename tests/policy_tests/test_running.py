@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.policy_tests.expectations import limits_of, proposal_of
 from autoscaler.policy_tests.kept_world import TargetRun
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
@@ -274,3 +274,19 @@ def test_whatever_happens_together_it_comes_to_the_right_count(
     )
     assert left_out == (8 if event == "down" and beside != "takeover" else left_out)
     assert len(run.counts) == 181
+
+
+def test_a_queue_goes_on_while_its_query_fails(tmp_path: Path) -> None:
+    """It grows by a minute's arrivals less what a pod takes out, and is read as it then is."""
+    test = """
+        start: {replicas: 1}
+        loads: [{metric: queue, model: queue, arrivals: "rate(sent[1m])", servedPerPod: 1}]
+        series: {'rate(sent[1m])': 2x8}
+        events: [{at: 15s, for: 45s, queryFails: timeout}]
+        never: {above: 20}
+    """
+    run = only(ran(tmp_path, test))
+    assert kinds(run)[:5] == ["", "error", "error", "error", ""]
+    step = run.counts[4].step
+    assert step is not None
+    assert step.inputs.observation.readings == (Values((60_000,)),)

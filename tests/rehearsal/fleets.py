@@ -71,6 +71,11 @@ def series(values: list[float], begin: float, labels: dict[str, str]) -> Chunked
     return ChunkedAnswers([AnswerChunk(begin, math.inf, [one])], PERIOD)
 
 
+def promql_of(name: str) -> str:
+    """Return the query of a target; it returns what was sampled at the very instant."""
+    return f'last_over_time(load{{target="{name}"}}[10s])'
+
+
 def fleet(begin: float, syncs: int, seed: int, count: int = 20) -> list[SimulatedTarget]:
     """Return targets with loads that rise, fall and jump; one in five can sleep."""
     return list(_targets(begin, syncs, random.Random(seed), count))  # noqa: S311 - no secret
@@ -90,13 +95,13 @@ def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterat
         metric = _METRICS[number % len(_METRICS)]
         name = f"t{number}"
         spec = HorizontalPodAutoscalerSpec(
-            ScaleTargetRef("apps/v1", "Deployment", name),
+            ScaleTargetRef("apps/v1", "StatefulSet", name),
             1,
             rng.choice([8, 20, 60]),
             (metric,),
             rng.choice(_BEHAVIORS),
         )
-        target = Target("shop", spec, (Query(f"load of {name}"),))
+        target = Target("shop", spec, (Query(promql_of(name)),))
         if number % 5 == 0:
             idle = Idle()
             target = replace(target, extensions=replace(target.extensions, idle=idle))
