@@ -95,9 +95,6 @@ class RecordedLoad:
             return None
         return max(reading.units, 0.0) / self.per_pod
 
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`: nothing follows."""
-
 
 # -- shared --------------------------------------------------------------------------------------
 
@@ -207,9 +204,6 @@ class SharedLoad:
             return None
         return max(self._total.value, 0.0) / self.per_pod
 
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`: nothing follows."""
-
 
 def of_each_pod(
     values: Sequence[float],
@@ -309,9 +303,6 @@ class MetricLoad(Protocol):
 
         ``reading`` is what the decision made of that answer.
         """
-
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Let time pass in which so many pods were ready; only a queue is asked."""
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

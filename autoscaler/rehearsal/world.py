@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
     applied,
 )
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import LoadModel, MetricLoad
+from autoscaler.rehearsal.loads import MetricLoad, QueueLoad
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -91,12 +91,12 @@ class SimulatedTarget:
     last_sync: float | None = None
     _needs_pods: bool = False
     _keys: tuple[QueryKey, ...] = ()
-    _queues: tuple[MetricLoad, ...] = ()
+    _queues: tuple[QueueLoad, ...] = ()
 
     def __post_init__(self) -> None:
         self._needs_pods = needs_pods(self.rules.target.spec)
         self._keys = tuple(query.key for query in self.rules.target.queries)
-        self._queues = tuple(load for load in self.loads if load.model is LoadModel.QUEUE)
+        self._queues = tuple(load for load in self.loads if isinstance(load, QueueLoad))
 
     @property
     def key(self) -> str:

@@ -1,11 +1,16 @@
 """A report of rehearsals, without a browser: what it has, and how large it is."""
 
 import re
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from autoscaler.cli.output import CommandError
+from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.rendering.rehearsal import MEASURES, answer_of
+from autoscaler.web.pages.picture import NoLibraryError, picture_of
 from autoscaler.web.pages.report import report_of
 from tests.rehearsal.fleets import rehearsed
 from tests.web.pages.reading import Parsed
@@ -46,6 +51,29 @@ def test_of_several_rehearsals_each_has_its_column() -> None:
     text = report_of({"now": answer, "then": answer}, "t")
     assert text.count('<th role="columnheader" scope="col" class="number">then</th>') == 3
     assert text.count('<a href="#target-') == 3
+
+
+def test_a_picture_needs_a_library_that_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it there is a PNG; without it a sentence says how to install it."""
+    answers = {"rehearsed": answer_of(rehearsed(2))}
+    pytest.importorskip("matplotlib", reason="the extra png is not installed")
+    assert picture_of(answers, "t").startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(NoLibraryError, match=r"pip install 'autoscaler\[png\]'"):
+        picture_of(answers, "t")
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    """Unless it is asked for; then it is replaced in one step."""
+    file = tmp_path / "report.html"
+    file.write_text("mine")
+    with pytest.raises(CommandError, match="is there already; --force writes over it"):
+        refuse_to_overwrite(ReportOptions(file))
+    options = ReportOptions(file, force=True)
+    refuse_to_overwrite(options)
+    write_report({"rehearsed": answer_of(rehearsed(1))}, "t", options)
+    assert file.read_text().startswith("<!doctype html>")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.slow
