@@ -1,6 +1,7 @@
 """A rehearsal of what a daemon has done gives the same counts at the same syncs."""
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from autoscaler.core.step import Step
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
 from autoscaler.rehearsal.building import built
+from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.sync.ports import Reporter
 from tests.adapters.record.recording import running, until
-from tests.core.builders import BASE
+from tests.core.builders import BASE, average, cpu
 from tests.rehearsal.fleets import PERIOD, fleet
 from tests.worlds.simulated import SimulatedPorts
 
@@ -116,3 +118,22 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
             if ours.get(at) != counts
         }
         assert not differing, (one.rules.target.spec, one.workload.ready_seconds, differing)
+
+
+def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None:
+    """Also where its metric is a utilization no more, of which the record has percents."""
+    targets = [one for one in fleet(BASE, 40, 3) if one.key.endswith("/t3")]
+    with running(tmp_path) as record:
+        recorder = Recorder(record)
+        recorder.configure([one.rules.target for one in targets], Flags())
+        SimulatedPorts(targets).run(BASE, BASE + 600, PERIOD, Counted(recorder, _Paced(tmp_path)))
+    was = targets[0].rules.target
+    recorded = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
+    data = ChangedTargetData(recorded, recorded.former)
+    now = replace(was, spec=replace(was.spec, metrics=(cpu(average("200m")),)))
+    assert recorded.former(now) == was
+    before, after = recorded.totals(was, 0), data.totals(now, 0)
+    for sync in range(40):
+        at = BASE + sync * PERIOD
+        assert after.at(at) == before.at(at)
+        assert after.at(at) is not None
