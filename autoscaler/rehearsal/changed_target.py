@@ -90,5 +90,5 @@ class ChangedTargetData:
             alike.append(metric_name(other))
         raise BuildError(
             f"nothing is recorded of the metric {name} with this query; the record has "
-            f"{', '.join(alike)} as configured now; `autoscaler replay` asks Prometheus"
+            f"{', '.join(alike)} with the queries of then; `autoscaler replay` asks Prometheus"
         )

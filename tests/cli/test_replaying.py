@@ -202,8 +202,10 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """What a daemon has recorded is replayed with the counts that ran; another time is refused."""
     monkeypatch.setattr(clock, "wall", lambda: BASE + 3600)
     config = tmp_path / "autoscaler.yaml"
-    document = queue_config("http://127.0.0.1:9", "shop", "web")
-    write_config(config, {**document, "stateDirectory": str(tmp_path)})
+    text = json.dumps(queue_config("http://127.0.0.1:9", "shop", "web"))
+    document = json.loads(text.replace("queue_messages", "queue"))
+    document |= {"queries": {"queue": "sum(m0)"}, "stateDirectory": str(tmp_path)}
+    write_config(config, document)
     timeline = Timeline(spec(external(average("30"))), replicas=2)
     with running(tmp_path) as writer:
         record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
