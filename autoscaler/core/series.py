@@ -29,6 +29,24 @@ class QueryResult:
     _index: dict[str, dict[str | None, list[Series]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    _parts: "dict[tuple[tuple[str, str], ...], QueryResult]" = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """By the labels that their series have."""
+
+    def only(self, labels: tuple[tuple[str, str], ...]) -> "QueryResult":
+        """Return the answer without the series that lack one of the labels."""
+        if not labels:
+            return self
+        part = self._parts.get(labels)
+        if part is None:
+            series = [
+                each
+                for each in self.with_label(*labels[0])
+                if all(each.labels.get(name) == value for name, value in labels)
+            ]
+            part = self._parts[labels] = QueryResult(series, self.warnings)
+        return part
 
     def with_label(self, name: str, value: str) -> Sequence[Series]:
         """Return the series with the label ``name="value"``."""

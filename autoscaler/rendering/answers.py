@@ -222,7 +222,8 @@ class TargetSummary(AnswerModel):
     """How a target stands after a sync."""
 
     target: str
-    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME."""
+    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME; with
+    `clusters` the name of the cluster and a / stand before it."""
     state: StateWord
     message: Sentence
     """What was decided, and why."""
@@ -248,6 +249,8 @@ class TargetSummary(AnswerModel):
 class TargetState(TargetSummary):
     """How a target stands, as of its last sync."""
 
+    cluster: str = ""
+    """Its cluster, with `clusters`."""
     namespace: str
     kind: str
     name: str

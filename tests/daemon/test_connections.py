@@ -10,8 +10,11 @@ import pytest
 
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config.settings import KubernetesSettings
 from autoscaler.core.election import ALWAYS_OPEN
+from autoscaler.daemon.clusters import ConnectedCluster, reached_by
 from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.leadership import ElectionObserver
 from autoscaler.daemon.wiring import ReplaceableConnections
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
@@ -24,6 +27,21 @@ def document(*servers: str, events: bool = True) -> str:
     """Return a configuration with these servers besides the default one."""
     top = f"prometheus: {{url: http://p, servers: {{{', '.join(servers)}}}}}\n"
     return f"{top}events: {str(events).lower()}\ntargets: []\n"
+
+
+class NoCluster(ConnectedCluster):
+    """A cluster that nothing is sent to."""
+
+    def __init__(self, name: str, settings: KubernetesSettings) -> None:
+        self.name = name
+        self.reached_by = reached_by(settings)
+        self.own = True
+        self.observer = ElectionObserver()
+        self.gate = ALWAYS_OPEN
+        self.api = cast(Api, None)  # no Event is written
+
+    def close(self) -> None:
+        """Close nothing."""
 
 
 def noting(close: Callable[[object], None], noted: list[object]) -> Callable[[object], None]:
@@ -49,9 +67,8 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnections]:
     """Give the connections to three servers, and close them in the end."""
     config = loaded(tmp_path, document(MIMIR, BANK))
-    no_api = cast(Api, None)  # no Event is written
-    others = no_api, threading.Event(), ALWAYS_OPEN, UNOBSERVED
-    with closing(ReplaceableConnections(config, *others)) as connections:
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config, NoCluster, stop, UNOBSERVED)) as connections:
         assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
         assert closed == []
         yield connections

@@ -128,7 +128,8 @@ def test_a_reload_that_waits_is_not_taken_for_a_stop(tmp_path: Path) -> None:
     attended, noted = threading.Semaphore(0), list[bool]()
     with Daemon(tmp_path) as daemon:
         loop = daemon.loop()
-        loop.cluster.attend = attended.release  # type: ignore[method-assign]
+        caches = loop.connections.current.clusters[""].caches
+        caches.attend = attended.release  # type: ignore[method-assign]
 
         def swap(*_: object, **__: object) -> None:
             while attended.acquire(blocking=False):
