@@ -273,6 +273,11 @@ class Settings(Model):
         return {cluster.name: cluster for cluster in self.clusters}
 
     @property
+    def first_cluster(self) -> str:
+        """The cluster of what is kept from before there were `clusters`; empty without any."""
+        return "" if self.clusters is None else self.clusters[0].name
+
+    @property
     def flags(self) -> Flags:
         """The flags of kube-controller-manager among the settings."""
         return self.as_core(Flags)

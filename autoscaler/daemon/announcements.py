@@ -209,7 +209,9 @@ class Announcements(ElectionObserver):
     def cluster_role(self, cluster: str, role: Role, sentence: str) -> None:
         """Report likewise its role in the election of a cluster; it leads where it leads any."""
         ok = role not in {Role.LOST, Role.UNREADABLE}
-        component = part_of(Component.LEADERSHIP, cluster)
+        # Of one that a reload takes away nothing is left in the health.
+        gone = bool(cluster) and role is Role.RESIGNED
+        component = None if gone else part_of(Component.LEADERSHIP, cluster)
         told = of_cluster(cluster, sentence)
         self._log_state("leadership", ok, told, component, standing=role.value)
         with self._lock:
