@@ -63,6 +63,7 @@ class Announcements(ElectionObserver):
         self._standing_by = False
         self._led: set[str] = set()
         """The clusters that this process leads."""
+        self._unreached: dict[str, str] = {}
 
     # -- life --------------------------------------------------------------------------------
 
@@ -290,6 +291,18 @@ class Announcements(ElectionObserver):
         self._health.expect_clusters(clusters)
         with self._lock:
             self._led &= clusters
+
+    def unreached(self, clusters: Mapping[str, str]) -> None:
+        """Report the clusters that cannot be connected to, and why, once for each reason."""
+        for name, why in clusters.items():
+            self._health.report(part_of(Component.KUBERNETES, name), ok=False, message=why)
+            if self._unreached.get(name) != why:
+                message = f"{why}; its targets stay as they are until that works"
+                self._log.warning("cluster_unreached", cluster=name, message=message)
+        for name in self._unreached.keys() - clusters.keys():
+            message = f"cluster {name}: a connection could be made"
+            self._log.info("cluster_reached", cluster=name, message=message)
+        self._unreached = dict(clusters)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
         """Count a request; most refusals are of one object or one verb, and so answers."""

@@ -14,8 +14,11 @@ from autoscaler.adapters.cluster.events import Events
 from autoscaler.config.cautions import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN, WriteGate
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
+from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import leader_election
@@ -90,6 +93,48 @@ def reached_by(settings: KubernetesSettings) -> tuple[object, ...]:
     """Return what a connection to a cluster depends on."""
     in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
     return settings.kubeconfig, settings.context, in_cluster
+
+
+class UnreachedCluster:
+    """Fits `Cluster` where there is no connection to one of several; nothing is known of it."""
+
+    def __init__(self, why: str) -> None:
+        self._unavailable = Unavailable(why)
+        self._unchecked = Unchecked(why)
+
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Unavailable:  # noqa: ARG002 - the port's
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def cached_pods(self, namespace: str, selector: str) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> Unchecked:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unchecked
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> None:
+        """Fit `Cluster`."""
+
+    def read_scale(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def write_scale(
+        self,
+        namespace: str,  # noqa: ARG002 - as above
+        ref: ScaleTargetRef,  # noqa: ARG002 - as above
+        scale: Scale,  # noqa: ARG002 - as above
+        replicas: int,  # noqa: ARG002 - as above
+        deadline: float,  # noqa: ARG002 - as above
+    ) -> NotWritten:
+        """Fit `Cluster`."""
+        return NotWritten(NotWrittenReason.NOT_LEADING)
+
+    def list_pods(self, namespace: str, selector: str, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
 
 
 OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]

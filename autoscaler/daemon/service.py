@@ -15,13 +15,18 @@ from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.clusters import ClusterEvents, ConnectedCluster, wait_for_watches
+from autoscaler.daemon.clusters import (
+    ClusterEvents,
+    ConnectedCluster,
+    UnreachedCluster,
+    wait_for_watches,
+)
 from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
-from autoscaler.daemon.reload import ConfigSource, FileSource, Reload
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
@@ -153,6 +158,7 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
+        self._reach_again_at = clock.monotonic() + RETRY_SECONDS
         source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
@@ -198,6 +204,7 @@ class MainLoop:
                 self.schedule.run_now()
             led_before = led
             self._report_caches()
+            self._reach_again()
             self._feed_watchdog()
             if self._reloads():
                 _tune_garbage_collection()
@@ -219,7 +226,11 @@ class MainLoop:
         """Switch to another configuration; the current one stays in use if this raises."""
         if (config.clusters is None) is not (self.config.clusters is None):
             raise ConnectError("`clusters` begins and ends when the daemon starts again")
-        at_once = not only_targets_differ(self.reload.config, config)
+        self._switch(config, at_once=not only_targets_differ(self.reload.config, config))
+        self.telemetry.announcements.security(config)
+        self._ask_rights(config)
+
+    def _switch(self, config: Config, *, at_once: bool) -> None:
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
@@ -227,8 +238,18 @@ class MainLoop:
             with self.telemetry.health.suspended():
                 change = partial(self._apply, config, ticks, connections)
                 self.schedule.swap(ticks, change, at_once=at_once)
-        self.telemetry.announcements.security(config)
-        self._ask_rights(config)
+
+    def _reach_again(self) -> None:
+        """Connect to what could not be connected to, from time to time."""
+        now = clock.monotonic()
+        if not self.connections.current.unreached or now < self._reach_again_at:
+            return
+        self._reach_again_at = now + RETRY_SECONDS
+        config = self.reload.config
+        try:
+            self._switch(config, at_once=False)
+        except Exception as error:  # noqa: BLE001 - what is connected goes on
+            self.telemetry.announcements.fault(error)
 
     def _ask_rights(self, config: Config) -> None:
         """Ask on a thread which rights are lacked, unless the last questions are still asked."""
@@ -250,7 +271,8 @@ class MainLoop:
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
-        telemetry.announcements.serves(connections.clusters.keys())
+        telemetry.announcements.serves(config.connections.keys())
+        telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
         telemetry.metrics.set_targets(targets)
         telemetry.log_reporter.retain({target.key for target in targets})
@@ -277,6 +299,9 @@ class MainLoop:
         recorders = (self._recorder, self._comparer)
         reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
 
+        def leads_since(name: str) -> float | None:
+            return clusters[name].gate.leads_since() if name in clusters else None
+
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)
             for own in of_own:
@@ -285,10 +310,13 @@ class MainLoop:
 
         return Ports(
             metrics=connections.prometheus,
-            clusters={name: one.caches for name, one in clusters.items()},
+            clusters={
+                **{name: one.caches for name, one in clusters.items()},
+                **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
+            },
             reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
             history_store=self._memory.history_store,
-            leads_since=lambda name: clusters[name].gate.leads_since(),
+            leads_since=leads_since,
             breaker_changed=breaker_changed,
         )
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, UncachedCluster
+from autoscaler.adapters.cluster import Api, ConnectError, UncachedCluster
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
 from autoscaler.adapters.cluster.rights import ElectionLease, missing_rights
 from autoscaler.adapters.prometheus import PrometheusReader
@@ -99,14 +99,23 @@ class Connections:
         self.prometheus: dict[str, PrometheusReader] = {}
         """By the name of the server, which is empty for the default one."""
         self.clusters: dict[str, ConnectedCluster] = {}
-        """By name."""
+        """By name, without those of several that cannot be connected to."""
+        self.unreached: dict[str, str] = {}
+        """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
         with ExitStack() as opened:
             for cluster_name, reached in config.connections.items():
                 known = None if before is None else before.clusters.get(cluster_name)
                 if known is None or not known.is_of(reached):
-                    known = open_cluster(cluster_name, reached)
+                    try:
+                        known = open_cluster(cluster_name, reached)
+                    except ConnectError as error:
+                        if len(config.connections) == 1:
+                            raise
+                        # The targets of the others are scaled meanwhile.
+                        self.unreached[cluster_name] = str(error)
+                        continue
                     opened.callback(known.close)
                 self.clusters[cluster_name] = known
             for name, settings in config.servers.items():
