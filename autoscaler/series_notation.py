@@ -26,7 +26,9 @@ _ITEM = re.compile(
     rf"|(?P<value>[+-]?{_NUMBER})(?:(?P<step>[+-]{_NUMBER})?x(?P<times>[0-9]++))?"
     rf"|(?P<word>[+-]?(?i:nan|inf))(?:(?P<word_step>[+-]{_NUMBER})x(?P<word_times>[0-9]++))?"
 )
-_OCTAL = re.compile(r"[+-]?0[0-7]+")
+_SUM = re.compile(rf"{_NUMBER}[+-]{_NUMBER}")
+_WORD_TIMES = re.compile(r"[+-]?(?i:nan|inf)x[0-9]++")
+_OCTAL = re.compile(r"[+-]?0[0-7]++")
 _FORM = "write numbers with blanks between them, a+bxn or a-bxn or axn, _ or _xn, stale"
 
 
@@ -160,13 +162,14 @@ def _number(text: str) -> float:
 def _advice(text: str) -> str:
     if len(text) > _LONGEST_ITEM:
         return _FORM
-    if text.lower().startswith("stale") or re.fullmatch(r"[+-]?(?i:nan|inf)x[0-9]+", text):
+    if text.lower().startswith("stale") or _WORD_TIMES.fullmatch(text):
         return "`stale`, NaN and Inf stand alone; repeat them with blanks between"
     if text.startswith("x"):
         return "no blank stands before x, as in 200x20"
-    if re.fullmatch(rf"{_NUMBER}[+-]{_NUMBER}", text):
+    if _SUM.fullmatch(text):
         return f"say how often, as in {text}x20"
-    if re.search(r"x.*[^0-9]", text):
+    before, x, _ = text.partition("x")
+    if x and (_ITEM.fullmatch(before) or _SUM.fullmatch(before)):
         return "behind x stands a whole number, as in 200x20"
     return _FORM
 

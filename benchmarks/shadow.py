@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from autoscaler import clock
@@ -28,27 +28,13 @@ from autoscaler.core.target import Target
 from autoscaler.daemon.comparing import Comparer
 from autoscaler.daemon.recording import Recorder
 from autoscaler.daemon.reporting import Reporters
+from autoscaler.rehearsal.world import VirtualClock
 from autoscaler.sync.syncer import Syncer
 from tests.worlds.memory import Memory, answer, external
 
 BUSY_EVERY = 10
 """One target of so many has another load at each sync."""
 PERIOD = 15.0
-
-
-@dataclass
-class VirtualClock:
-    """A clock that is set by whoever plays: seconds since the begin."""
-
-    now: float = 0.0
-
-    def wall(self) -> float:
-        """Fit `Clock`."""
-        return self.now
-
-    def steady(self) -> float:
-        """Fit `Clock`."""
-        return self.now
 
 
 def targets_of(count: int, mode: Mode) -> list[Target]:

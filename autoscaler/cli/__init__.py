@@ -742,21 +742,22 @@ def tune(
 ) -> None:
     """Search for better settings of one target, on its history.
 
-    It tells which candidates none is better than in both missing pod-hours and replica-hours, and
-    which one is preferred by the costs. They are chosen by the first days and judged on the last
-    ones, and the configuration as it is stands beside them. Needs optuna: pip install
-    'autoscaler[tune]'.
+    It tells which candidates none is better than in shortage, replica-hours and changes together,
+    and which one of them is preferred by the costs. They are chosen by the first half of the days
+    and judged on the others, and the configuration as it is stands beside them. Needs optuna: pip
+    install 'autoscaler[tune]'.
 
     Ctrl-C leaves the best so far.
 
-    Exit codes: 0 searched, 1 the target could not be rehearsed, 2 bad configuration or arguments.
+    Exit codes: 0 searched, 1 the target could not be rehearsed, or it was interrupted, 2 bad
+    configuration or arguments.
     """
     from autoscaler.cli.tuning import Search
     from autoscaler.cli.tuning import tune as run
+    from autoscaler.rehearsal.tuning import Preference
 
-    wanted = Search(
-        shortage_cost, replica_hour_cost, _percentage(most_shortage), space, trials, seed
-    )
+    preference = Preference(shortage_cost, replica_hour_cost, _percentage(most_shortage))
+    wanted = Search(preference, space, trials, seed)
     sys.exit(run(target, config, options, wanted, report, as_json=output == "json"))
 
 
@@ -958,16 +959,21 @@ def schema(
         bool, _flag("included", "The schema of a file that `include` names.")
     ] = False,
     tests: Annotated[bool, _flag("tests", "The schema of a file of `autoscaler test`.")] = False,
+    replay: Annotated[
+        bool, _flag("replay", "The schema of what `autoscaler replay -o json` prints.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of the configuration file, for editors."""
     import json
 
     from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema
+    from autoscaler.rendering.rehearsal import RehearsalAnswer
 
-    if included and tests:
-        raise typer.BadParameter("give --included or --tests")
+    if included + tests + replay > 1:
+        raise typer.BadParameter("give one of --included, --tests and --replay")
     of = INCLUDED if included else TESTS if tests else CONFIGURATION
-    typer.echo(json.dumps(json_schema(of), indent=2, ensure_ascii=False))
+    found = RehearsalAnswer.model_json_schema() if replay else json_schema(of)
+    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 @_command("demo", "demo --context kind-kind")

@@ -1,10 +1,12 @@
 """`autoscaler compare`: one time under several configurations, side by side."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+
+from pydantic.alias_generators import to_camel
 
 from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.rehearsing import (
@@ -28,7 +30,7 @@ from autoscaler.rehearsal.comparison import (
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import TargetOutcome
 from autoscaler.rehearsal.rehearse import Rehearsal
-from autoscaler.rendering.rehearsal import MEASURES, answer_of, measure_text
+from autoscaler.rendering.rehearsal import MEASURES, MeasureText, answer_of, measure_text
 
 _GAP = "  "
 _ALL = "all targets"
@@ -53,7 +55,9 @@ def compare(
     configs = [load(file, namespace_or_anywhere) for file in files]
     done: list[Rehearsal] = []
     with ExitStack() as stack:
-        plans = [plan_of(config, options, stack) for config in configs]
+        plans = [plan_of(configs[0], options, stack)]
+        span = plans[0].begin, plans[0].end
+        plans += [plan_of(config, options, stack, span) for config in configs[1:]]
         yardstick = plans[0].yardstick()
         common = set.intersection(*({one.key for one in plan.targets} for plan in plans))
         if not common:
@@ -63,47 +67,61 @@ def compare(
             measured = replace(plan, targets=shared, per_pod=yardstick)
             with progress_bar(plan.begin, plan.end, str(file)) as tell:
                 done.append(rehearsed(measured, options.processes, tell))
-    if report is not None:
+            if done[-1].end < plan.end:
+                raise CommandError("interrupted: what was not rehearsed to its end is not compared")
+    if report:
         answers = {str(file): answer_of(one) for file, one in zip(files, done, strict=True)}
         write_report(answers, "Configurations compared", report)
     if as_json:
-        print(json.dumps(_document(files, done), indent=2))
+        print(json.dumps(_document(files, plans, done), indent=2))
     else:
-        print_text("\n".join(_lines(files, plans, done, common)))
+        print_text("\n".join(_lines(files, plans, done)))
     return 1 if any(one.refused for one in done) else 0
 
 
 def _lines(
-    files: Sequence[Path],
-    plans: Sequence[RehearsalPlan],
-    done: Sequence[Rehearsal],
-    common: set[str],
+    files: Sequence[Path], plans: Sequence[RehearsalPlan], done: Sequence[Rehearsal]
 ) -> Iterator[str]:
-    begin, end = done[0].begin, min(one.end for one in done)
+    begin, end = done[0].begin, done[0].end
     yield f"{rfc3339(begin)} to {rfc3339(end)}, {duration(end - begin)}"
-    yield f"the demand is counted in pods of {files[0]}"
-    for file, plan in zip(files, plans, strict=True):
-        for target in plan.targets:
-            if target.key not in common:
-                yield f"not compared: {target.key} is not in all of them; {file} has it"
-    for one in done:
-        yield from (f"not rehearsed: {sentence}" for sentence in one.refused)
-    first = _by_key(done[0])
-    for file, other in zip(files[1:], done[1:], strict=True):
-        second = _by_key(other)
-        keys = [key for key in first if key in second]
+    yield (
+        f"the demand is counted in pods of {files[0]}: what its targets ask of a pod, or the "
+        "capacity that is assumed"
+    )
+    for key, having in _not_in_all(files, plans).items():
+        yield f"not compared: {key} is only in {' and '.join(map(str, having))}"
+    for file, one in zip(files, done, strict=True):
+        yield from (f"not rehearsed: {file}: {sentence}" for sentence in one.refused)
+    for file, groups in _pairs(files, done):
         yield ""
         yield f"{files[0]} -> {file}"
-        groups = {key: ([first[key]], [second[key]]) for key in keys}
-        if len(keys) > 1:
-            groups = {_ALL: ([first[key] for key in keys], [second[key] for key in keys]), **groups}
-        for name, (ones, others) in groups.items():
+        for name, compared in groups.items():
             yield f"{_GAP}{name}"
-            yield from _table(_compared(ones, others))
+            yield from _table(compared)
 
 
-def _by_key(rehearsal: Rehearsal) -> Mapping[str, TargetOutcome]:
-    return {one.key: one for one in rehearsal.outcomes}
+def _not_in_all(files: Sequence[Path], plans: Sequence[RehearsalPlan]) -> dict[str, list[Path]]:
+    """Return the targets that only some configurations have, and which have them."""
+    having: dict[str, list[Path]] = {}
+    for file, plan in zip(files, plans, strict=True):
+        for target in plan.targets:
+            having.setdefault(target.key, []).append(file)
+    return {key: some for key, some in having.items() if len(some) < len(files)}
+
+
+def _pairs(
+    files: Sequence[Path], done: Sequence[Rehearsal]
+) -> Iterator[tuple[Path, dict[str, tuple[MeasureComparison, ...]]]]:
+    """Yield each other file with how it compares with the first: all targets, then each."""
+    first = {one.key: one for one in done[0].outcomes}
+    for file, other in zip(files[1:], done[1:], strict=True):
+        second = {one.key: one for one in other.outcomes}
+        keys = [key for key in first if key in second]
+        groups = {key: _compared([first[key]], [second[key]]) for key in keys}
+        if len(keys) > 1:
+            every = _compared([first[key] for key in keys], [second[key] for key in keys])
+            groups = {_ALL: every, **groups}
+        yield file, groups
 
 
 def _compared(
@@ -125,49 +143,73 @@ def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
     headings = {one.field: one for one in MEASURES}
     rows = [
         (
-            headings[one.field].heading,
-            measure_text(headings[one.field], one.first),
-            measure_text(headings[one.field], one.second),
-            one.verdict.value if one.verdict is not Side.EQUAL else "",
-            _surety(one),
+            measure.heading,
+            measure_text(measure, one.first),
+            measure_text(measure, one.second),
+            _difference(measure, one),
+            *_verdict(one),
         )
         for one in compared
+        for measure in (headings[one.field],)
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for heading, first, second, verdict, surety in rows:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for heading, first, second, difference, verdict, surety in rows:
         numbers = f"{first.rjust(widths[1])} -> {second.rjust(widths[2])}"
-        line = f"{2 * _GAP}{heading.ljust(widths[0])}{_GAP}{numbers}"
-        yield f"{line}{_GAP}{verdict.ljust(widths[3])}{_GAP}{surety}".rstrip()
+        line = f"{2 * _GAP}{heading.ljust(widths[0])}{_GAP}{numbers}{_GAP}"
+        line += f"{difference.rjust(widths[3])}{_GAP}{verdict.ljust(widths[4])}{_GAP}{surety}"
+        yield line.rstrip()
 
 
-def _surety(one: MeasureComparison) -> str:
-    """Say on how many days it was so, and whether that may be chance."""
-    if one.verdict is Side.EQUAL:
-        return ""
-    if one.days < LEAST_DAYS:
-        return f"of {one.days} whole days: too few to be sure"
-    same = one.better_days if one.verdict is Side.BETTER else one.worse_days
-    told = f"on {same} of {one.days} days"
-    if one.chance is None:
-        return f"{told}; too few differ to be sure"
-    return told if one.sure else f"{told}, which may be chance"
+def _difference(measure: MeasureText, one: MeasureComparison) -> str:
+    difference = one.second - one.first
+    sign = "+" if difference > 0 else "-" if difference < 0 else ""
+    return f"{sign}{measure_text(measure, abs(difference))}"
 
 
-def _document(files: Sequence[Path], done: Sequence[Rehearsal]) -> dict[str, object]:
-    first = _by_key(done[0])
+def _verdict(one: MeasureComparison) -> tuple[str, str]:
+    """Say which is better, on how many days it was so, and whether that may be chance."""
+    days, verdict = one.by_days, one.verdict
+    if verdict is Side.EQUAL:
+        return "", ""
+    if days.days < LEAST_DAYS:
+        whole = "one day" if days.days == 1 else f"{days.days} days"
+        return verdict.value, f"{whole}: not sure"
+    same = days.better if verdict is Side.BETTER else days.worse
+    told = f"on {same} of {days.days} days"
+    if days.chance is None:
+        return verdict.value, f"{told}; too few differ to be sure"
+    return verdict.value, told if days.sure else f"{told}, which may be chance"
+
+
+def _document(
+    files: Sequence[Path], plans: Sequence[RehearsalPlan], done: Sequence[Rehearsal]
+) -> dict[str, object]:
     comparisons = []
-    for file, other in zip(files[1:], done[1:], strict=True):
-        second = _by_key(other)
-        targets = {
-            key: [
-                {**asdict(each), "verdict": each.verdict.value, "sure": each.sure}
-                for each in _compared([first[key]], [second[key]])
-            ]
-            for key in first
-            if key in second
-        }
-        comparisons.append({"first": str(files[0]), "second": str(file), "targets": targets})
-    rehearsals = {
-        str(file): answer_of(one).document() for file, one in zip(files, done, strict=True)
+    for file, groups in _pairs(files, done):
+        told = {name: list(map(_measure, compared)) for name, compared in groups.items()}
+        every = told.pop(_ALL, None)
+        pair: dict[str, object] = {"first": str(files[0]), "second": str(file), "targets": told}
+        comparisons.append(pair if every is None else {**pair, "allTargets": every})
+    return {
+        "comparisons": comparisons,
+        "notInAll": {
+            key: list(map(str, having)) for key, having in _not_in_all(files, plans).items()
+        },
+        "rehearsals": {
+            str(file): answer_of(one).document() for file, one in zip(files, done, strict=True)
+        },
     }
-    return {"comparisons": comparisons, "rehearsals": rehearsals}
+
+
+def _measure(one: MeasureComparison) -> dict[str, object]:
+    return {
+        "measure": to_camel(one.field),
+        "first": one.first,
+        "second": one.second,
+        "verdict": one.verdict.value,
+        "days": one.by_days.days,
+        "betterDays": one.by_days.better,
+        "worseDays": one.by_days.worse,
+        "chance": one.by_days.chance,
+        "sure": one.by_days.sure,
+    }

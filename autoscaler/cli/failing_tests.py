@@ -6,8 +6,9 @@ from autoscaler.core.decision import Decision
 from autoscaler.documents import path_of
 from autoscaler.policy_tests.expectations import Unmet, desired_of, proposal_of
 from autoscaler.policy_tests.generated import CounterExample
+from autoscaler.policy_tests.kept_world import TargetRun
 from autoscaler.policy_tests.loading import PolicyTestFile
-from autoscaler.policy_tests.running import PolicyTestRun, TargetRun
+from autoscaler.policy_tests.running import PolicyTestRun
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import QuerySource

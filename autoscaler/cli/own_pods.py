@@ -26,6 +26,9 @@ _SUFFIXES = {
 }
 """What follows the workload's name and a dash, by kind."""
 _OF_ANOTHER_KIND = ".+"
+_UNUSUAL = re.compile("[^a-z0-9-]")
+_LABEL = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+"""The name of a label that needs no quotes."""
 VALUE, PODS = {"of": "value"}, {"of": "pods"}
 """The labels of the two series that totals are kept as."""
 
@@ -33,8 +36,15 @@ VALUE, PODS = {"of": "value"}, {"of": "pods"}
 def pods_of(target: Target) -> str:
     """Return the pattern of the names of a target's pods, for PromQL and Python alike."""
     ref = target.spec.scale_target_ref
-    name = ref.name.replace(".", "[.]")
-    return f"{name}-{_SUFFIXES.get(ref.kind, _OF_ANOTHER_KIND)}"
+    return f"{pattern_of(ref.name)}-{_SUFFIXES.get(ref.kind, _OF_ANOTHER_KIND)}"
+
+
+def pattern_of(name: str) -> str:
+    """Return the pattern of a workload's name, for PromQL and Python alike.
+
+    What is in no name of a workload that has pods may be any character.
+    """
+    return _UNUSUAL.sub(lambda found: "[.]" if found[0] == "." else ".", name)
 
 
 def is_known_kind(target: Target) -> bool:
@@ -45,6 +55,8 @@ def is_known_kind(target: Target) -> bool:
 def of_own_pods(query: Query, target: Target) -> str:
     """Return a query for the series of a target's pods, if it can be asked for these alone."""
     labels = query.labels
+    if not (_LABEL.fullmatch(labels.namespace) and _LABEL.fullmatch(labels.pod)):
+        return query.promql
     matchers = (
         Matcher(labels.namespace, "=", f'"{target.namespace}"'),
         Matcher(labels.pod, "=~", f'"{pods_of(target)}"'),

@@ -16,9 +16,9 @@ from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.own_pods import KeptTotals, is_known_kind, of_own_pods
 from autoscaler.cli.range_fetching import FetchedRange, Progress, RangeFetcher
-from autoscaler.cli.range_findings import ScannedQuery, scan_of, where_data_are
+from autoscaler.cli.range_findings import ScannedQuery, scan_of, sentences_of, where_data_are
 from autoscaler.cli.range_needs import (
-    RAN,
+    READY,
     REPLICAS,
     REQUESTED,
     STARTED,
@@ -42,7 +42,7 @@ from autoscaler.settings.assumptions import Assumptions
 
 _MOST_SEARCHED = 10
 """The most queries without data of which it is looked where theirs are."""
-_MOST_SENTENCES = 100
+_MOST_SENTENCES = 20
 _PREFIX = "autoscaler-ranges-"
 
 
@@ -82,12 +82,17 @@ class PrometheusData:
         """Fit `RehearsalData`: an average is of the pods that were ready."""
         if measures_pods(target.spec.metrics[number]):
             return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
-        ran = self.ran(target)
+        ran = self.ran_ready(target)
         return TotalOfAnswers(self.reading(target, number), _NotKnown() if ran is None else ran)
 
     def ran(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: how many pods were ready, by kube-state-metrics."""
-        fetched = self._of_pods(RAN, target)
+        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        fetched = self._of_pods(REPLICAS, target)
+        return None if fetched is None else fetched.answers(self.time)
+
+    def ran_ready(self, target: Target) -> Answers | None:
+        """Fit `RehearsalData`: by kube-state-metrics."""
+        fetched = self._of_pods(READY, target)
         return None if fetched is None else fetched.answers(self.time)
 
     def replicas(self, target: Target) -> int | None:
@@ -201,7 +206,7 @@ def prometheus_data(
         told = [*_told_of_clocks(fetcher, time), *_told_of_pods(wanted)]
         told += _told_of_queries(scanned, readers, now)
         of_use = {name: one for (_, name), one in fetched.items() if name}
-        yield PrometheusData(time, fetched, of_use, tuple(told[:_MOST_SENTENCES]))
+        yield PrometheusData(time, fetched, of_use, tuple(told))
 
 
 def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
@@ -262,9 +267,12 @@ def _told_of_clocks(fetcher: RangeFetcher, time: TimeGrid) -> Iterator[str]:
 
 
 def _told_of_pods(wanted: Wanted) -> Iterator[str]:
+    """Say of each kind for which it is so that it is not known how its pods are named."""
+    kinds: set[str] = set()
     for target in {target.key: target for target in wanted.pods.values()}.values():
-        if not is_known_kind(target):
-            ref = target.spec.scale_target_ref
+        ref = target.spec.scale_target_ref
+        if not is_known_kind(target) and ref.kind not in kinds:
+            kinds.add(ref.kind)
             yield (
                 f"{target.key}: its pods are taken to be those whose names begin with {ref.name}-:"
                 f" how a {ref.kind} names them is not known"
@@ -276,11 +284,12 @@ def _told_of_queries(
 ) -> list[str]:
     """Return what is odd about queries.  Raises DataError if none of them has any data."""
     empty = [one for one in scanned if not one.scan.samples and not one.scan.failed]
-    searched = [
-        where_data_are(readers[one.asked.server], one, now) for one in empty[:_MOST_SEARCHED]
+    found = [
+        (one, where_data_are(readers[one.asked.server], one, now)) for one in empty[:_MOST_SEARCHED]
     ]
-    told = [*searched, *(f"{one.name} has no data" for one in empty[_MOST_SEARCHED:])]
-    told += (sentence for one in scanned for sentence in one.sentences())
+    found += ((one, "has no data") for one in empty[_MOST_SEARCHED:])
+    found += ((one, finding) for one in scanned for finding in one.findings())
+    told = sentences_of(found, _MOST_SENTENCES)
     if scanned and not any(one.scan.samples for one in scanned):
-        raise DataError("\n".join(("there are no data to rehearse with:", *told[:_MOST_SENTENCES])))
+        raise DataError("\n".join(("there are no data to rehearse with:", *told)))
     return told

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import gt, lt, ne
@@ -17,6 +17,7 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.promql_tokens import tokens_of
+from autoscaler.rehearsal.answers import LOOKBACK_SECONDS
 
 _LONGEST_QUERY = 120
 _OF_COUNTERS = ("_total", "_count", "_sum", "_bucket")
@@ -135,38 +136,35 @@ class ScannedQuery:
         """The query in a sentence."""
         return f"{self.of}: the query {printable(self.asked.promql, _LONGEST_QUERY)}"
 
-    def sentences(self) -> Iterator[str]:
-        """Yield what is odd."""
+    def findings(self) -> Iterator[str]:
+        """Yield what is odd, in sentences that go on after the `name`."""
         yield from self._unread()
         scan, grid = self.scan, self.fetched.key.grid
         if scan.nans:
             share = f"{100 * scan.nans / scan.samples:.3g} %"
-            yield f"{self.name} gives NaN in {share} of its samples, which are gaps"
+            yield f"gives NaN in {share} of its samples, which are gaps"
         if self.needs_one and scan.several is not None:
             at, count = scan.several
             before = f"one series at {rfc3339(grid.at(scan.one))}, and " if scan.one else ""
             yield (
-                f"{self.name} gives {before}{count} series at {rfc3339(grid.at(at))}: exactly one"
+                f"gives {before}{count} series at {rfc3339(grid.at(at))}: exactly one"
                 " is needed, and where there are several there is a gap"
             )
         if self._counts():
-            yield (
-                f"{self.name} only rises, as a counter does: a load is how fast it rises,"
-                " rate(...[2m])"
-            )
+            yield ("only rises, as a counter does: a load is how fast it rises, rate(...[2m])")
         step = grid.step / 1000
         if scan.changes >= _FEWEST_CHANGES and scan.between > 1:
             yield (
-                f"{self.name} changes every {scan.between * step:g} s at most: a step of {step:g} s"
+                f"changes every {scan.between * step:g} s at most: a step of {step:g} s"
                 " is finer than its samples, and reads each of them several times"
             )
 
     def _unread(self) -> Iterator[str]:
         step = self.fetched.key.grid.step / 1000
         for message, count in self.scan.failed.most_common(_MOST_FAILURES):
-            yield f"{self.name} could not be read for {count * step:g} s: {message}"
+            yield f"could not be read for {count * step:g} s: {message}"
         for warning, count in self.scan.partial.most_common(_MOST_FAILURES):
-            yield f"{self.name} has incomplete answers for {count * step:g} s: {warning}"
+            yield f"has incomplete answers for {count * step:g} s: {warning}"
 
     def _counts(self) -> bool:
         """Return whether the samples are those of a counter; a reset of one is a fall."""
@@ -181,10 +179,10 @@ class ScannedQuery:
 
 
 def where_data_are(reader: RangeReader, query: ScannedQuery, now: float) -> str:
-    """Say why a query has no sample: where the nearest ones are that can be found."""
+    """Say after a query's name why it has no sample, and where the nearest are that are found."""
     parts, grid = query.fetched.parts, query.fetched.key.grid
     begin, end = grid.at(parts[0].begin), grid.at(parts[-1].end)
-    none = f"{query.name} has no data from {rfc3339(begin)} to {rfc3339(end)}"
+    none = f"has no data from {rfc3339(begin)} to {rfc3339(end)}"
     if query.scan.others:
         return f"{none}: it gives series, and none of them is the metric's"
     later = _found(reader, query.asked.promql, end, now)
@@ -193,19 +191,39 @@ def where_data_are(reader: RangeReader, query: ScannedQuery, now: float) -> str:
     earlier = _found(reader, query.asked.promql, begin - _SEARCHED_SECONDS, begin)
     if earlier:
         return f"{none}; they end at about {rfc3339(earlier[-1])}"
-    return f"{none}, nor in the 30 days before or since"
+    return none if None in {later, earlier} else f"{none}, nor in the 30 days before or since"
 
 
-def _found(reader: RangeReader, promql: str, begin: float, end: float) -> Sequence[float]:
-    """Return at which instants of a time there is a series, looking at some of them."""
-    step = max(1, math.ceil((end - begin) / _SEARCHED_POINTS)) * 1000
-    grid = Grid(step, 0)
-    low, high = grid.first_from(begin), grid.first_from(end)
-    if low >= high:
-        return ()
+def _found(reader: RangeReader, promql: str, begin: float, end: float) -> tuple[float, ...] | None:
+    """Return the instants of a time before which, for one step, there is a series.
+
+    None if the server did not say it.
+    """
+    step = max(1, math.ceil((end - begin) / _SEARCHED_POINTS))
+    if step > LOOKBACK_SECONDS:
+        promql = f"count_over_time(({promql}\n)[{step}s:{LOOKBACK_SECONDS:.0f}s])"
+    # The last instant is the end, so that the steps before all of them are the whole time.
+    grid = Grid(step * 1000, round(end * 1000) % (step * 1000))
+    low, high = grid.first_from(begin), grid.first_from(end) + 1
     numbers: set[int] = set()
     for part in islice(reader.parts(promql, AskedRange(grid, low, high)), 8):
-        if isinstance(part.answer, Matrix):
-            for series in part.answer.series:
-                numbers.update(*(range(at, at + count) for at, count in series.runs))
-    return [grid.at(one) for one in sorted(numbers)]
+        if isinstance(part.answer, QueryFailure):
+            return None
+        for series in part.answer.series:
+            numbers.update(*(range(at, at + count) for at, count in series.runs))
+    return tuple(grid.at(one) for one in sorted(numbers))
+
+
+def sentences_of(found: Iterable[tuple[ScannedQuery, str]], most: int) -> list[str]:
+    """Return what is odd about queries, at most so many sentences: what is the same is told once.
+
+    Of each query comes what is said after its name.
+    """
+    names: dict[str, list[str]] = {}
+    for query, finding in found:
+        names.setdefault(finding, []).append(query.name)
+    told = []
+    for finding, (first, *others) in islice(names.items(), most):
+        more = f" ({len(others)} more queries do as well)" if others else ""
+        told.append(f"{first} {finding}{more}")
+    return [*told, *([f"and {len(names) - most} notes more"] if len(names) > most else [])]

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix
-from autoscaler.cli.own_pods import of_own_pods, pods_of, totals_of
+from autoscaler.cli.own_pods import of_own_pods, pattern_of, pods_of, totals_of
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -85,6 +85,10 @@ class Wanted:
             self.pods[target.key, number] = target
             return TotalOfAnswers(ChunkedAnswers(()))
         return TotalOfAnswers(self.reading(target, number))
+
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
 
     def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`."""
@@ -168,7 +172,7 @@ def needs_of(wanted: Wanted, targets: Sequence[Target], time: TimeGrid) -> list[
         asked = QueryKey(query.server, of_own_pods(query, target))
         uses.setdefault(asked, []).append(use_of_totals(key, number, target, grid))
     needs = [RangeNeed(key, grid, begin, end, tuple(of)) for key, of in uses.items()]
-    counts = (*_counts(targets, RAN), *_counts(targets, REPLICAS))
+    counts = (*_counts(targets, READY), *_counts(targets, REPLICAS))
     needs += (RangeNeed(key, grid, begin, end, of) for key, of in counts)
     of_pods = (*_started(wanted.ready.values()), *_requested(wanted.requested.values()))
     return [*needs, *(RangeNeed(key, *pods_grid_of(time), of) for key, of in of_pods)]
@@ -187,23 +191,23 @@ def _totals(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
 
 # -- kube-state-metrics --------------------------------------------------------------------------
 
-RAN, REPLICAS, STARTED, REQUESTED = "ran", "replicas", "started", "requested"
+READY, REPLICAS, STARTED, REQUESTED = "ready", "replicas", "started", "requested"
 """What answers of kube-state-metrics are used for: what the key of a use begins with."""
 _COUNTED = {
     "Deployment": {
-        RAN: "kube_deployment_status_replicas_ready",
+        READY: "kube_deployment_status_replicas_ready",
         REPLICAS: "kube_deployment_spec_replicas",
     },
     "StatefulSet": {
-        RAN: "kube_statefulset_status_replicas_ready",
+        READY: "kube_statefulset_status_replicas_ready",
         REPLICAS: "kube_statefulset_replicas",
     },
     "ReplicaSet": {
-        RAN: "kube_replicaset_status_ready_replicas",
+        READY: "kube_replicaset_status_ready_replicas",
         REPLICAS: "kube_replicaset_spec_replicas",
     },
     "ReplicationController": {
-        RAN: "kube_replicationcontroller_status_ready_replicas",
+        READY: "kube_replicationcontroller_status_ready_replicas",
         REPLICAS: "kube_replicationcontroller_spec_replicas",
     },
 }
@@ -218,7 +222,7 @@ def _counts(targets: Iterable[Target], use: str) -> Asked:
             continue
         label, metric = kind.lower(), _COUNTED[kind][use]
         names = {target.key: target.spec.scale_target_ref.name for target in several}
-        pattern = "|".join(name.replace(".", "[.]") for name in names.values())
+        pattern = "|".join(map(pattern_of, names.values()))
         matchers = f'namespace="{namespace}",{label}=~"{pattern}"'
         promql = f"max by ({label}) ({metric}{{{matchers}}})"
         uses = [

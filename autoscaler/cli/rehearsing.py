@@ -24,16 +24,15 @@ from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
 from autoscaler.config.queries import queries_of
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.normalize import down_window
-from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
+from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import LostProcessError, in_processes
-from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, rehearse
+from autoscaler.rehearsal.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
 from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_samples
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
@@ -106,10 +105,16 @@ class RehearsalPlan:
         return found, tuple(refused)
 
 
-def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> RehearsalPlan:
+def plan_of(
+    config: Config,
+    options: RehearsalOptions,
+    stack: ExitStack,
+    span: tuple[float, float] | None = None,
+) -> RehearsalPlan:
     """Return what is to be rehearsed of a configuration.  Raises what commands print.
 
-    Its data are there until ``stack`` closes them.
+    Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
+    of the options, which may be one that counts from now.
     """
     keys = chosen(options.targets, [target.key for target in config.targets])
     targets = tuple(target for target in config.targets if target.key in keys)
@@ -120,26 +125,26 @@ def plan_of(config: Config, options: RehearsalOptions, stack: ExitStack) -> Rehe
     assumptions = Assumptions()
     if options.assume is not None:
         assumptions = load_file(options.assume, Assumptions, _FORM)
-    warm_up = max(_reach(target, config.flags) for target in targets)
+    warm_up = max(reach(target, config.flags) for target in targets)
     if options.csv:
         data = _file_data(config, targets, options, assumptions)
         first, last = data.span()
-        begin, end = _time(options, first, last)
+        begin, end = span or _time(options, first, last)
         return RehearsalPlan(
             targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
         )
     if options.begin is None:
         raise CommandError("--from is missing: the time at which the rehearsal begins")
-    begin, end = _time(options, 0.0, clock.wall())
+    begin, end = span or _time(options, 0.0, clock.wall())
     if options.from_record:
         directory = options.state_directory or config.state_directory
         if directory is None:
             raise CommandError("stateDirectory is null: name the record with --state-directory")
         source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
     else:
-        begin = _on_grid(begin, targets, options)
-        span = begin - warm_up, end
-        source = _prometheus_data(config, targets, assumptions, options, span, stack)
+        begin = _on_grid(begin, targets, options) if span is None else begin
+        asked = begin - warm_up, end
+        source = _prometheus_data(config, targets, assumptions, options, asked, stack)
     return RehearsalPlan(
         targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
     )
@@ -161,17 +166,6 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
     return begin, end
 
 
-def _reach(target: Target, flags: Flags) -> float:
-    """Return how far back the decisions of a target look, in seconds (semantics 4)."""
-    behavior, spec = target.spec.behavior, target.spec
-    rules = () if behavior is None else (behavior.scale_up, behavior.scale_down)
-    periods = [policy.period_seconds for one in rules for policy in one.policies]
-    windows = [one.stabilization_window_seconds or 0 for one in rules]
-    longest = max([down_window(spec.behavior, flags), *periods, *windows])
-    periods_of_grid = -(-min(longest, LONGEST_WINDOW_SECONDS) // target.sync_period) + 1
-    return periods_of_grid * target.sync_period
-
-
 # -- the data --------------------------------------------------------------------------------------
 
 
@@ -181,7 +175,8 @@ def _recorded_data(directory: Path, config: Config, begin: float, end: float) ->
     if span is None or span[1] < begin or span[0] > end:
         told = "" if span is None else f"; it has {rfc3339(span[0])} to {rfc3339(span[1])}"
         raise CommandError(f"the record in {directory} has nothing of that time{told}")
-    return RecordedData(record, begin, end, config.flags)
+    recorded = RecordedData(record, begin, end, config.flags)
+    return ChangedTargetData(recorded, recorded.former)
 
 
 def _file_data(
@@ -195,15 +190,17 @@ def _file_data(
     }
     known = dict.fromkeys(_names_of_queries(targets, named))
     files: dict[str, Samples] = {}
+    given: set[str] = set()
     mistakes = []
     for text in options.csv:
         name, path = _named_file(text)
-        if name in files:
+        if name in given:
             mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
         elif name and name not in known:
             mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
         elif not name and len(known) > 1:
             mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
+        given.add(name)
         try:
             files[name] = read_samples(path)
         except SamplesError as error:

@@ -19,6 +19,10 @@ class ReportOptions:
     png: Path | None = None
     force: bool = False
 
+    def __bool__(self) -> bool:
+        """Whether any file is to be written."""
+        return self.report is not None or self.png is not None
+
 
 def refuse_to_overwrite(options: ReportOptions) -> None:
     """Refuse, before any work, files that are there already.  Raises CommandError."""

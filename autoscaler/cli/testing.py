@@ -10,16 +10,23 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.cli.failing_tests import failure_text
 from autoscaler.cli.junit import as_junit
-from autoscaler.cli.output import CommandError, exit_code, print_text
+from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
 from autoscaler.cli.planning import query_sources
 from autoscaler.config import ConfigError
+from autoscaler.config.settings import Sources
+from autoscaler.config.sources import included
+from autoscaler.documents import Location, path_of
 from autoscaler.policy_tests.expectations import Unmet, unmet
 from autoscaler.policy_tests.generated import CounterExample, searched
+from autoscaler.policy_tests.kept_world import TooLargeTestError
 from autoscaler.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.policy_tests.running import PolicyTestRun, ReadyTest, run
+from autoscaler.policy_tests.ready import ReadyTest
+from autoscaler.policy_tests.running import PolicyTestRun, run
 from autoscaler.rendering import wording
 
 _POLL_SECONDS = 0.5
+_TEXT_FROM = EXPLAINED_FROM + 2
+"""An explanation is indented by two."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class FileResult:
     results: list[PolicyTestResult] = field(default_factory=list)
     left_out: int = 0
     error: str = ""
-    watched: tuple[Path, ...] = ()
+    sources: Sources = field(default_factory=lambda: Sources({}))
+    """The files of the configuration."""
 
     @property
     def failed(self) -> list[PolicyTestResult]:
@@ -98,13 +106,18 @@ def _run_file(file: Path, name: str | None) -> FileResult:
     try:
         tests = load_tests(file)
     except ConfigError as error:
-        return FileResult(file, error=str(error), watched=tuple(error.sources.digests))
-    result = FileResult(file, watched=tests.files)
+        return FileResult(file, error=str(error), sources=error.sources)
+    result = FileResult(file, sources=tests.config.sources)
     for test in tests.tests:
         if name is not None and not _is_named(test.model.name, name):
             result.left_out += 1
             continue
-        result.results.append(_run_test(tests, test))
+        try:
+            result.results.append(_run_test(tests, test))
+        except TooLargeTestError as error:
+            place: Location = ("tests", test.number)
+            line = f"{file}:{tests.line(place)}: {path_of(place)}: {error}"
+            result.error += f"\n{line}" if result.error else line
     return result
 
 
@@ -140,6 +153,7 @@ def _summary(broken: Sequence[Unmet]) -> str:
 def _print(result: FileResult, *, verbose: bool) -> None:
     if result.error:
         print(result.error, file=sys.stderr, flush=True)
+    if not result.results:
         return
     failed, every = result.failed, len(result.results)
     passed = f"{every - len(failed)} passed"
@@ -147,7 +161,7 @@ def _print(result: FileResult, *, verbose: bool) -> None:
     left_out = f", {result.left_out} not asked for" if result.left_out else ""
     for one in result.results:
         if one.summary:
-            print_text(f"FAIL {one.name}\n{one.text}\n")
+            print_text(f"FAIL {one.name}\n{one.text}\n", _TEXT_FROM)
         elif verbose:
             runs = f", {wording.counted(one.runs, 'run')}" if one.runs > 1 else ""
             print_text("\n".join([f"ok   {one.name} ({one.seconds:.2f} s{runs})", *_assumed(one)]))
@@ -166,9 +180,12 @@ def _write(file: Path, text: str) -> None:
 
 
 def _stamps(files: Sequence[Path], found: Sequence[FileResult]) -> list[object]:
-    """Return how all files stand that the results were read from."""
-    watched = {path for result in found for path in result.watched}
-    return [_stamp(path) for path in sorted({*watched, *(file.absolute() for file in files)})]
+    """Return how all files stand that the results were read from, and that `include` matches."""
+    watched = {file.absolute() for file in files}
+    for result in found:
+        watched |= result.sources.digests.keys()
+        watched |= included(result.sources.include, result.file).files.keys()
+    return [(path, _stamp(path)) for path in sorted(watched)]
 
 
 def _stamp(path: Path) -> object:

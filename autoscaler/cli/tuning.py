@@ -1,14 +1,18 @@
-"""`autoscaler tune`: settings of one target that would have been better, and on which days."""
+"""`autoscaler tune`: searches settings of one target that would have been better."""
 
 import json
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from autoscaler import clock
 from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.rehearsing import (
     RehearsalOptions,
@@ -18,86 +22,47 @@ from autoscaler.cli.rehearsing import (
     rehearsed,
 )
 from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.cli.target_names import chosen
+from autoscaler.cli.tuning_text import document_of, lines_of
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.other_files import load_file
-from autoscaler.config.written import as_written
+from autoscaler.config.other_files import read_file
+from autoscaler.config.problems import Finding
 from autoscaler.core.target import Target
-from autoscaler.core.text import duration, rfc3339
-from autoscaler.documents import as_yaml
+from autoscaler.core.text import duration
+from autoscaler.documents import Location
 from autoscaler.rehearsal.comparison import total
 from autoscaler.rehearsal.measures import Measures
-from autoscaler.rehearsal.outcome import A_DAY, TargetOutcome
+from autoscaler.rehearsal.outcome import A_DAY
 from autoscaler.rehearsal.rehearse import Rehearsal
 from autoscaler.rehearsal.tuning import (
     Candidate,
     Choice,
-    Fold,
     Preference,
+    Tuned,
     applied_to,
-    best,
-    front,
-    objectives,
     settings_of,
-    walked_forward,
 )
-from autoscaler.rendering.rehearsal import MEASURES, MeasureText, answer_of, measure_text
+from autoscaler.rendering.rehearsal import answer_of
 from autoscaler.settings.tuning import TuningSpace
 
 _FORM = "a space is a mapping such as `targetFactors: [0.8, 1.0]`"
 _LEAST_DAYS = 2
-_CHOOSING_SHARE = 0.7
-"""The part of the days by which candidates are searched and chosen."""
+_CHOOSING_SHARE = 0.5
+"""The part of the days by which candidates are searched and chosen: the more there are to judge on,
+the surer is the judgement."""
 _BATCH = 8
 """So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
-_PASTED = ("minReplicas", "metrics", "behavior", "schedules")
-_MOST_SHOWN = 10
-_GAP = "  "
-_OF_TABLE = ("tau_under", "shortage_pod_hours", "replica_hours", "changes")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """What the command line says of the search."""
 
-    shortage_cost: float
-    replica_hour_cost: float
-    most_short: float | None
+    preference: Preference
     space: Path | None
     trials: int
     seed: int
-
-    @property
-    def preference(self) -> Preference:
-        """What is preferred."""
-        return Preference(self.shortage_cost, self.replica_hour_cost, self.most_short)
-
-
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """What the search has found; candidates are chosen by the first ``split`` days."""
-
-    target: Target
-    space: TuningSpace
-    preference: Preference
-    days: int
-    split: int
-    candidates: Sequence[Candidate]
-    interrupted: bool = False
-
-    @property
-    def today(self) -> Candidate:
-        """The configuration as it is."""
-        return self.candidates[0]
-
-    @property
-    def chosen(self) -> Candidate:
-        """What is preferred by the first days."""
-        return best(self.candidates, self.preference, slice(0, self.split))
-
-    def folds(self) -> list[Fold]:
-        """Return what would have been chosen before each of the later days."""
-        return walked_forward(self.candidates, self.today, self.preference, self.split)
 
 
 @exit_code
@@ -110,33 +75,34 @@ def tune(
     *,
     as_json: bool = False,
 ) -> int:
-    """Search for better settings of one target, and print them; return the exit code."""
+    """Search for better settings of one target, and print them; return the exit code.
+
+    The code is 1 if the target cannot be rehearsed, or an interrupt has ended the search.
+    """
     optuna = _optuna()
     if report is not None:
         refuse_to_overwrite(report)
     config = load(file, namespace_or_anywhere)
-    space = TuningSpace()
-    if search.space is not None:
-        space = load_file(search.space, TuningSpace, _FORM)
+    target = _target(config, name)
+    space = _space(search.space, target)
     with ExitStack() as stack:
-        plan = _whole_days(plan_of(config, replace(options, targets=[name]), stack))
-        if len(plan.targets) != 1:
-            raise CommandError(f"{name} means {len(plan.targets)} targets: name one")
+        plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
         plan = replace(plan, per_pod=plan.yardstick())
-        found = _searched(optuna, plan, space, search, options.processes)
-        both = {
-            "as it is": answer_of(_outcome(plan, plan.targets[0])),
-            "tuned": answer_of(
-                _outcome(plan, applied_to(found.target, space, found.chosen.choice))
-            ),
-        }
-    if report is not None:
-        write_report(both, f"Tuning of {found.target.key}", report)
+        found = _Searching(plan, space, search).done(optuna, options.processes)
+        if report:
+            both = {
+                "as it is": answer_of(_rehearsal(plan, target)),
+                "tuned": answer_of(_rehearsal(plan, found.tuned)),
+            }
+            write_report(both, f"Tuning of {target.key}", report)
     if as_json:
-        print(json.dumps(_document(found), indent=2))
+        print(json.dumps(document_of(found), indent=2))
     else:
-        print_text("\n".join(_lines(found, plan, config)))
-    return 0
+        print_text("\n".join(lines_of(found, plan.begin, config)))
+    if found.interrupted:
+        tried = len(found.candidates) - 1
+        print(f"interrupted: rehearsed {tried} of {search.trials} candidates", file=sys.stderr)
+    return 1 if found.interrupted else 0
 
 
 def _optuna() -> Any:
@@ -150,19 +116,47 @@ def _optuna() -> Any:
     return optuna
 
 
+def _target(config: Config, name: str) -> Target:
+    keys = chosen([name], [target.key for target in config.targets])
+    named = [target for target in config.targets if target.key in keys]
+    if len(named) != 1:
+        raise CommandError(f"{name} means {len(named)} targets: name one")
+    return named[0]
+
+
+def _space(path: Path | None, target: Target) -> TuningSpace:
+    """Return the space of a file, or the default.  Raises ConfigError with every mistake."""
+    if path is None:
+        return TuningSpace()
+    file = read_file(path, _FORM)
+    space = file.model(TuningSpace)
+    minima: list[tuple[Location, int]] = [
+        (("minReplicas", at), least) for at, least in enumerate(space.min_replicas)
+    ]
+    minima += [
+        (("schedules", number, at, "minReplicas"), one.min_replicas)
+        for number, schedules in enumerate(space.schedules)
+        for at, one in enumerate(schedules)
+    ]
+    most = target.spec.max_replicas
+    message = f"must be at most {most}, maxReplicas of {target.key}"
+    file.refuse([Finding(location, message) for location, least in minima if least > most])
+    return space
+
+
 def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
     """Return the plan up to the end of its last whole day.  Raises CommandError for too few."""
     days = int((plan.end - plan.begin + 1.0) // A_DAY)
     if days < _LEAST_DAYS:
-        lasts = duration(plan.end - plan.begin)
         raise CommandError(
-            f"the time of {lasts} has {days} whole days: with fewer than {_LEAST_DAYS} nothing can "
-            "be chosen by some days and judged on others"
+            f"the time of {duration(plan.end - plan.begin)} has "
+            f"{'one whole day' if days == 1 else 'no whole day'}: with fewer than {_LEAST_DAYS} "
+            "nothing can be chosen by some days and judged on others"
         )
     return replace(plan, end=plan.begin + days * A_DAY)
 
 
-def _outcome(plan: RehearsalPlan, target: Target) -> Rehearsal:
+def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:
     done = rehearsed(replace(plan, targets=[target]), 1)
     if done.refused:
         raise CommandError("\n".join(done.refused))
@@ -172,220 +166,112 @@ def _outcome(plan: RehearsalPlan, target: Target) -> Rehearsal:
 # -- the search ------------------------------------------------------------------------------------
 
 _at_hand: tuple[RehearsalPlan, TuningSpace] | None = None
-"""What the processes of a search were forked with."""
+"""What a process of a search rehearses."""
 
 
-def _days_of(choice: Choice) -> tuple[Measures, ...]:
-    """Rehearse one candidate, in a process of its own."""
-    if _at_hand is None:
-        raise RuntimeError("a search has not begun")
-    plan, space = _at_hand
-    outcome: TargetOutcome = _outcome(plan, applied_to(plan.targets[0], space, choice)).outcomes[0]
-    return outcome.days
-
-
-def _searched(
-    optuna: Any, plan: RehearsalPlan, space: TuningSpace, search: Search, processes: int
-) -> Tuned:
-    global _at_hand  # noqa: PLW0603 - what forked processes see
+def _begin(plan: RehearsalPlan, space: TuningSpace) -> None:
+    """Begin a process of a search: it is forked, so that data which are read need not be sent."""
+    global _at_hand  # noqa: PLW0603 - the pool hands nothing else to its calls
     _at_hand = plan, space
-    days = round((plan.end - plan.begin) / A_DAY)
-    split = min(days - 1, max(1, round(days * _CHOOSING_SHARE)))
-    counts = settings_of(space)
-    sampler = optuna.samplers.NSGAIISampler(seed=search.seed, population_size=2 * _BATCH)
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    candidates = [Candidate({}, _days_of({}))]
-    known: dict[tuple[int, ...], Candidate] = {}
-    interrupted = False
-    context = multiprocessing.get_context("fork")
-    with (
-        context.Pool(processes, initializer=_ignore_interrupts) as pool,
-        progress_bar(0.0, float(search.trials), "tune") as tell,
-        suppress(KeyboardInterrupt),
-    ):
-        interrupted = True
-        for begun in range(0, search.trials, _BATCH):
-            trials = [study.ask() for _ in range(min(_BATCH, search.trials - begun))]
-            choices = [
-                {
-                    name: trial.suggest_categorical(name, list(range(count)))
-                    for name, count in counts.items()
-                }
-                for trial in trials
-            ]
-            new = {tuple(one.values()): one for one in choices}
-            new = {key: one for key, one in new.items() if key not in known}
-            for (key, choice), measured in zip(
-                new.items(), pool.map(_days_of, new.values(), chunksize=1), strict=True
-            ):
-                known[key] = Candidate(choice, measured)
-                candidates.append(known[key])
-            for trial, choice in zip(trials, choices, strict=True):
-                # The search sees the first days only.
-                study.tell(trial, objectives(known[tuple(choice.values())], slice(0, split)))
-            tell(float(begun + len(trials)))
-        interrupted = False
-    target = plan.targets[0]
-    return Tuned(target, space, search.preference, days, split, candidates, interrupted)
-
-
-def _ignore_interrupts() -> None:
+    # The process that searches ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-# -- what is told ----------------------------------------------------------------------------------
+def _days_of(choice: Choice) -> tuple[Measures, ...]:
+    """Rehearse one candidate, in a process of the search."""
+    if _at_hand is None:
+        raise RuntimeError("a search has not begun")
+    plan, space = _at_hand
+    return _rehearsal(plan, applied_to(plan.targets[0], space, choice)).outcomes[0].days
 
 
-def _lines(found: Tuned, plan: RehearsalPlan, config: Config) -> Iterator[str]:
-    first, last = slice(0, found.split), slice(found.split, found.days)
-    tried = len(found.candidates) - 1
-    yield f"{found.target.key}, {rfc3339(plan.begin)} to {rfc3339(plan.end)}, {found.days} days"
-    yield f"{tried} candidates were rehearsed{', then it was interrupted' * found.interrupted}"
-    yield (
-        f"chosen by the first {found.split} days, judged on the last {found.days - found.split}; "
-        f"what is preferred: {_preferred(found.preference)}"
-    )
-    yield ""
-    yield "none is better in both missing pod-hours and replica-hours than one of these; first days"
-    yield "-> last days:"
-    yield ""
-    shown = _spread(front(found.candidates, first))
-    shown += [one for one in (found.chosen, found.today) if one not in shown]
-    shown.sort(key=lambda one: objectives(one, first)[1])
-    yield from _table(found, shown, first, last)
-    chosen = found.chosen
-    yield ""
-    if chosen.is_today:
-        yield "by what is preferred nothing is better than the configuration as it is"
-        return
-    yield from _judgement(found)
-    yield ""
-    yield f"to paste into the entry of {found.target.key} in {config.path}:"
-    yield ""
-    yield from pasted(found.target, applied_to(found.target, found.space, chosen.choice))
+class _Searching:
+    """One search; the optimizer sees the first days of its candidates only."""
 
+    def __init__(self, plan: RehearsalPlan, space: TuningSpace, search: Search) -> None:
+        self._plan = plan
+        self._space = space
+        self._search = search
+        self._days = round((plan.end - plan.begin) / A_DAY)
+        self._split = min(self._days - 1, max(1, round(self._days * _CHOOSING_SHARE)))
+        self._found: dict[tuple[int, ...], Candidate] = {}
+        """By what was chosen; that is nothing for the target as it is, which is the first."""
 
-def _spread(on_front: Sequence[Candidate]) -> list[Candidate]:
-    """Return at most so many of a front, at even distances."""
-    if len(on_front) <= _MOST_SHOWN:
-        return list(on_front)
-    step = (len(on_front) - 1) / (_MOST_SHOWN - 1)
-    return [on_front[round(number * step)] for number in range(_MOST_SHOWN)]
-
-
-def _preferred(preference: Preference) -> str:
-    if preference.most_short is not None:
-        return (
-            f"the fewest replica-hours with at most {preference.most_short:.3%} of the time short"
+    def done(self, optuna: Any, processes: int) -> Tuned:
+        """Search to the end, or until an interrupt.  Raises CommandError."""
+        context, interrupted = multiprocessing.get_context("fork"), False
+        sampler = optuna.samplers.NSGAIISampler(seed=self._search.seed, population_size=2 * _BATCH)
+        study = optuna.create_study(directions=["minimize"] * 3, sampler=sampler)
+        initial = (self._plan, self._space)
+        try:
+            with ProcessPoolExecutor(processes, context, _begin, initial) as pool:
+                try:
+                    self._try(study, pool, processes)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    pool.shutdown(wait=False, cancel_futures=True)
+        except BrokenProcessPool:
+            raise CommandError(
+                "a process of the search has died: is there enough memory?"
+            ) from None
+        if not self._found:
+            raise CommandError("interrupted before anything was rehearsed")
+        return Tuned(
+            self._plan.targets[0],
+            self._space,
+            self._search.preference,
+            self._days,
+            self._split,
+            tuple(self._found.values()),
+            interrupted,
         )
-    return (
-        f"the least of {preference.shortage_cost:g} for each missing pod-hour and "
-        f"{preference.replica_hour_cost:g} for each replica-hour"
-    )
+
+    def _try(self, study: Any, pool: ProcessPoolExecutor, processes: int) -> None:
+        """Rehearse the target as it is, then candidates, a batch after another."""
+        begun = clock.monotonic()
+        # It also forks all processes, before the bar has a thread.
+        self._rehearse(pool, [{}])
+        self._tell_duration(clock.monotonic() - begun, processes)
+        with progress_bar(0.0, float(self._search.trials), "tune") as tell:
+            for done in self._batches(study, pool):
+                tell(done)
+
+    def _tell_duration(self, seconds: float, processes: int) -> None:
+        trials = self._search.trials
+        lasts = duration(max(1.0, seconds * trials / min(processes, _BATCH)))
+        print(
+            f"note: a candidate takes {seconds:.1f} s, {trials} in {processes} processes about "
+            f"{lasts}",
+            file=sys.stderr,
+        )
+
+    def _batches(self, study: Any, pool: ProcessPoolExecutor) -> Iterator[float]:
+        """Try what the optimizer proposes; yield after each batch how many there were."""
+        counts, trials = settings_of(self._space), self._search.trials
+        for begun in range(0, trials, _BATCH):
+            asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
+            choices = [
+                {
+                    name: one.suggest_categorical(name, range(count))
+                    for name, count in counts.items()
+                }
+                for one in asked
+            ]
+            self._rehearse(pool, choices)
+            for one, choice in zip(asked, choices, strict=True):
+                days = self._found[_key(choice)].days[: self._split]
+                study.tell(one, self._search.preference.objectives(total(days)))
+            yield float(begun + len(asked))
+
+    def _rehearse(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
+        """Rehearse those that have not been; an interrupt leaves the ones before it."""
+        new: Sequence[Choice] = list(
+            {_key(one): one for one in choices if _key(one) not in self._found}.values()
+        )
+        begun: list[Future[tuple[Measures, ...]]] = [pool.submit(_days_of, one) for one in new]
+        for choice, future in zip(new, begun, strict=True):
+            self._found[_key(choice)] = Candidate(choice, future.result())
 
 
-def _table(found: Tuned, shown: Sequence[Candidate], first: slice, last: slice) -> Iterator[str]:
-    """Yield two lines for each candidate: its measures a day, and what it has."""
-    measures = [one for one in MEASURES if one.field in _OF_TABLE]
-    rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
-    for one in shown:
-        mark = "chosen" if one is found.chosen else ""
-        numbers = [
-            " -> ".join(_daily(measure, one.days[days]) for days in (first, last))
-            for measure in measures
-        ]
-        rows.append(["as it is" if one.is_today else mark, *numbers])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    described_as = ["", *(described(found.space, one.choice) for one in shown)]
-    for row, settings in zip(rows, described_as, strict=True):
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        yield f"{_GAP}{_GAP.join([row[0].ljust(widths[0]), *cells])}".rstrip()
-        if settings:
-            yield f"{_GAP}{_GAP}{' ' * widths[0]}{settings}"
-
-
-def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
-    value = getattr(total(days), measure.field)
-    return measure_text(measure, value if measure.unit == "%" else value / len(days))
-
-
-def described(space: TuningSpace, choice: Choice) -> str:
-    """Write what a candidate has."""
-    return ", ".join(
-        f"{_WORDS.get(name, name)} {_value_text(name, getattr(space, name)[number])}"
-        for name, number in choice.items()
-    )
-
-
-_WORDS = {
-    "target_factors": "targets x",
-    "tolerances": "tolerance",
-    "scale_up_windows": "up window",
-    "scale_down_windows": "down window",
-    "scale_up_percents": "up",
-    "scale_down_percents": "down",
-    "min_replicas": "minReplicas",
-}
-
-
-def _value_text(name: str, value: object) -> str:
-    if name.endswith("windows"):
-        return f"{value:g} s"
-    if name.endswith("percents"):
-        return f"{value}%/60 s"
-    if name == "schedules":
-        return " and ".join(one.name for one in value) or "none"  # type: ignore[attr-defined]
-    return f"{value}"
-
-
-def _judgement(found: Tuned) -> Iterator[str]:
-    """Say how what was chosen did on the days that it was not chosen by."""
-    preference, last = found.preference, slice(found.split, found.days)
-    chosen, today = total(found.chosen.days[last]), total(found.today.days[last])
-    better = preference.key(chosen) < preference.key(today)
-    yield (
-        "on the last days what was chosen is better than the configuration as it is"
-        if better
-        else "on the last days what was chosen is no better than the configuration as it is: it "
-        "may only remember the first ones"
-    )
-    folds = found.folds()
-    won = sum(preference.key(one.judged) < preference.key(one.today) for one in folds)
-    yield (
-        f"chosen anew before each of the last days by all days before it, it is better on {won} of "
-        f"{len(folds)}"
-    )
-
-
-def pasted(before: Target, after: Target) -> Iterator[str]:
-    """Yield the YAML of those keys of a target that differ."""
-    old, new = as_written(before), as_written(after)
-    changed = {key: new[key] for key in _PASTED if key in new and new.get(key) != old.get(key)}
-    yield from as_yaml(changed).rstrip().splitlines()
-
-
-def _document(found: Tuned) -> dict[str, object]:
-    first, last = slice(0, found.split), slice(found.split, found.days)
-    on_front = front(found.candidates, first)
-
-    def told(one: Candidate) -> dict[str, object]:
-        return {
-            "settings": {
-                name: str(getattr(found.space, name)[number]) for name, number in one.choice.items()
-            },
-            "today": one.is_today,
-            "front": one in on_front,
-            "chosen": one is found.chosen,
-            "firstDays": asdict(total(one.days[first])),
-            "lastDays": asdict(total(one.days[last])),
-        }
-
-    after = applied_to(found.target, found.space, found.chosen.choice)
-    return {
-        "target": found.target.key,
-        "days": found.days,
-        "chosenBy": found.split,
-        "candidates": [told(one) for one in found.candidates],
-        "configuration": as_written(after),
-        "interrupted": found.interrupted,
-    }
+def _key(choice: Choice) -> tuple[int, ...]:
+    return tuple(choice.values())

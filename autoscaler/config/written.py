@@ -42,6 +42,12 @@ def as_written(target: Target) -> Parts:
     return parts
 
 
+def changed_parts(before: Target, after: Target) -> Parts:
+    """Return the keys of an entry of `targets` that differ; None for one that is left out."""
+    old, new = as_written(before), as_written(after)
+    return {key: new.get(key) for key in new | old if new.get(key) != old.get(key)}
+
+
 _OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
 _IN_THE_API = (ResourceMetric, ContainerResourceMetric)
 

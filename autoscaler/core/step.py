@@ -75,20 +75,28 @@ def inputs_of(
     stamp, now = instants_of(times.due, times.now, target.sync_period)
     pods = seen.pods if isinstance(seen.pods, tuple) else ()
     low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
-    observation = changed(
-        seen,
+    # Naming each field takes a quarter of the time of `changed`.
+    observation = Observation(
+        scale=seen.scale,
+        pods=seen.pods,
         readings=tuple(
             [
                 read(metric, query, answers[query.key], target.namespace, pods, now)
                 for metric, query in zip(target.spec.metrics, target.queries, strict=True)
             ]
         ),
+        ambiguous_with=seen.ambiguous_with,
+        controller=seen.controller,
+        sole_writer=seen.sole_writer,
+        last_read=seen.last_read,
         ranges=target.ranges,
         windows=open_windows(target.extensions.schedules, now),
         min_replicas_reading=None if low is None else read_bound(low, answers[low.key], now),
         max_replicas_reading=None if high is None else read_bound(high, answers[high.key], now),
+        last_sync=seen.last_sync,
         metric_keys=target.metric_keys,
         hold=None if hold is None else read_hold(hold, answers[hold.query.key], now),
+        hpa=seen.hpa,
     )
     return Inputs(observation, previous, now, stamp)
 

@@ -222,6 +222,8 @@ def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None
         f"  {command} history --since 10m --url {at.url}",
         f"  {command} explain {at.target} --last-change --url {at.url}",
         f"  {command} plan -c {at.file} --explain",
+        f"  {command} replay -c {at.file} -t {at.target} --from '1m ago'",
+        f"  {command} replay -c {at.file} --from '1m ago' --from-record",
     ):
         say(line)
     while not stop.wait(_REFRESH):

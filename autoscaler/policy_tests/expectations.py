@@ -19,7 +19,9 @@ from autoscaler.core.status import (
 )
 from autoscaler.core.step import Step
 from autoscaler.documents import Location
-from autoscaler.policy_tests.running import PolicyTestRun, TargetRun, matches
+from autoscaler.policy_tests.kept_world import TargetRun
+from autoscaler.policy_tests.ready import matches
+from autoscaler.policy_tests.running import PolicyTestRun
 from autoscaler.rendering import reasons, wording
 from autoscaler.settings import durations
 from autoscaler.settings.policy_tests import Expectation, Never

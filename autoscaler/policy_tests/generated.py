@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import count as counting
 
 from autoscaler.policy_tests.expectations import Unmet, unmet
-from autoscaler.policy_tests.running import PolicyTestRun, ReadyTest, run
+from autoscaler.policy_tests.ready import ReadyTest
+from autoscaler.policy_tests.running import PolicyTestRun, run
 from autoscaler.policy_tests.series_names import NamedSeries
 from autoscaler.series_notation import Item, Omitted, Ramp, Stale
 from autoscaler.settings.policy_tests import RandomSeries

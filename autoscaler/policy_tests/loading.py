@@ -1,27 +1,25 @@
 """Reads a file of policy tests and the configuration that it tests, or refuses it whole."""
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.other_files import OtherFile, read_file
-from autoscaler.config.problems import Finding, Problem
-from autoscaler.config.settings import KEYS
+from autoscaler.config.problems import Finding, Problem, below
+from autoscaler.config.settings import KEYS, Sources
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location, Value
-from autoscaler.policy_tests.running import ReadyTest, built_targets, matches
+from autoscaler.policy_tests.checks import listed, mistakes_of
+from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.running import built_targets
 from autoscaler.policy_tests.series_names import NamedSeries, SeriesNames, names_of_queries
 from autoscaler.rehearsal.building import BuildError
 from autoscaler.series_notation import count_of
-from autoscaler.settings import durations
-from autoscaler.settings.models import Model, fields_by_key
-from autoscaler.settings.policy_tests import Expectation, Never, PolicyTest, PolicyTests, WorldEvent
+from autoscaler.settings.models import fields_by_key
+from autoscaler.settings.policy_tests import PolicyTest, PolicyTests
 
-MOST_SYNCS = 20_000
-"""Of all targets of a test: three days of one target each 15 seconds."""
 _GENERATED_SECONDS = 3600.0
 _FORM = "a file of policy tests is a mapping with `tests`, and `config` or `targets`"
 _OWN_KEYS = frozenset(fields_by_key(PolicyTests))
@@ -31,7 +29,7 @@ _SERVER: Mapping[str, Value] = {"prometheus": {"url": "http://127.0.0.1:9090"}}
 
 @dataclass(frozen=True)
 class PolicyTestFile:
-    """A file of tests that can run; ``files`` are all that it was read from."""
+    """A file of tests that can run."""
 
     source: OtherFile
     config: Config
@@ -43,30 +41,31 @@ class PolicyTestFile:
         """Return the line of a place in it."""
         return self.source.places[location].line
 
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files that it was read from."""
-        return (self.source.path.absolute(), *self.config.sources.digests)
-
 
 def load_tests(path: Path) -> PolicyTestFile:
     """Read a file of tests.  Raises ConfigError with every problem at once."""
     source = read_file(path, _FORM)
-    model, refused = None, list[Problem]()
+    model, config, content = None, None, None
+    refused: list[Problem] = []
+    sources = Sources({})
     try:
         model = source.model(PolicyTests, _tests_part(source))
     except ConfigError as error:
         refused += error.problems
-    config, content = None, None
     try:
         config, content = _config_of(source)
+        sources = config.sources
     except ConfigError as error:
         refused += [one for one in error.problems if one not in refused]
+        sources = error.sources
     if model is None or config is None or refused:
-        raise ConfigError(refused)
+        raise ConfigError(refused, sources)
     ready = _Preparing(model, config, content)
     tests = tuple(ready.test(number, one) for number, one in enumerate(model.tests))
-    source.refuse(ready.findings)
+    try:
+        source.refuse(ready.findings)
+    except ConfigError as error:
+        raise ConfigError(error.problems, sources) from None
     return PolicyTestFile(source, config, content, tuple(filter(None, tests)))
 
 
@@ -147,7 +146,8 @@ class _Preparing:
         series, generated = self._series(test, place, names)
         interval = test.interval or self._model.interval or min(one.sync_period for one in targets)
         duration = _duration(test, interval)
-        self._check(test, place, targets, duration)
+        found = mistakes_of(test, targets, duration)
+        self.findings += (below(place, one) for one in found)
         never = tuple(
             (where, one)
             for where, one in (("never", self._model.never), (f"tests[{number}].never", test.never))
@@ -155,7 +155,7 @@ class _Preparing:
         )
         if not never and not test.expect:
             self._find(place, "expects nothing: write `expect`, or `never`")
-        if test.random is not None and not never:
+        if not never and test.random is not None:
             self._find((*place, "random"), "goes with `never`: what must hold for any series")
         ready = ReadyTest(
             number,
@@ -182,16 +182,15 @@ class _Preparing:
 
     def _targets(self, test: PolicyTest, place: Location) -> tuple[Target, ...]:
         every = self._config.targets
-        listed = ", ".join(target.key for target in every[:10]) or "none"
         if test.target is None:
             if len(every) == 1:
                 return every
-            message = f"is missing: the configuration has {len(every)} targets: {listed}"
+            message = f"is missing: the configuration has {len(every)} targets: {listed(every)}"
             self._find((*place, "target"), message)
             return ()
         found = tuple(target for target in every if matches(target, test.target))
         if not found:
-            message = f"is none of the configuration's targets; these are: {listed}"
+            message = f"is none of the configuration's targets; these are: {listed(every)}"
             self._find((*place, "target"), message, shown=True)
         return found
 
@@ -234,38 +233,6 @@ class _Preparing:
                     self._find((*place, "events", index, "query"), str(error), shown=True)
         return found
 
-    def _check(
-        self, test: PolicyTest, place: Location, targets: Sequence[Target], duration: float
-    ) -> None:
-        syncs = sum(math.floor(duration / target.sync_period) + 1 for target in targets)
-        if syncs > MOST_SYNCS:
-            message = f"takes {syncs:,} syncs, and may take {MOST_SYNCS:,}: let it be shorter"
-            self._find(place, message)
-        for index, event in enumerate(test.events):
-            self._check_named(event.target, targets, (*place, "events", index))
-            for key, message in _wrong_event(event, duration):
-                self._find((*place, "events", index, *key), message)
-        for index, expected in enumerate(test.expect):
-            self._check_named(expected.target, targets, (*place, "expect", index))
-            for key, message in _wrong_expectation(expected, duration):
-                self._find((*place, "expect", index, *key), message)
-        random = test.random
-        if random is None:
-            return
-        low, high = random.between
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            message = "must be two numbers, the least and then the largest"
-            self._find((*place, "random", "between"), message)
-        if test.expect:
-            message = "goes with series that are stated; of those made up only `never` can be said"
-            self._find((*place, "expect"), message)
-
-    def _check_named(self, pattern: str, targets: Sequence[Target], place: Location) -> None:
-        if not any(matches(target, pattern) for target in targets):
-            listed = ", ".join(target.key for target in targets[:10])
-            message = f"is none of the test's targets; these are: {listed}"
-            self._find((*place, "target"), message, shown=True)
-
 
 def _duration(test: PolicyTest, interval: float) -> float:
     """Return how long a test runs, in seconds."""
@@ -277,56 +244,3 @@ def _duration(test: PolicyTest, interval: float) -> float:
     ends += [event.at + (event.for_ or 0.0) for event in test.events]
     ends += [(count_of(items) - 1) * interval for items in test.series.values()]
     return max((one for one in ends if one is not None), default=0.0)
-
-
-_AT_ONCE = ("set_replicas", "restart", "lose_state", "takeover")
-_PLACES = frozenset({"at", "from_", "to", "target", "for_", "by", "query"})
-"""Fields that say of what, and when."""
-_LASTING = tuple(
-    name for name in WorldEvent.model_fields if name not in _PLACES and name not in _AT_ONCE
-)
-_FACTS = tuple(name for name in Expectation.model_fields if name not in _PLACES)
-_Wrong = tuple[Location, str]
-
-
-def _said(model: Expectation | WorldEvent | Never, names: Iterable[str]) -> list[str]:
-    values = ((name, getattr(model, name)) for name in names)
-    return [name for name, value in values if value is not None and value is not False]
-
-
-def _keys(names: Iterable[str], of: type[Model]) -> str:
-    return ", ".join(of.model_fields[name].alias or name for name in names)
-
-
-def _wrong_event(event: WorldEvent, duration: float) -> Iterator[_Wrong]:
-    lasting, at_once = _said(event, _LASTING), _said(event, _AT_ONCE)
-    if not lasting and not at_once:
-        yield (), f"says nothing: write one of {_keys((*_AT_ONCE, *_LASTING), WorldEvent)}"
-    if event.for_ is not None and at_once:
-        yield ("for",), f"does not go with {_keys(at_once, WorldEvent)}, which happens at once"
-    if event.down and event.for_ is None:
-        yield ("for",), "is missing: how long the daemon does not run"
-    if event.query is not None and not (event.query_fails or event.partial):
-        yield ("query",), "goes with queryFails or partial"
-    if event.at > duration:
-        yield ("at",), _after_the_end(duration)
-
-
-def _wrong_expectation(expected: Expectation, duration: float) -> Iterator[_Wrong]:
-    first, last = expected.from_, expected.to
-    is_time = first is not None and last is not None
-    if (expected.at is not None) == is_time or (first is None) != (last is None):
-        yield (), "needs `at`, or both `from` and `to`"
-    if first is not None and last is not None and first > last:
-        yield ("to",), "is before `from`"
-    if not _said(expected, _FACTS):
-        yield (), f"expects nothing: write one of {_keys(_FACTS, Expectation)}"
-    if expected.no_change and not is_time:
-        yield ("noChange",), "goes with `from` and `to`"
-    end = expected.at if last is None else last
-    if end is not None and end > duration:
-        yield ("at" if last is None else "to",), _after_the_end(duration)
-
-
-def _after_the_end(duration: float) -> str:
-    return f"is after the end: the test lasts {durations.format_seconds(duration)}"

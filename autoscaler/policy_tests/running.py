@@ -1,95 +1,22 @@
-"""One policy test in the simulated world: what happens to its targets, and what became of them.
+"""One policy test in the simulated world, from its begin to its end."""
 
-Times are in seconds from the begin of the test, unless they are called instants.
-"""
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import partial
-from typing import NamedTuple
-
-from autoscaler.core.breaker import Breaker
-from autoscaler.core.spec import Flags
-from autoscaler.core.step import Step
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.policy_tests.series_names import NamedSeries, Reader
+from autoscaler.policy_tests.happenings import add_faults, happenings
+from autoscaler.policy_tests.kept_world import PolicyTestWorld, TargetRun
+from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.series_names import NamedSeries
 from autoscaler.rehearsal.building import Built, built, metric_name
-from autoscaler.rehearsal.stated import (
-    Fault,
-    FaultyAnswers,
-    FaultyLoad,
-    StatedData,
-    StatedSeries,
-)
-from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.rehearsal.stated import StatedData, StatedSeries
 from autoscaler.series_notation import SeriesSamples, samples_of
 from autoscaler.settings.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
-from autoscaler.settings.policy_tests import Never, PolicyTest, WorldEvent
+from autoscaler.settings.policy_tests import PolicyTest
 
 _FIRST_REPLICAS = 1
 _A_MOMENT = 0.001
 """The last sync is at the end itself."""
-
-
-@dataclass(frozen=True)
-class ReadyTest:
-    """A test that can run: ``number`` is its place in the file, ``key`` is of the test's file."""
-
-    number: int
-    model: PolicyTest
-    targets: tuple[Target, ...]
-    flags: Flags
-    breaker: Breaker | None
-    interval: float
-    duration: float
-    series: tuple[NamedSeries, ...]
-    never: tuple[tuple[str, Never], ...]
-    """What never happens, and where in the file that stands."""
-    generated: tuple[NamedSeries, ...] = ()
-    """The series that are made up, without samples."""
-    faulty: Mapping[str, frozenset[Reader]] = field(default_factory=dict)
-    """Who reads the query that an event names."""
-
-
-class ReadyPods(NamedTuple):
-    """How many pods are ready from a time on."""
-
-    time: float
-    ready: int
-
-
-class CountAt(NamedTuple):
-    """The count after the sync of a time; ``step`` is the last one, None before the first."""
-
-    time: float
-    replicas: int
-    step: Step | None
-
-
-@dataclass
-class TargetRun:
-    """What became of one target."""
-
-    target: Target
-    begin: float
-    counts: list[CountAt] = field(default_factory=list)
-    """One for each instant at which it was due, also where the daemon did not run."""
-    ready: list[ReadyPods] = field(default_factory=list)
-
-    def at(self, time: float) -> int:
-        """Return the index of the count that is in force at a time; 0 before the first."""
-        return max(0, bisect_right(self.counts, time, key=lambda one: one.time) - 1)
-
-    def within(self, begin: float, end: float) -> Iterator[int]:
-        """Yield the indices of the counts of a time, the one in force at its begin among them."""
-        yield from range(self.at(begin), self.at(end) + 1)
-
-    def ready_at(self, time: float) -> int:
-        """Return how many pods are ready at a time."""
-        index = bisect_right(self.ready, time, key=lambda one: one.time) - 1
-        return self.ready[max(index, 0)].ready
 
 
 @dataclass
@@ -136,16 +63,18 @@ def built_targets(test: ReadyTest, series: Iterable[NamedSeries]) -> list[Built]
 
 
 def run(test: ReadyTest, generated: Iterable[NamedSeries] = ()) -> PolicyTestRun:
-    """Run a test from its begin to its end, with these series for those that are made up."""
+    """Run a test from its begin to its end, with these series for those that are made up.
+
+    Raises TooLargeTestError.
+    """
     targets = built_targets(test, (*test.series, *generated))
     begin = test.model.start.at
-    world = _TestWorld([one.target for one in targets], begin, test.breaker)
-    happenings = sorted(_happenings(test, world), key=lambda one: one.time)
+    world = PolicyTestWorld([one.target for one in targets], begin, test.breaker)
     for one in targets:
-        _add_faults(test, one.target)
+        add_faults(test, one.target)
     if any(event.takeover for event in test.model.events):
         world.stand_by()
-    left = iter(happenings)
+    left = iter(sorted(happenings(test, world), key=lambda one: one.time))
     following = next(left, None)
 
     def before(now: float) -> None:
@@ -179,186 +108,3 @@ def _as_stated(test: ReadyTest, data: StatedData) -> Iterator[LoadAssumption]:
                 yield LoadAssumption.model_construct(
                     target=target.key, metric=name, model="recorded"
                 )
-
-
-def matches(target: Target, pattern: str) -> bool:
-    """Return whether a pattern is of a target: of its key, or of NAMESPACE/NAME."""
-    short = f"{target.namespace}/{target.spec.scale_target_ref.name}"
-    return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)
-
-
-# -- what happens --------------------------------------------------------------------------------
-
-
-class _Happening(NamedTuple):
-    time: float
-    happen: Callable[[float], object]
-
-
-def _happenings(test: ReadyTest, world: "_TestWorld") -> Iterator[_Happening]:
-    """Yield what an event does, and what takes it back when its time is over."""
-    for event in test.model.events:
-        for target in world.targets:
-            if not matches(target.rules.target, event.target):
-                continue
-            end = None if event.for_ is None else event.at + event.for_
-            for change, back in _changes(event, target, world):
-                yield _Happening(event.at, change)
-                if end is not None and back is not None:
-                    yield _Happening(end, back)
-
-
-_Change = tuple[Callable[[float], object], Callable[[float], object] | None]
-
-
-def _changes(event: WorldEvent, target: SimulatedTarget, world: "_TestWorld") -> Iterator[_Change]:
-    workload = target.workload
-    if event.set_replicas is not None:
-        count = event.set_replicas
-        yield lambda now: workload.set(count, now, event.by), None
-    if event.annotations is not None:
-        given = event.annotations
-        removed: dict[str, str | None] = dict.fromkeys(given)
-        yield (lambda _: _annotate(target, given)), (lambda _: _annotate(target, removed))
-    if event.ready_after is not None:
-        usual, seconds = workload.ready_seconds, event.ready_after
-        yield (
-            (lambda _: setattr(workload, "ready_seconds", seconds)),
-            (lambda _: setattr(workload, "ready_seconds", usual)),
-        )
-    for holder, name, value, nothing in (
-        (target, "write_fails", event.write_fails, ""),
-        (workload, "unreadable", event.unreadable, ""),
-        (target, "controller", event.controlled_by, None),
-    ):
-        if value is not None:
-            yield (
-                partial(_set, holder, name, value),
-                partial(_set, holder, name, nothing),
-            )
-    if event.restart:
-        yield partial(_restart, target), None
-    if event.lose_state:
-        yield (lambda _: target.forget()), None
-    if event.takeover:
-        yield (lambda _: world.take_over(target)), None
-    if event.down:
-        yield (
-            (lambda _: world.away.add(target.key)),
-            (lambda _: world.away.discard(target.key)),
-        )
-
-
-def _set(holder: object, name: str, value: object, _now: float) -> None:
-    setattr(holder, name, value)
-
-
-def _restart(target: SimulatedTarget, _now: float) -> None:
-    # What a process keeps over its end: all but what it knows of its own reads.
-    target.last_read = None
-
-
-def _annotate(target: SimulatedTarget, changes: Mapping[str, str | None]) -> None:
-    merged = {**dict(target.workload.annotations), **changes}
-    target.workload.annotate({name: text for name, text in merged.items() if text is not None})
-
-
-def _add_faults(test: ReadyTest, target: SimulatedTarget) -> None:
-    """Let the queries of a target fail, or warn, when the test's events say so."""
-    own = [event for event in test.model.events if matches(target.rules.target, event.target)]
-    of_query = [event for event in own if event.query_fails or event.partial]
-    if not of_query:
-        return
-
-    def faults(reader: Reader) -> list[Fault]:
-        return [
-            _fault(event, test)
-            for event in of_query
-            if event.query is None or reader in test.faulty[event.query]
-        ]
-
-    target.loads = tuple(
-        FaultyLoad(load, faults((target.key, number))) for number, load in enumerate(target.loads)
-    )
-    target.others = {
-        key: FaultyAnswers(answers, faults(key)) for key, answers in target.others.items()
-    }
-
-
-def _fault(event: WorldEvent, test: ReadyTest) -> Fault:
-    seconds = test.duration + 1.0 if event.for_ is None else event.for_
-    begin = test.model.start.at + event.at
-    return Fault(begin, begin + seconds, event.query_fails or "", event.partial or "")
-
-
-# -- the world -----------------------------------------------------------------------------------
-
-
-class _TestWorld(World):
-    """A world that keeps all that becomes of its targets; it watches itself.
-
-    Targets that are ``away`` are not synced, since their daemon does not run.
-    """
-
-    def __init__(
-        self, targets: Sequence[SimulatedTarget], begin: float, breaker: Breaker | None
-    ) -> None:
-        super().__init__(targets, self, breaker)
-        self._begin = begin
-        self.runs = {one.key: TargetRun(one.rules.target, begin) for one in targets}
-        self.away: set[str] = set()
-        self._others: dict[str, SimulatedTarget] = {}
-        """What the instance that stands by knows of each target."""
-
-    def stand_by(self) -> None:
-        """Let another instance stand by: it decides the same, and writes nothing."""
-        for one in self.targets:
-            self._others[one.key] = SimulatedTarget(
-                one.rules, one.workload, one.loads, one.others, sole_writer=False, leads=False
-            )
-
-    def take_over(self, target: SimulatedTarget) -> None:
-        """Let the instance that stands by lead; another one stands by, and begins anew."""
-        other = self._others[target.key]
-        target.history, target.last_read = other.history, other.last_read
-        target.last_sync, target.sole_writer = other.last_sync, False
-        other.forget()
-        self.away.discard(target.key)
-
-    def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
-        """Sync those targets whose daemon runs, and keep their counts."""
-        runs = [one.key not in self.away for one in targets]
-        here = [one for one, is_here in zip(targets, runs, strict=True) if is_here]
-        ends = [end for end, is_here in zip(until, runs, strict=True) if is_here]
-        super().sync(here, now, ends)
-        for target, end, is_here in zip(targets, until, runs, strict=True):
-            if not is_here:
-                self._count(target, now, None)
-                self._follow(target, now)
-                for begin, then, ready in target.pass_time(now, end):
-                    self.passed(target, begin, then, ready)
-
-    def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
-        self._count(target, self.now, step)
-        target.sole_writer = True
-        self._follow(target, self.now)
-
-    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:  # noqa: ARG002 - the port's
-        """Fit `Watcher`."""
-        known = self.runs[target.key].ready
-        if not known or known[-1].ready != ready:
-            known.append(ReadyPods(begin - self._begin, ready))
-
-    def _count(self, target: SimulatedTarget, now: float, step: Step | None) -> None:
-        counts = self.runs[target.key].counts
-        if step is None and counts:
-            step = counts[-1].step
-        counts.append(CountAt(now - self._begin, target.workload.replicas, step))
-
-    def _follow(self, target: SimulatedTarget, now: float) -> None:
-        """Sync the instance that stands by, after the one that leads."""
-        other = self._others.get(target.key)
-        if other is not None:
-            other.controller, other.hpa = target.controller, target.hpa
-            other.act(other.decide(now, now))

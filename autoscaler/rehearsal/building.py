@@ -69,6 +69,9 @@ class RehearsalData(Protocol):
     def ran(self, target: Target) -> Answers | None:
         """Return which count a target really had; None if it is not known."""
 
+    def ran_ready(self, target: Target) -> Answers | None:
+        """Return how many of its pods really were ready; None if it is not known."""
+
     def replicas(self, target: Target) -> int | None:
         """Return the count at the begin, or at that of a warm-up; None if it is not known."""
 
@@ -121,6 +124,7 @@ def built(
         loads,
         others,
         ran=data.ran(live),
+        ran_ready=data.ran_ready(live),
         instants=data.instants(live),
     )
     return Built(simulated, assumed)
@@ -219,6 +223,11 @@ def _load(
         labels = labels_of(metric, query, target.namespace)
         queue = data.answers(QueryKey(query.server, arrivals))
         return QueueLoad(queue, units(served), labels, _length(data.reading(target, number), begin))
+    if per_pod is None:
+        assumed.append(
+            f"for how many pods there is work is not known by {name}, so nothing is scored; state "
+            "its capacity, which is what one pod takes"
+        )
     if model is LoadModel.SHARED:
         labels = labels_of(metric, query, target.namespace)
         return SharedLoad(

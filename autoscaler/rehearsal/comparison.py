@@ -4,7 +4,7 @@ Days are what is compared: how a measure differs on each of them, and by the sig
 chance alone would put as many of them on one side.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from math import comb
@@ -29,20 +29,36 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureComparison:
-    """One measure of both; on so many of the days the second was better, or worse.
+class DayCounts:
+    """On how many of the days the second was better, and on how many worse."""
 
-    ``chance`` is the probability that as many days or more are on one side by chance; None with
-    fewer than `LEAST_DAYS` days that differ.
-    """
+    days: int
+    better: int
+    worse: int
+
+    @property
+    def chance(self) -> float | None:
+        """The probability that chance alone puts as many days on one side.
+
+        None with fewer than `LEAST_DAYS` days that differ.
+        """
+        differ = self.better + self.worse
+        return sign_test(self.better, self.worse) if differ >= LEAST_DAYS else None
+
+    @property
+    def sure(self) -> bool:
+        """Whether days agree more than chance would have them."""
+        return self.chance is not None and self.chance < _SURE
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureComparison:
+    """One measure of both, over the whole time and by days."""
 
     field: str
     first: float
     second: float
-    days: int
-    better_days: int
-    worse_days: int
-    chance: float | None
+    by_days: DayCounts
 
     @property
     def verdict(self) -> Side:
@@ -50,11 +66,6 @@ class MeasureComparison:
         if self.first == self.second:
             return Side.EQUAL
         return Side.BETTER if self.second < self.first else Side.WORSE
-
-    @property
-    def sure(self) -> bool:
-        """Whether days agree more than chance would have them."""
-        return self.chance is not None and self.chance < _SURE
 
 
 def compared_days(
@@ -64,28 +75,34 @@ def compared_days(
     second_days: Sequence[Measures],
 ) -> tuple[MeasureComparison, ...]:
     """Compare two outcomes of one time, measure by measure."""
+    return tuple(
+        MeasureComparison(
+            field,
+            getattr(first, field),
+            getattr(second, field),
+            counted_days(first_days, second_days, _value_of(field)),
+        )
+        for field in COMPARED
+    )
+
+
+def _value_of(field: str) -> Callable[[Measures], tuple[float, ...]]:
+    return lambda one: (getattr(one, field),)
+
+
+def counted_days(
+    first: Sequence[Measures],
+    second: Sequence[Measures],
+    key: Callable[[Measures], tuple[float, ...]],
+) -> DayCounts:
+    """Count the days of which the second's key is less, or more; days cut short are left out."""
     pairs = [
-        (one, other)
-        for one, other in zip(first_days, second_days, strict=False)
+        (key(one), key(other))
+        for one, other in zip(first, second, strict=False)
         if min(one.scored_seconds, other.scored_seconds) >= _SHORTEST_DAY * _A_DAY
     ]
-    found = []
-    for field in COMPARED:
-        differences = [getattr(other, field) - getattr(one, field) for one, other in pairs]
-        better = sum(one < 0 for one in differences)
-        worse = sum(one > 0 for one in differences)
-        found.append(
-            MeasureComparison(
-                field,
-                getattr(first, field),
-                getattr(second, field),
-                len(pairs),
-                better,
-                worse,
-                sign_test(better, worse) if better + worse >= LEAST_DAYS else None,
-            )
-        )
-    return tuple(found)
+    better = sum(other < one for one, other in pairs)
+    return DayCounts(len(pairs), better, sum(other > one for one, other in pairs))
 
 
 def sign_test(better: int, worse: int) -> float:

@@ -59,6 +59,10 @@ class FileData:
         keys = [query.key for query in target.all_queries if query.key not in own]
         return {key: self.answers(key) for key in keys}
 
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
+
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: the replicas of the first file that has them."""
         counted = (samples.counts() for samples in self._of_metrics(target))

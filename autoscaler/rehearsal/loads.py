@@ -95,9 +95,6 @@ class RecordedLoad:
             return None
         return max(reading.units, 0.0) / self.per_pod
 
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`: nothing follows."""
-
 
 # -- shared --------------------------------------------------------------------------------------
 
@@ -175,13 +172,14 @@ class SharedLoad:
         """Fit `MetricLoad`."""
         total = self.totals.at(at)
         self._total = total if isinstance(total, Total) else None
-        if isinstance(total, QueryFailure):
-            return total
-        ready = workload.ready_names(at)
-        if total is None or not ready:
-            return _EMPTY
+        self.censored = False
+        if isinstance(total, QueryFailure) or total is None:
+            return total or _EMPTY
         average = total.value / (total.pods or 1)
         self.censored = self.capacity is not None and average >= self.capacity
+        ready = workload.ready_names(at)
+        if not ready:
+            return _EMPTY
         is_as_recorded = total.wanted and total.pods == workload.replicas
         value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
@@ -205,9 +203,6 @@ class SharedLoad:
         if isinstance(reading, PodSamples) and reading.gaps:
             return None
         return max(self._total.value, 0.0) / self.per_pod
-
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`: nothing follows."""
 
 
 def of_each_pod(
@@ -258,6 +253,8 @@ class QueueLoad:
     passed: list[QueueTime] = field(default_factory=list)
     """What happened since it was last taken."""
     _rate: float | None = None
+    _stood: float = 0.0
+    """For so many seconds no pod has been ready."""
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
         """Fit `MetricLoad`."""
@@ -276,7 +273,7 @@ class QueueLoad:
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`."""
+        """Let time pass in which so many pods were ready."""
         if self._rate is None:
             return
         seconds, before = end - begin, self.length
@@ -287,7 +284,9 @@ class QueueLoad:
         # Until it is empty the length is a straight line.
         falls = before / -grown if before + grown < 0.0 else 1.0
         mean = (before + self.length) / 2 * falls
-        wait = self.length / most if most else math.inf if self.length else 0.0
+        # Without a ready pod, those that wait have waited for so long already.
+        self._stood = 0.0 if most or not self.length else self._stood + seconds
+        wait = self.length / most if most else self._stood
         self.passed.append(QueueTime(seconds, mean, served, wait))
 
 
@@ -304,9 +303,6 @@ class MetricLoad(Protocol):
 
         ``reading`` is what the decision made of that answer.
         """
-
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Let time pass in which so many pods were ready."""
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ Metrics" (SPEC RG, 2016), of a demand d and a supply s in pods, over the time T 
 Where d is 0, a surplus counts against one pod.  A gap in the data is not scored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,97 +39,139 @@ class Measures:
     mean_wait_seconds: float | None = None
     """By Little's law: the mean length over the mean throughput; None without a queue."""
     longest_wait_seconds: float | None = None
-    """The most that a queue's length was over what its pods could serve."""
+    """The most that a queue's length was over what its pods could serve; or, without any, the time
+    that it stood."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What is added up of a time; seconds, and pods times seconds."""
+
+    scored: float = 0.0
+    gap: float = 0.0
+    under: float = 0.0
+    over: float = 0.0
+    under_seconds: float = 0.0
+    over_seconds: float = 0.0
+    unstable: float = 0.0
+    replica_seconds: float = 0.0
+    missing_seconds: float = 0.0
+    at_max: float = 0.0
+    changes: int = 0
+    queue_area: float = 0.0
+    served: float = 0.0
+
+    def since(self, before: "_Sums") -> "_Sums":
+        """Return what was added since."""
+        return _Sums(*(getattr(self, one) - getattr(before, one) for one in self.__slots__))
+
+
+@dataclass(slots=True)
+class _Most:
+    """The worst of a time."""
+
+    shortage: int = 0
+    shortage_seconds: float = 0.0
+    queue: float = 0.0
+    wait: float = 0.0
+
+    def with_other(self, other: "_Most") -> "_Most":
+        """Return the worst of both."""
+        return _Most(*(max(getattr(self, one), getattr(other, one)) for one in self.__slots__))
 
 
 class Score:
     """Adds up the measures of one target, interval after interval."""
 
-    __slots__ = (
-        *("_scored", "_gap", "_under", "_over", "_under_seconds", "_over_seconds", "_unstable"),
-        *("_replica_seconds", "_changes", "_at_max", "_worst", "_shortage", "_longest_shortage"),
-        "_missing_seconds",
-        *("_last_demand", "_last_supply"),
-        *("_queued", "_queue_area", "_served", "_longest_queue", "_longest_wait"),
-    )
-
     def __init__(self) -> None:
-        self._scored = self._gap = self._under = self._over = 0.0
-        self._under_seconds = self._over_seconds = self._unstable = self._replica_seconds = 0.0
-        self._at_max = self._shortage = self._longest_shortage = self._missing_seconds = 0.0
-        self._changes = self._worst = 0
+        self._sums, self._cut_at = _Sums(), _Sums()
+        self._most, self._most_before = _Most(), _Most()
+        self._shortage = 0.0
+        self._queued = False
         self._last_demand: int | None = None
         self._last_supply = 0
-        self._queued = False
-        self._queue_area = self._served = self._longest_queue = self._longest_wait = 0.0
 
     def interval(
         self, seconds: float, demand: int | None, supply: int, replicas: int, *, at_max: bool
     ) -> None:
         """Add a time in which nothing changed: the demand (None if unknown) and the ready pods."""
-        self._replica_seconds += replicas * seconds
+        sums = self._sums
+        sums.replica_seconds += replicas * seconds
         if at_max:
-            self._at_max += seconds
+            sums.at_max += seconds
+        before, self._last_demand = self._last_demand, demand
         if demand is None:
-            self._gap += seconds
-            self._last_demand = None
+            sums.gap += seconds
             return
-        self._scored += seconds
-        before = self._last_demand
-        if before is not None:
+        sums.scored += seconds
+        if before is not None and (demand != before or supply != self._last_supply):
             risen, followed = demand - before, supply - self._last_supply
             if (risen > 0) - (risen < 0) != (followed > 0) - (followed < 0):
-                self._unstable += seconds
-        self._last_demand, self._last_supply = demand, supply
+                sums.unstable += seconds
+        self._last_supply = supply
         missing = demand - supply
         if missing > 0:
-            self._under += missing / demand * seconds
-            self._under_seconds += seconds
-            self._missing_seconds += missing * seconds
-            self._shortage += seconds
-            self._worst = max(self._worst, missing)
-            self._longest_shortage = max(self._longest_shortage, self._shortage)
+            self._short(missing, demand, seconds)
             return
         self._shortage = 0.0
         if missing:
-            self._over -= missing / (demand or 1) * seconds
-            self._over_seconds += seconds
+            sums.over -= missing / (demand or 1) * seconds
+            sums.over_seconds += seconds
+
+    def _short(self, missing: int, demand: int, seconds: float) -> None:
+        sums, most = self._sums, self._most
+        sums.under += missing / demand * seconds
+        sums.under_seconds += seconds
+        sums.missing_seconds += missing * seconds
+        self._shortage += seconds
+        most.shortage = max(most.shortage, missing)
+        most.shortage_seconds = max(most.shortage_seconds, self._shortage)
 
     def changed(self) -> None:
         """Count a change of the count."""
-        self._changes += 1
+        self._sums.changes += 1
 
     def queue(self, seconds: float, length: float, served: float, wait: float) -> None:
         """Add a queue's mean length over a time, what it served, and what the last one waits."""
         self._queued = True
-        self._queue_area += length * seconds
-        self._served += served
-        self._longest_queue = max(self._longest_queue, length)
-        self._longest_wait = max(self._longest_wait, wait)
+        self._sums.queue_area += length * seconds
+        self._sums.served += served
+        self._most.queue = max(self._most.queue, length)
+        self._most.wait = max(self._most.wait, wait)
+
+    def cut(self) -> Measures:
+        """Return the measures since the last cut, and begin another part there."""
+        found = self.part()
+        self._most_before = self._most_before.with_other(self._most)
+        self._cut_at, self._most = replace(self._sums), _Most()
+        return found
+
+    def part(self) -> Measures:
+        """Return the measures since the last cut."""
+        return self._measures(self._sums.since(self._cut_at), self._most)
 
     def measures(self) -> Measures:
         """Return the measures of all that was added."""
-        scored = self._scored or 1.0
-        return Measures(
-            scored_seconds=self._scored,
-            gap_seconds=self._gap,
-            theta_under=self._under / scored,
-            theta_over=self._over / scored,
-            tau_under=self._under_seconds / scored,
-            tau_over=self._over_seconds / scored,
-            upsilon=self._unstable / scored,
-            replica_hours=self._replica_seconds / 3600.0,
-            shortage_pod_hours=self._missing_seconds / 3600.0,
-            changes=self._changes,
-            at_max_seconds=self._at_max,
-            worst_shortage=self._worst,
-            longest_shortage_seconds=self._longest_shortage,
-            longest_queue=self._longest_queue if self._queued else None,
-            mean_wait_seconds=self._mean_wait(),
-            longest_wait_seconds=self._longest_wait if self._queued else None,
-        )
+        return self._measures(self._sums, self._most_before.with_other(self._most))
 
-    def _mean_wait(self) -> float | None:
-        if not self._queued:
-            return None
-        return self._queue_area / self._served if self._served else 0.0
+    def _measures(self, sums: _Sums, most: _Most) -> Measures:
+        scored, queued = sums.scored or 1.0, self._queued
+        wait = sums.queue_area / sums.served if sums.served else 0.0
+        return Measures(
+            scored_seconds=sums.scored,
+            gap_seconds=sums.gap,
+            theta_under=sums.under / scored,
+            theta_over=sums.over / scored,
+            tau_under=sums.under_seconds / scored,
+            tau_over=sums.over_seconds / scored,
+            upsilon=sums.unstable / scored,
+            replica_hours=sums.replica_seconds / 3600.0,
+            shortage_pod_hours=sums.missing_seconds / 3600.0,
+            changes=sums.changes,
+            at_max_seconds=sums.at_max,
+            worst_shortage=most.shortage,
+            longest_shortage_seconds=most.shortage_seconds,
+            longest_queue=most.queue if queued else None,
+            mean_wait_seconds=wait if queued else None,
+            longest_wait_seconds=most.wait if queued else None,
+        )

@@ -21,6 +21,8 @@ MOST_PARTS = 1_000
 """Of the time of a chart."""
 MOST_CHANGES = 2_000
 """So many changes of a count are kept with their sentences; later ones are only counted."""
+_KNOWN_PERIODS = 2
+"""For so many periods after a sync its demand is known: a longer time without any is a gap."""
 _DIGITS = 9
 
 
@@ -125,7 +127,6 @@ class _Taken:
     explain: Explain
     most_reasons: int
     score: Score = field(default_factory=Score)
-    day: Score = field(default_factory=Score)
     days: list[Measures] = field(default_factory=list)
     day_ends: float = 0.0
     ran: Score | None = None
@@ -137,6 +138,7 @@ class _Taken:
     parts: list[Part] = field(default_factory=list)
     part_ends: float = -math.inf
     demand: int | None = None
+    known_until: float = math.inf
     maximum: int = 0
     failed: bool = False
     until: float = 0.0
@@ -158,11 +160,11 @@ class _Taken:
         self.failed = decision.outcome is not Outcome.OK
         self.replicas = target.workload.replicas
         self.demand = demand_of(target, step)
+        self.known_until = decision.stamp + _KNOWN_PERIODS * target.period
 
     def _changed(self, step: Step) -> None:
         decision = step.decision
         self.score.changed()
-        self.day.changed()
         if len(self.changes) < MOST_CHANGES:
             before = decision.current or 0
             text = self.explain(step)
@@ -187,15 +189,25 @@ class _Taken:
         self.reasons.append(Reason(decision.stamp, self.explain(step)))
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        if begin >= self.day_ends:
-            self.days.append(self.day.measures())
-            self.day, self.day_ends = Score(), self.day_ends + A_DAY
+        while begin < end:
+            while begin >= self.day_ends:
+                self.days.append(self.score.cut())
+                self.day_ends += A_DAY
+            then = min(end, self.day_ends)
+            if begin < self.known_until:
+                then = min(then, self.known_until)
+            else:
+                self.demand = None
+            self._passed(target, begin, then, ready)
+            begin = then
+
+    def _passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Add a time within one day, in which the demand is known or is not."""
         seconds, demand, replicas = end - begin, self.demand, self.replicas
         at_max = replicas >= self.maximum > 0
         self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
-        self.day.interval(seconds, demand, ready, replicas, at_max=at_max)
         if target.ran is not None:
-            self._score_what_ran(target.ran, begin, seconds)
+            self._score_what_ran(target.ran, target.ran_ready, begin, seconds)
         self.until = end
         if self.failed:
             self.failed_seconds += seconds
@@ -206,22 +218,23 @@ class _Taken:
                 self.censored_seconds += seconds
         self._draw(begin, ready)
 
-    def _score_what_ran(self, ran: Answers, begin: float, seconds: float) -> None:
-        found = ran.at(begin)
-        count, before = pods_in(found), self.last_ran
+    def _score_what_ran(
+        self, ran: Answers, ran_ready: Answers | None, begin: float, seconds: float
+    ) -> None:
+        count, before = pods_in(ran.at(begin)), self.last_ran
+        ready = count if ran_ready is None else pods_in(ran_ready.at(begin))
         if self.ran is None:
             self.ran = Score()
         self.last_ran = count
-        demand = None if count is None else self.demand
+        demand = None if count is None or ready is None else self.demand
         at_max = count is not None and count >= self.maximum > 0
-        self.ran.interval(seconds, demand, count or 0, count or 0, at_max=at_max)
+        self.ran.interval(seconds, demand, ready or 0, count or 0, at_max=at_max)
         if None not in {count, before} and count != before:
             self.ran.changed()
 
     def _queued(self, load: QueueLoad) -> None:
         for seconds, length, served, wait in load.passed:
             self.score.queue(seconds, length, served, wait)
-            self.day.queue(seconds, length, served, wait)
         load.passed.clear()
 
     def _draw(self, begin: float, ready: int) -> None:
@@ -235,11 +248,16 @@ class _Taken:
             return
         part = self.parts[-1]
         part.replicas, part.ran = self.replicas, self.last_ran
-        part.ready_low, part.ready_high = min(part.ready_low, ready), max(part.ready_high, ready)
-        if demand is not None:
-            low, high = part.demand_low, part.demand_high
-            part.demand_low = demand if low is None else min(low, demand)
-            part.demand_high = demand if high is None else max(high, demand)
+        if ready < part.ready_low:
+            part.ready_low = ready
+        elif ready > part.ready_high:
+            part.ready_high = ready
+        if demand is None:
+            return
+        if part.demand_low is None or demand < part.demand_low:
+            part.demand_low = demand
+        if part.demand_high is None or demand > part.demand_high:
+            part.demand_high = demand
 
     def outcome(self, key: str) -> TargetOutcome:
         return TargetOutcome(
@@ -247,7 +265,7 @@ class _Taken:
             begin=self.begin,
             end=self.until,
             measures=self.score.measures(),
-            days=(*self.days, self.day.measures()),
+            days=(*self.days, self.score.part()),
             changes=tuple(self.changes),
             reasons=tuple(self.reasons),
             parts=tuple(self.parts),

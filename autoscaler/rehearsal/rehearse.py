@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.core.breaker import Breaker
+from autoscaler.core.normalize import down_window
+from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
+from autoscaler.core.spec import Flags
 from autoscaler.core.step import Step
+from autoscaler.core.target import Target
 from autoscaler.rehearsal.building import Built
 from autoscaler.rehearsal.outcome import Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.rehearsal.world import World
@@ -13,7 +17,7 @@ _MOST_REASONS = 20_000
 """Of all targets together."""
 
 
-__all__ = ["Explain", "Rehearsal", "own_reason", "rehearse"]
+__all__ = ["Explain", "Rehearsal", "own_reason", "reach", "rehearse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,17 @@ class Rehearsal:
 def own_reason(step: Step) -> str:
     """Return the reason of a decision in the HPA's words, which costs nothing."""
     return step.decision.reason
+
+
+def reach(target: Target, flags: Flags) -> float:
+    """Return how far back the decisions of a target look, in seconds (semantics 4)."""
+    behavior, spec = target.spec.behavior, target.spec
+    rules = () if behavior is None else (behavior.scale_up, behavior.scale_down)
+    periods = [policy.period_seconds for one in rules for policy in one.policies]
+    windows = [one.stabilization_window_seconds or 0 for one in rules]
+    longest = max([down_window(spec.behavior, flags), *periods, *windows])
+    periods_of_grid = -(-min(longest, LONGEST_WINDOW_SECONDS) // target.sync_period) + 1
+    return periods_of_grid * target.sync_period
 
 
 def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal

@@ -109,10 +109,6 @@ class FaultyLoad:
         """Fit `MetricLoad`."""
         return self.load.demand(reading)
 
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`."""
-        self.load.advance(begin, end, ready)
-
 
 @dataclass(slots=True)
 class FaultyAnswers:
@@ -151,9 +147,6 @@ class EachPodLoad:
     def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
         """Fit `MetricLoad`: it is not known of how many pods it would be the work."""
         return None
-
-    def advance(self, begin: float, end: float, ready: int) -> None:
-        """Fit `MetricLoad`: nothing follows."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +200,10 @@ class StatedData:
         return measures_pods(target.spec.metrics[number]) and any(
             one.labels is not None for one in series
         )
+
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
 
     def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: nothing has run."""

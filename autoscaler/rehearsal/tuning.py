@@ -19,8 +19,9 @@ from autoscaler.core.spec import (
     SelectPolicy,
 )
 from autoscaler.core.target import Target
-from autoscaler.rehearsal.comparison import total
+from autoscaler.rehearsal.comparison import DayCounts, counted_days, total
 from autoscaler.rehearsal.measures import Measures
+from autoscaler.rehearsal.pareto import front
 from autoscaler.settings.tuning import TuningSpace
 
 _POLICY_SECONDS = 60
@@ -54,27 +55,33 @@ class Candidate:
 class Preference:
     """What is better: less cost of missing pod-hours and of replica-hours.
 
-    Or the fewest replica-hours with no more than so much of the time short.
+    Or, with ``most_short``, fewer replica-hours with at most that share of the time short.
     """
 
     shortage_cost: float = 0.0
     replica_hour_cost: float = 1.0
     most_short: float | None = None
 
-    def key(self, measures: Measures) -> tuple[float, float]:
-        """Return what is least for the best."""
+    def objectives(self, measures: Measures) -> tuple[float, float, float]:
+        """Return what is to be little: shortage, as it is preferred, replica-hours, changes."""
+        by_time = self.most_short is not None
+        shortage = measures.tau_under if by_time else measures.shortage_pod_hours
+        return shortage, measures.replica_hours, float(measures.changes)
+
+    def key(self, measures: Measures) -> tuple[float, ...]:
+        """Return what is least for the best, which is on the front of the objectives."""
+        shortage, hours, changes = self.objectives(measures)
         if self.most_short is None:
-            cost = self.shortage_cost * measures.shortage_pod_hours
-            return cost + self.replica_hour_cost * measures.replica_hours, 0.0
-        return max(0.0, measures.tau_under - self.most_short), measures.replica_hours
+            cost = self.shortage_cost * shortage + self.replica_hour_cost * hours
+            return cost, shortage, hours, changes
+        return max(0.0, shortage - self.most_short), hours, shortage, changes
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What was chosen by the days before ``first``, and how it did from then up to ``last``."""
+    """What was chosen by all days before ``day``, and how it and today's did on that day."""
 
-    first: int
-    last: int
+    day: int
     chosen: Candidate
     judged: Measures
     today: Measures
@@ -180,27 +187,18 @@ def _pods(pods: int, seconds: int) -> ScalingPolicy:
 # -- which is better -------------------------------------------------------------------------------
 
 
-def front(candidates: Iterable[Candidate], days: slice) -> list[Candidate]:
-    """Return those that none is better than in both shortage and replica-hours (Pareto).
+def on_front(
+    candidates: Iterable[Candidate], preference: Preference, days: slice
+) -> list[Candidate]:
+    """Return those that by some days none is better than in every objective.
 
-    They are in the order of their replica-hours; of equal ones the first.
+    They are in the order of their replica-hours.
     """
-    scored = sorted(
-        ((objectives(one, days), number, one) for number, one in enumerate(candidates)),
-        key=lambda each: (each[0][1], each[0][0], each[1]),
-    )
-    found, least = [], float("inf")
-    for (shortage, _), _, one in scored:
-        if shortage < least:
-            found.append(one)
-            least = shortage
-    return found
 
+    def objectives(one: Candidate) -> tuple[float, ...]:
+        return preference.objectives(total(one.days[days]))
 
-def objectives(candidate: Candidate, days: slice) -> tuple[float, float]:
-    """Return the missing pod-hours and the replica-hours of some days."""
-    measures = total(candidate.days[days])
-    return measures.shortage_pod_hours, measures.replica_hours
+    return sorted(front(candidates, objectives), key=lambda one: objectives(one)[1])
 
 
 def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
@@ -215,6 +213,66 @@ def walked_forward(
     folds = []
     for day in range(first, len(today.days)):
         chosen = best(candidates, preference, slice(0, day))
-        judged, now = total(chosen.days[day : day + 1]), total(today.days[day : day + 1])
-        folds.append(Fold(day, day + 1, chosen, judged, now))
+        folds.append(Fold(day, chosen, chosen.days[day], today.days[day]))
     return folds
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search has found; candidates are chosen by the first ``split`` days.
+
+    The first candidate is the target as it is.
+    """
+
+    target: Target
+    space: TuningSpace
+    preference: Preference
+    days: int
+    split: int
+    candidates: Sequence[Candidate]
+    interrupted: bool = False
+
+    @property
+    def first_days(self) -> slice:
+        """The days by which candidates are searched and chosen."""
+        return slice(0, self.split)
+
+    @property
+    def last_days(self) -> slice:
+        """The days on which they are judged."""
+        return slice(self.split, self.days)
+
+    @property
+    def today(self) -> Candidate:
+        """The configuration as it is."""
+        return self.candidates[0]
+
+    @property
+    def chosen(self) -> Candidate:
+        """What is preferred by the first days."""
+        return best(self.candidates, self.preference, self.first_days)
+
+    @property
+    def tuned(self) -> Target:
+        """The target with what is chosen."""
+        return applied_to(self.target, self.space, self.chosen.choice)
+
+    def front(self) -> list[Candidate]:
+        """Return those that by the first days none is better than in every objective."""
+        return on_front(self.candidates, self.preference, self.first_days)
+
+    def folds(self) -> list[Fold]:
+        """Return what would have been chosen before each of the last days."""
+        return walked_forward(self.candidates, self.today, self.preference, self.split)
+
+    def judged(self) -> DayCounts:
+        """Return on how many of the last days what is chosen was better than what there is."""
+        last = self.last_days
+        return counted_days(self.today.days[last], self.chosen.days[last], self.preference.key)
+
+    def judged_anew(self) -> DayCounts:
+        """Return the same of what would have been chosen before each of the last days."""
+        folds = self.folds()
+        return counted_days(
+            [one.today for one in folds], [one.judged for one in folds], self.preference.key
+        )

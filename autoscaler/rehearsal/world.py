@@ -19,7 +19,7 @@ from autoscaler.core.observation import Observation, Scale, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
-from autoscaler.core.sync_result import Rules
+from autoscaler.core.sync_result import Inputs, Rules
 from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import (
     AFTER_DUE_SECONDS,
@@ -31,7 +31,7 @@ from autoscaler.core.writes import (
     applied,
 )
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import MetricLoad
+from autoscaler.rehearsal.loads import MetricLoad, QueueLoad
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -75,6 +75,8 @@ class SimulatedTarget:
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
     """Which count there really was, where that is known."""
+    ran_ready: Answers | None = None
+    """How many pods really were ready, where that is known; else all are taken for ready."""
     instants: Iterable[float] | None = None
     """When it is synced; None for once a period."""
     history: History = field(default_factory=History)
@@ -89,10 +91,12 @@ class SimulatedTarget:
     last_sync: float | None = None
     _needs_pods: bool = False
     _keys: tuple[QueryKey, ...] = ()
+    _queues: tuple[QueueLoad, ...] = ()
 
     def __post_init__(self) -> None:
         self._needs_pods = needs_pods(self.rules.target.spec)
         self._keys = tuple(query.key for query in self.rules.target.queries)
+        self._queues = tuple(load for load in self.loads if isinstance(load, QueueLoad))
 
     @property
     def key(self) -> str:
@@ -144,9 +148,22 @@ class SimulatedTarget:
 
     def decide(self, due: float, now: float) -> Step:
         """Read and decide, for a sync that was ``due``."""
-        target, workload = self.rules.target, self.workload
-        scale = workload.scale
-        seen = Observation(
+        step = step_of(self.rules, self.inputs(due, now))
+        self.last_sync = now
+        if isinstance(step.inputs.observation.scale, Scale):
+            self.last_read = now
+        return step
+
+    def inputs(self, due: float, now: float) -> Inputs:
+        """Return what a sync decides from."""
+        times, answers = SyncTimes(due, now, now), self._answers(now)
+        target, seen = self.rules.target, self.seen(now)
+        return inputs_of(target, self.history, seen, answers, times, open_windows)
+
+    def seen(self, now: float) -> Observation:
+        """Return what a sync sees besides the answers to its queries."""
+        workload, scale = self.workload, self.workload.scale
+        return Observation(
             scale,
             workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None,
             readings=(),
@@ -156,13 +173,6 @@ class SimulatedTarget:
             last_sync=self.last_sync,
             hpa=self.hpa,
         )
-        times = SyncTimes(due, now, now)
-        inputs = inputs_of(target, self.history, seen, self._answers(now), times, open_windows)
-        step = step_of(self.rules, inputs)
-        self.last_sync = now
-        if isinstance(scale, Scale):
-            self.last_read = now
-        return step
 
     def act(self, step: Step) -> Step:
         """Write what a step asks for, and remember what follows."""
@@ -177,8 +187,8 @@ class SimulatedTarget:
         workload, at, parts = self.workload, begin, []
         for then in (*workload.becomes_ready(begin, end), end):
             ready = workload.ready(at)
-            for load in self.loads:
-                load.advance(at, then, ready)
+            for queue in self._queues:
+                queue.advance(at, then, ready)
             parts.append((at, then, ready))
             at = then
         return parts
@@ -250,9 +260,10 @@ class World:
 
         ``before`` is called at each instant before its syncs.
         """
+        groups = list(self._together())
         queue: list[tuple[float, int, Iterator[float]]] = []
-        for number, target in enumerate(self.targets):
-            instants = target.due(begin, end)
+        for number, targets in enumerate(groups):
+            instants = targets[0].due(begin, end)
             if (first := next(instants, None)) is not None:
                 queue.append((first, number, instants))
         heapq.heapify(queue)
@@ -263,14 +274,25 @@ class World:
             until: list[float] = []
             while queue and queue[0][0] == now:
                 _, number, instants = queue[0]
-                due.append(self.targets[number])
-                until.append(following := next(instants, end))
+                following = next(instants, end)
+                due += groups[number]
+                until += [following] * len(groups[number])
                 if following < end:
                     heapq.heapreplace(queue, (following, number, instants))
                 else:
                     heapq.heappop(queue)
             self.sync(due, now, until)
             yield now
+
+    def _together(self) -> Iterator[list[SimulatedTarget]]:
+        """Yield targets that are due at the same instants: those of one period, or one alone."""
+        of_period: dict[float, list[SimulatedTarget]] = {}
+        for target in self.targets:
+            if target.instants is None:
+                of_period.setdefault(target.period, []).append(target)
+            else:
+                yield [target]
+        yield from of_period.values()
 
     def warm_up(self, begin: float, end: float) -> None:
         """Let targets whose count is known follow it from ``begin`` to ``end``.
@@ -292,9 +314,9 @@ class World:
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync some targets, and let the time of each pass until its next sync."""
         self.now = now
-        steps = [target.decide(now, now) for target in targets]
+        steps: Iterable[Step] = (target.decide(now, now) for target in targets)
         if self._servers:
-            steps = self._unless_held(targets, steps, now)
+            steps = self._unless_held(targets, list(steps), now)
         for target, step, end in zip(targets, steps, until, strict=True):
             self._watcher.synced(target, target.act(step))
             for begin, then, ready in target.pass_time(now, end):

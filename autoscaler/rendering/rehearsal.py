@@ -117,6 +117,14 @@ class RehearsalAnswer(AnswerModel):
     """The targets that could not be rehearsed, and why."""
 
 
+class WhatIfAnswer(AnswerModel):
+    """A target as it would have been with other settings, in a time that is recorded."""
+
+    target: RehearsedTarget
+    changed: str = ""
+    """The keys that differ from what is in force, as YAML; null for one that is left out."""
+
+
 def answer_of(rehearsal: Rehearsal) -> RehearsalAnswer:
     """Return a rehearsal as an answer."""
     return RehearsalAnswer(

@@ -282,7 +282,7 @@ class TimeWithin:
         return seconds
 
 
-_DURATION_SCHEMA = WithJsonSchema(
+DURATION_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "string", "pattern": durations.PATTERN}, {"const": 0}]}
 )
 POSITIVE_DURATION_SCHEMA = matching(durations.PATTERN.replace("^", "^(?=.*[1-9])", 1))
@@ -343,7 +343,7 @@ ToleranceQuantity = Annotated[
     str, BeforeValidator(quantity_text), AfterValidator(_not_negative), _NOT_NEGATIVE_SCHEMA
 ]
 Tolerance = Annotated[float, BeforeValidator(_tolerance), _NOT_NEGATIVE_SCHEMA]
-Duration = Annotated[float, BeforeValidator(TimeWithin()), _DURATION_SCHEMA]
+Duration = Annotated[float, BeforeValidator(TimeWithin()), DURATION_SCHEMA]
 LongerThanZero = Annotated[
     float, BeforeValidator(TimeWithin(above_zero=True)), POSITIVE_DURATION_SCHEMA
 ]

@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from autoscaler.settings.fields import (
-    Count,
+    DURATION_SCHEMA,
     CronExpression,
-    Duration,
+    PositiveCount,
     Text,
+    TimeWithin,
     TimeZone,
     Tolerance,
 )
@@ -23,6 +24,8 @@ _DOWN_PERCENTS = (10, 25, 100)
 
 Factor = Annotated[float, Field(gt=0.0, le=10.0, strict=False)]
 Percent = Annotated[int, Field(ge=1, le=10_000)]
+Window = Annotated[float, BeforeValidator(TimeWithin(0.0, 3600.0)), DURATION_SCHEMA]
+"""As long as the API lets a stabilization window be."""
 
 
 class MinReplicasSchedule(Model):
@@ -36,29 +39,29 @@ class MinReplicasSchedule(Model):
     """When it closes."""
     timezone: OrDefault[TimeZone] = "UTC"
     """The IANA name of the zone of both."""
-    min_replicas: Count
+    min_replicas: PositiveCount
     """The fewest replicas while it is open."""
 
 
 class TuningSpace(Model):
-    """The values of each setting; one with a single value is not searched, none is left as it is.
+    """The values that may be tried of each setting; one without values stays as the target has it.
 
-    Every candidate has one value of each; what the target has today is always among them.
+    Every candidate has one value of each.  The target as it is, is a candidate besides.
     """
 
     target_factors: Items[Factor] = _FACTORS
     """By how much the target of each metric is multiplied."""
     tolerances: Items[Tolerance] = _TOLERANCES
     """The tolerance of both directions."""
-    scale_up_windows: Items[Duration] = _UP_WINDOWS
+    scale_up_windows: Items[Window] = _UP_WINDOWS
     """`stabilizationWindowSeconds` of scaleUp."""
-    scale_down_windows: Items[Duration] = _WINDOWS
+    scale_down_windows: Items[Window] = _WINDOWS
     """`stabilizationWindowSeconds` of scaleDown."""
     scale_up_percents: Items[Percent] = _PERCENTS
     """The policy of scaleUp: percent of the replicas in 60 s, or 4 pods if that is more."""
     scale_down_percents: Items[Percent] = _DOWN_PERCENTS
     """The policy of scaleDown: percent of the replicas in 60 s."""
-    min_replicas: Items[Count] = ()
+    min_replicas: Items[PositiveCount] = ()
     """The minimum; empty leaves the target's."""
     schedules: Items[Items[MinReplicasSchedule]] = ()
     """Sets of schedules, each in place of the target's; empty leaves the target's."""

@@ -25,6 +25,8 @@ COMMANDS = [
     "run",
     "validate",
     "test",
+    "compare",
+    "tune",
     "plan",
     "status",
     "explain",

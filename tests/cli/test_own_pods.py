@@ -1,13 +1,25 @@
-"""Which pods are a target's own, by the names that Kubernetes gives them."""
+"""Which pods are a target's own, and their totals."""
 
+import math
 import re
+from array import array
 from dataclasses import replace
 
 import pytest
 
-from autoscaler.cli.own_pods import pods_of, runs_of
-from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.target import Target
+from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.cli.own_pods import KeptTotals, of_own_pods, pods_of, runs_of, totals_of
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.spec import (
+    MetricIdentifier,
+    MetricTarget,
+    PodsMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query, SeriesLabels, Target
+from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.rehearsal.loads import Total
 from tests.core.builders import spec
 
 
@@ -25,6 +37,7 @@ from tests.core.builders import spec
         ("ReplicationController", "web", ["web-x7k2p"], ["web-12"]),
         ("StatefulSet", "db", ["db-0", "db-12"], ["db-a", "db-0-x7k2p", "db-x7k2p"]),
         ("Deployment", "a.b", ["a.b-7d9f-bcdfg"], ["axb-7d9f-bcdfg"]),
+        ("Deployment", '(a+)+"', ["xa+)+y-7d9f-bcdfg"], ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-"]),
         ("JobSet", "jobs", ["jobs-anything-at-all"], ["jobs", "job-1"]),
     ],
 )
@@ -37,7 +50,63 @@ def test_own_pods(kind: str, name: str, own: list[str], foreign: list[str]) -> N
     assert [one for one in (*own, *foreign) if fits(one)] == own
 
 
+def test_a_query_whose_labels_need_quotes_is_asked_as_it_is() -> None:
+    """Any other is asked for the target's pods alone."""
+    assert of_own_pods(Query("load"), TARGET).startswith('load{namespace="shop",pod=~"web-')
+    labels = SeriesLabels(pod="the pod")
+    assert of_own_pods(Query("load", labels=labels), TARGET) == "load"
+
+
 def test_runs() -> None:
     """Numbers in order, as pairs of the first one and how many there are."""
     assert runs_of([]) == []
     assert runs_of([3, 4, 5, 8, 10, 11]) == [(3, 3), (8, 1), (10, 2)]
+
+
+GRID = Grid(15_000, 0)
+METRIC = PodsMetric(MetricIdentifier("load"), MetricTarget(TargetType.AVERAGE_VALUE, None, 1000))
+TARGET = Target("shop", spec(METRIC), (Query("load"),))
+A, B = "web-7d9f-bbbbb", "web-7d9f-ccccc"
+
+
+def totals(*pods: tuple[str, list[float]], warnings: tuple[str, ...] = ()) -> list[object]:
+    """Return the totals of pods whose first values are at the instants 100, 101, ..."""
+    series = [
+        MatrixSeries({"namespace": "shop", "pod": pod}, [(100, len(of))], array("d", of))
+        for pod, of in pods
+    ]
+    made = totals_of(TARGET, 0, Matrix(series, warnings), GRID)
+    recorded = [
+        RecordedSeries(one.labels, [GRID.at(at) for run in one.runs for at in _of(run)], one.values)
+        for one in made.series
+    ]
+    chunk = AnswerChunk(GRID.at(100), GRID.at(103), recorded, made.warnings)
+    kept = KeptTotals(ChunkedAnswers([chunk], 15.0))
+    return [kept.at(GRID.at(at)) for at in range(100, 103)]
+
+
+def _of(run: tuple[int, int]) -> range:
+    return range(run[0], sum(run))
+
+
+def test_totals() -> None:
+    """In thousandths, as each pod is read; where there is no pod there is none."""
+    assert totals((A, [0.0004, 0.0006]), (B, [0.0004, 2.0, 0.1])) == [
+        Total(0.0, 2),
+        Total(2.001, 2),
+        Total(0.1, 1),
+    ]
+    assert totals((A, [1.0, 2.0])) == [Total(1.0, 1), Total(2.0, 1), None]
+    assert totals() == [None, None, None]
+
+
+def test_a_pod_without_a_usable_sample_leaves_no_total() -> None:
+    """Neither if it is NaN, nor if two series are about it: the rest would be too little."""
+    assert totals((A, [1.0, math.nan, 1.0]), (B, [1.0] * 3)) == [Total(2.0, 2), None, Total(2.0, 2)]
+    assert totals((A, [1.0]), (A, [2.0])) == [None, None, None]
+
+
+def test_the_total_of_an_incomplete_answer_is_not_known() -> None:
+    """What is missing may be most of it."""
+    sentence = "Prometheus warned that its answer is incomplete: a store is away"
+    assert totals((A, [1.0] * 3), warnings=("a store is away",)) == [QueryFailure(sentence)] * 3

@@ -7,24 +7,36 @@ import re
 import tracemalloc
 import urllib.request
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autoscaler import clock
 from autoscaler.adapters.prometheus.range_files import RangeFiles, RangeKey
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data
+from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data, selected
 from autoscaler.cli.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.observation import Pod, PodRequests, PodSamples
+from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples, Values
 from autoscaler.core.readings import read
-from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.core.text import rfc3339
+from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import (
+    ExternalMetric,
+    MetricIdentifier,
+    MetricTarget,
+    ObjectMetric,
+    ScaleTargetRef,
+    TargetType,
+)
+from autoscaler.core.target import Query
+from autoscaler.core.text import instant_of, rfc3339
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import Total
 from autoscaler.rehearsal.time_grid import TimeGrid
@@ -33,7 +45,7 @@ from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
 from tests.worlds.daemon import write_config
-from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -44,6 +56,7 @@ STEP = 15.0
 TIME = TimeGrid(BEGIN + 600.0, BEGIN + 4 * HOUR, STEP)
 PODS = {"web-7d9fbb-bcdfg": 0.25, "web-7d9fbb-zzxx2": 1 / 3, "web-api-7d9f-bcdfg": 9.0}
 """The cores that pods use; the last one is another Deployment's."""
+VALUE = MetricTarget(TargetType.VALUE, value=1000)
 POD_LABELS = {"namespace": "shop", "container": "app"}
 
 
@@ -54,6 +67,7 @@ def past() -> Iterator[str]:
         for queue in ("orders", "mail"):
             yield sample_line("depth", {"queue": queue}, float(number % 97 + len(queue)), at)
         yield sample_line("served_total", {}, float(3 * number), at)
+        yield sample_line("growing_total", {}, float(number * number), at)
         yield sample_line("ratio", {}, math.nan if number % 10 == 0 else 1.0, at)
         yield sample_line("bound", {"zone": "a"}, 3.0, at)
         if at >= BEGIN + 2 * HOUR:
@@ -62,9 +76,13 @@ def past() -> Iterator[str]:
             yield sample_line("slow", {}, float(number), at)
         if at >= END - HOUR:
             yield sample_line("late", {}, 1.0, at)
-        if at < BEGIN:
+        if at < BEGIN + 2 * HOUR:
             yield sample_line("early", {}, 1.0, at)
         yield from _of_pods(number, at)
+        # No pod is ready before it is created: a clock was wrong.
+        strange = {"namespace": "shop", "pod": "web-7d9fbb-wwww2"}
+        yield sample_line("kube_pod_created", strange, BEGIN, at)
+        yield sample_line("kube_pod_status_ready_time", strange, BEGIN - 5.0, at)
         yield sample_line("kube_deployment_spec_replicas", _workload("web"), 3.0, at)
         ready = 2.0 if at < BEGIN + HOUR else 3.0
         yield sample_line("kube_deployment_status_replicas_ready", _workload("web"), ready, at)
@@ -84,6 +102,7 @@ def _of_pods(number: int, at: float) -> Iterator[str]:
         yield sample_line("load", of_pod, number % 13 + cores, at)
         yield sample_line("kube_pod_created", of_pod, BEGIN, at)
         yield sample_line("kube_pod_status_ready_time", of_pod, BEGIN + 20.0 + 10.0 * place, at)
+        yield sample_line("load", {"namespace": "other", "pod": pod}, 1000.0, at)
         requested = {**labels, "resource": "cpu"}
         yield sample_line("kube_pod_container_resource_requests", requested, 0.5, at)
 
@@ -177,15 +196,15 @@ def values(answers: Answers, *instants: float) -> list[list[float]]:
 # -- the same as a live sync reads ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("promql", ["avg_over_time(depth[2m])", "early", "early or depth"])
 def test_answers_are_those_of_instant_queries(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str
 ) -> None:
-    """At each instant of a sync, with the labels; between two it is that of the one before."""
-    promql = "avg_over_time(depth[2m])"
+    """At each instant of a sync, with the labels; a series that is gone there is gone here."""
     config = config_of(tmp_path, server.url, external("q", promql))
     answers = asked(stack, config).reading(config.targets[0], 0)
     with reading(server.url) as reader:
-        for number in (0, 1, 100, 101, 500, TIME.points - 1):
+        for number in (0, 1, 101, 459, 460, 461, 479, 481, 500, TIME.points - 1):
             at = TIME.at(number)
             live = answered(query(reader, promql, at=at))
             replayed = answers.at(at)
@@ -301,19 +320,40 @@ def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Pat
     assert not any(file.exists() for file in files)
 
 
-def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
-    """The last ten minutes are read and not kept; neither is an answer that is incomplete."""
+def of_clock(skew: float) -> Step:
+    """Answer ranges, and the time by a clock that differs by so many seconds."""
+
+    def step(peer: Peer) -> None:
+        if "query_range" in peer.received.target:
+            whole(peer)
+            return
+        value = [0, str(clock.wall() + skew)]
+        answer({"status": "success", "data": {"resultType": "scalar", "result": value}})(peer)
+
+    return step
+
+
+@pytest.mark.parametrize(("skew", "late"), [(0.0, 0.0), (-1200.0, 1200.0), (1200.0, 0.0)])
+def test_what_late_samples_may_change_is_asked_again(
+    tmp_path: Path, stack: ExitStack, skew: float, late: float
+) -> None:
+    """The last ten minutes are read and not kept, by the clock that is behind."""
     now = clock.wall()
     time = TimeGrid(now - 3000.0, now, STEP)
     cache = tmp_path / "cache"
-    with ScriptedServer(whole) as server:
+    with ScriptedServer(of_clock(skew)) as server:
         config = config_of(tmp_path, server.url, external("q", "depth"))
         data = asked(stack, config, cache, time)
         (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
-    assert grid.at(kept[-1].end) == pytest.approx(now - LATE_SECONDS, abs=2 * STEP)
+    assert grid.at(kept[-1].end) == pytest.approx(now - late - LATE_SECONDS, abs=2 * STEP)
     assert fetched.parts[-1].end == grid.first_from(now)
+
+
+def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
+    """It may be whole the next time."""
+    cache = tmp_path / "cache"
 
     def partial(peer: Peer) -> None:
         answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))(peer)
@@ -419,6 +459,45 @@ def test_what_kube_state_metrics_does_not_have_is_not_known(
     assert total.message.startswith("of how many pods its value was an average is not known")
 
 
+LABELS = st.dictionaries(
+    st.sampled_from(["namespace", "service", "queue"]), st.sampled_from(["shop", "mail", "other"])
+)
+
+
+@given(
+    st.lists(st.tuples(LABELS, st.sampled_from([1.0, 2.0, math.nan])), max_size=5),
+    st.sampled_from(
+        [
+            ObjectMetric(ScaleTargetRef("v1", "Service", "mail"), MetricIdentifier("q"), VALUE),
+            ObjectMetric(ScaleTargetRef("v1", "Namespace", "mail"), MetricIdentifier("q"), VALUE),
+            ExternalMetric(MetricIdentifier("q"), VALUE),
+            ExternalMetric(MetricIdentifier("q", LabelSelector((("queue", "mail"),))), VALUE),
+        ]
+    ),
+)
+def test_series_that_are_left_out_make_no_difference(
+    several: list[tuple[dict[str, str], float]], metric: ObjectMetric | ExternalMetric
+) -> None:
+    """What a metric reads of all series of its query, it reads of those that it may select."""
+    unlike = {json.dumps(labels, sort_keys=True): (labels, of) for labels, of in several}
+    whole = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
+    few = selected(metric, Query("q"), Matrix(whole)).series
+    readings = [
+        read(metric, Query("q"), QueryResult(_instant(one)), "shop", (), 0.0)
+        for one in (whole, few)
+    ]
+    if not all(isinstance(one, Values) for one in readings):
+        kinds = [one.kind for one in readings if isinstance(one, Gap)]
+        assert len(kinds) == 2
+        assert kinds[0] == kinds[1]
+    else:
+        assert readings[0] == readings[1]
+
+
+def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
+    return [Series(one.labels, one.values[0], 0.0) for one in series]
+
+
 # -- what is odd ---------------------------------------------------------------------------------
 
 NAMED = "shop/Deployment/web: q: the query "
@@ -440,7 +519,7 @@ NAMED = "shop/Deployment/web: q: the query "
         ("ratio", "ratio gives NaN in 10 % of its samples, which are gaps"),
         ("sum(", "could not be read for .* parse error: unclosed left parenthesis"),
         ("depth", ""),
-        ("rate(served_total[2m])", ""),
+        ("rate(growing_total[2m])", ""),
         ("vector(3)", ""),
     ],
 )
@@ -457,20 +536,42 @@ def test_what_is_odd_about_a_query_is_told(
         assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
 
 
+def test_nan_of_pods_is_told_of_their_totals(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """How many pods there were is no sample of the metric."""
+    config = config_of(tmp_path, server.url, of_pods("(load - load) / (load - load)"), cpu())
+    (told,) = asked(stack, config).told
+    assert told.endswith("gives NaN in 100 % of its samples, which are gaps")
+
+
+def test_what_is_the_same_of_several_queries_is_told_once(
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack
+) -> None:
+    """A fleet has as many notes as there are different ones."""
+    metrics = [external(name, f'depth{{queue="{name}"}}') for name in ("a", "b", "c")]
+    config = config_of(tmp_path, server.url, *metrics, external("good", "vector(1)"))
+    (told,) = asked(stack, config).told
+    assert told.startswith('shop/Deployment/web: a: the query depth{queue="a"} has no data from ')
+    assert told.endswith(" days before or since (2 more queries do as well)")
+
+
 def test_where_data_begin_is_found(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """To the minute or so; that there are no data at all is an error."""
-    config = config_of(tmp_path, server.url, external("q", "late"))
+    """To the hour or so, however short they are; that there are none at all is an error."""
+    config = config_of(tmp_path, server.url, external("q", "late # of the last hour"))
     with pytest.raises(DataError) as raised:
         asked(stack, config)
     first, told = str(raised.value).split("\n")
     assert first == "there are no data to rehearse with:"
-    begins = told.rpartition("about ")[2]
-    assert rfc3339(END - HOUR)[:13] == begins[:13]
+    begins = instant_of(told.partition("; they begin at about ")[2])
+    assert begins == pytest.approx(END - HOUR, abs=HOUR / 6)
     after = TimeGrid(END + 1200.0, END + 3000.0, STEP)
-    with pytest.raises(DataError, match="; they end at about " + rfc3339(END)[:10]):
+    with pytest.raises(DataError) as raised:
         asked(stack, config, time=after)
+    ends = instant_of(str(raised.value).partition("; they end at about ")[2])
+    assert ends == pytest.approx(END, abs=4 * HOUR)
 
 
 def test_where_one_series_is_needed_and_there_are_several(
@@ -578,19 +679,11 @@ def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
 
 def test_a_clock_that_differs_is_told(tmp_path: Path, stack: ExitStack) -> None:
     """By more than a step."""
-
-    def ahead(peer: Peer) -> None:
-        if "query_range" in peer.received.target:
-            whole(peer)
-            return
-        value = [0, str(clock.wall() + 100.0)]
-        answer({"status": "success", "data": {"resultType": "scalar", "result": value}})(peer)
-
-    with ScriptedServer(ahead) as server:
+    with ScriptedServer(of_clock(100.0)) as server:
         config = config_of(tmp_path, server.url, external("q", "depth"))
         told = asked(stack, config).told
-    (of_clock,) = [one for one in told if "clock" in one]
-    assert of_clock == (
+    (of_clocks,) = [one for one in told if "clock" in one]
+    assert of_clocks == (
         "the clock of Prometheus is 100 s ahead of ours: what happened then is at its time, not at"
         " ours"
     )

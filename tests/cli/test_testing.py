@@ -162,10 +162,13 @@ def test_watch_runs_again_when_a_file_changes(tmp_path: Path) -> None:
         config.write_text(config.read_text().replace("averageValue: 30", "averageValue: 3"))
         wait_until("a run of the other configuration", lambda: waits(2))
         assert f"{file}: 0 passed, 1 failed" in told.read_text()
-        file.write_text("tests: 1\n")
-        wait_until("a run of the broken file", lambda: waits(3))
+        right = config.read_text()
+        config.write_text(right.replace("maxReplicas: 20", "maxReplicas: no"))
+        wait_until("a run of the broken configuration", lambda: waits(3))
+        config.write_text(right)
+        wait_until("a run of the mended configuration", lambda: waits(4))
         file.write_text(f"config: autoscaler.yaml\n{GOOD.replace('queue: 9', 'queue: 3')}")
-        wait_until("a run of the mended file", lambda: waits(4))
+        wait_until("a run of the other test", lambda: waits(5))
         program.send_signal(signal.SIGINT)
         assert program.wait(10) == 0
     finally:
@@ -173,6 +176,7 @@ def test_watch_runs_again_when_a_file_changes(tmp_path: Path) -> None:
         program.wait()
     text = told.read_text()
     assert text.count(f"{file}: 1 passed\n") == 2
+    assert "targets[0].maxReplicas: must be a whole number" in text
     assert "Traceback" not in text
 
 

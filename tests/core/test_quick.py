@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 
 import pytest
 
 from autoscaler.core import selectors
 from autoscaler.core.history import Contention, History
+from autoscaler.core.observation import Gap, GapKind
 from autoscaler.core.quick import bounded_cache, changed, quick
 
 
@@ -47,6 +48,14 @@ def test_a_changed_record_is_the_replaced_one() -> None:
         value = getattr(other, one.name)
         assert changed(before, **{one.name: value}) == replace(before, **{one.name: value})
     assert before == History()
+
+
+def test_only_a_field_of_a_quick_record_is_changed() -> None:
+    """A name that is no field is refused, and so is a record whose fields may not be set."""
+    with pytest.raises(AttributeError, match="no_field"):
+        changed(History(), no_field=1)
+    with pytest.raises(FrozenInstanceError):
+        changed(Gap(GapKind.EMPTY, "no series"), detail="another")
 
 
 # -- A cache of what texts of others are read as takes no more memory than it may ------------------

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.history import History, PendingWrite, shifted
+from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Observation, OpenWindow, Scale, Values
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import (
@@ -68,6 +69,27 @@ def going_down() -> Step:
     step = step_of(Rules(TARGET, Flags()), inputs)
     assert (step.decision.current, step.decision.desired) == (10, 2)
     return step
+
+
+def test_what_was_seen_is_decided_from_as_it_is() -> None:
+    """Each field that is no answer to a query and not of the target, whatever it is."""
+    seen = Observation(
+        SEEN.scale,
+        (),
+        (),
+        ambiguous_with=("shop/Deployment/other",),
+        controller="HorizontalPodAutoscaler web",
+        sole_writer=False,
+        last_read=BASE - 15,
+        last_sync=BASE - 15,
+        hpa=Hpa("web"),
+    )
+    found = inputs_of(TARGET, History(), seen, ANSWERS, ON_TIME, closed).observation
+    filled = {"readings", "ranges", "windows", "metric_keys", "hold"}
+    for one in fields(Observation):
+        if one.name not in filled and not one.name.endswith("_replicas_reading"):
+            assert getattr(found, one.name) == getattr(seen, one.name), one.name
+            assert getattr(seen, one.name) != one.default, one.name
 
 
 def test_a_late_sync_is_decided_as_of_its_instants_and_sees_the_windows_of_then() -> None:

@@ -6,25 +6,22 @@ unless the test says that it fails.
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
-from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     Gap,
     GapKind,
     HoldReading,
-    Observation,
     OpenWindow,
     PodSamples,
     Reading,
     Sample,
-    Scale,
-    Unavailable,
     Unchecked,
     Values,
 )
@@ -39,7 +36,8 @@ from autoscaler.core.spec import (
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, Written
+from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.rehearsal.world import SimulatedTarget
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
@@ -58,6 +56,46 @@ def seconds(text: str) -> float:
     return 60.0 * float(form[1] or 0) + float(form[2] or 0)
 
 
+@dataclass(slots=True)
+class _Told(SimulatedTarget):
+    """A simulated target whose readings a test tells; its pods have been ready for long."""
+
+    readings: Mapping[str, float | None] = field(default_factory=dict)
+    windows: tuple[OpenWindow, ...] = ()
+    bounds: tuple[Values | Gap | None, Values | Gap | None] = (None, None)
+    hold: HoldReading | None = None
+    range_seconds: float | None = None
+
+    def inputs(self, due: float, now: float) -> Inputs:
+        """Return what is decided from, as the test tells it."""
+        metrics = self.rules.target.spec.metrics
+        ranges = None if self.range_seconds is None else (self.range_seconds,) * len(metrics)
+        observation = replace(
+            self.seen(now),
+            pods=pods(self.workload.replicas),
+            readings=tuple(self._reading(metric, now) for metric in metrics),
+            last_sync=None,
+            ranges=ranges,
+            windows=self.windows,
+            min_replicas_reading=self.bounds[0],
+            max_replicas_reading=self.bounds[1],
+            hold=self.hold,
+        )
+        return Inputs(observation, self.history, now, due)
+
+    def _reading(self, metric: MetricSpec, now: float) -> Reading:
+        name = metric.name if hasattr(metric, "name") else metric.metric.name
+        given = self.readings[name]
+        if given is None:
+            return Gap(GapKind.ERROR, f"no answer for {name}")
+        if isinstance(metric, ExternalMetric | ObjectMetric):
+            return Values((round(given * 1000),))
+        # Every pod requests one cpu, so that 10 milli are one percent.
+        milli = round(given * (10 if isinstance(metric, ResourceMetric) else 1000))
+        count = self.workload.replicas
+        return PodSamples({f"p{index}": Sample(milli, now, 60.0) for index in range(count)})
+
+
 class Timeline:
     """One target through time.  Each method returns the timeline, so that calls chain."""
 
@@ -69,138 +107,137 @@ class Timeline:
         flags: Flags | None = None,
         extensions: Extensions = NO_EXTENSIONS,
     ) -> None:
-        self.spec = spec
-        self.extensions = extensions
-        self.annotations: tuple[tuple[str, str], ...] = ()
-        self.windows: tuple[OpenWindow, ...] = ()
-        self.bounds: tuple[Values | Gap | None, Values | Gap | None] = (None, None)
-        self.hold: HoldReading | None = None
-        self.range_seconds: float | None = None
+        self._extensions = extensions
         self.flags = flags or Flags()
-        self.replicas = replicas
-        self.set_by = ""
-        self.generation = 1
-        self.looked: float | None = None
-        self.controller: str | Unchecked | None = None
-        self.hpa: Hpa | None = None
-        self.others_lead = False
-        self.is_unreadable = False
-        self.history = History()
+        workload = SimulatedWorkload("web", BASE, replicas)
+        self._target = _Told(self._rules(spec), workload, ())
         self._step: Step | None = None
         self.decision: Decision
         """That of the last sync, after its write."""
 
+    @property
+    def replicas(self) -> int:
+        """The count as it is now."""
+        return self._target.workload.replicas
+
+    @property
+    def spec(self) -> HorizontalPodAutoscalerSpec:
+        """The spec in force."""
+        return self._target.rules.target.spec
+
+    @property
+    def extensions(self) -> Extensions:
+        """What the target has besides its spec."""
+        return self._extensions
+
+    @extensions.setter
+    def extensions(self, extensions: Extensions) -> None:
+        self._extensions = extensions
+        self._target.follow(self._rules(self.spec))
+
+    @property
+    def looked(self) -> float | None:
+        """When this process read the scale last; None for never."""
+        return self._target.last_read
+
+    @looked.setter
+    def looked(self, at: float | None) -> None:
+        self._target.last_read = at
+
+    @property
+    def bounds(self) -> tuple[Values | Gap | None, Values | Gap | None]:
+        """What the queries of the bounds give."""
+        return self._target.bounds
+
+    @bounds.setter
+    def bounds(self, readings: tuple[Values | Gap | None, Values | Gap | None]) -> None:
+        self._target.bounds = readings
+
+    @property
+    def history(self) -> History:
+        """What is remembered."""
+        return self._target.history
+
+    @history.setter
+    def history(self, history: History) -> None:
+        self._target.history = history
+
     def change(self, spec: HorizontalPodAutoscalerSpec) -> Self:
         """Edit the spec, as an operator does."""
-        self.spec = spec
+        self._target.follow(self._rules(spec))
         return self
 
     def by_hand(self, replicas: int, manager: str = "") -> Self:
         """Let others set the count, with a field manager."""
-        self.replicas, self.set_by = replicas, manager
-        self.generation += 1
+        self._target.workload.set(replicas, BASE, by=manager)
         return self
 
     def controlled_by(self, controller: str | Unchecked | None) -> Self:
         """Let another autoscaler control the target from now on, or none, or leave it unknown."""
-        self.controller = controller
+        self._target.controller = controller
         return self
 
     def beside(self, hpa: Hpa | None) -> Self:
         """Let this HPA be there from now on, for a target in shadow to be compared with."""
-        self.hpa = hpa
+        self._target.hpa = hpa
         return self
 
     def annotated(self, **annotations: str) -> Self:
         """Set the annotations ``autoscaler/...`` from now on: paused, paused_until, and so on."""
         names = {f"autoscaler/{one.replace('_', '-')}": one for one in annotations}
-        self.annotations = tuple(sorted((name, annotations[one]) for name, one in names.items()))
+        self._target.workload.annotate({name: annotations[one] for name, one in names.items()})
         return self
 
     def opened(self, *windows: OpenWindow) -> Self:
         """Let these schedules be open from now on, and no others."""
-        self.windows = windows
+        self._target.windows = windows
         return self
 
     def asked_bounds(self, least: float | None = None, most: float | None = None) -> Self:
         """Let the queries of the bounds give these values from now on; NaN for no value."""
         low, high = (_bound(one) for one in (least, most))
-        self.bounds = (low, high)
+        self._target.bounds = (low, high)
         return self
 
     def held(self, reading: HoldReading | None) -> Self:
         """Let the query of a hold say this from now on; None for no such query."""
-        self.hold = reading
+        self._target.hold = reading
         return self
 
     def over(self, range_seconds: float) -> Self:
         """Let the queries have a range from now on, so that gaps count."""
-        self.range_seconds = range_seconds
+        self._target.range_seconds = range_seconds
         return self
 
     def led(self, *, by_us: bool) -> Self:
         """Let us lead, or from now on another instance with our Lease."""
-        self.others_lead = not by_us
+        self._target.sole_writer = by_us
         return self
 
     def unreadable(self, *, on: bool = True) -> Self:
         """Let the scale be unavailable from now on, or no more."""
-        self.is_unreadable = on
+        self._target.workload.unreadable = "no answer" if on else ""
         return self
 
     def away(self, seconds: float) -> Self:
         """Let no sync be for some time, as far as the history knows."""
-        now = (self.looked or BASE) + seconds
-        self.history = after_absence(self._rules().target, self.history, seconds, now)
+        self._target.away(seconds, (self._target.last_sync or BASE) + seconds)
         return self
 
     def restart(self) -> Self:
         """Lose the memory."""
-        self.history = History()
+        self._target.history = History()
         return self
 
     def at(self, time: str, *, write_fails: str | None = None, **readings: float | None) -> Self:
         """Sync at a time with a reading by metric name: units, percent of cpu, None for no data."""
-        now = BASE + seconds(time)
-        of = pods(self.replicas)
-        observed = tuple(self._reading(metric, readings, now) for metric in self.spec.metrics)
-        scale = Scale(
-            self.replicas,
-            self.replicas,
-            "app=web",
-            replicas_by=self.set_by,
-            generation=self.generation,
-            annotations=self.annotations,
-        )
-        ranges = None
-        if self.range_seconds is not None:
-            ranges = (self.range_seconds,) * len(observed)
-        observation = Observation(
-            Unavailable("no answer") if self.is_unreadable else scale,
-            of,
-            observed,
-            controller=self.controller,
-            sole_writer=not self.others_lead,
-            last_read=self.looked,
-            ranges=ranges,
-            windows=self.windows,
-            min_replicas_reading=self.bounds[0],
-            max_replicas_reading=self.bounds[1],
-            hold=self.hold,
-            hpa=self.hpa,
-        )
-        self.looked = now
-        step = self._step = step_of(self._rules(), Inputs(observation, self.history, now, now))
-        if step.decision.shadow:
-            if step.decision.rescale:
-                step = self._step = step.settled(NotWritten(NotWrittenReason.SHADOW))
-        elif step.decision.rescale and write_fails is None:
-            step = step.settled(Written(scale))
-            self.replicas, self.set_by = step.decision.desired, FIELD_MANAGER
-            self.generation += 1
-        elif step.decision.rescale and write_fails is not None:
-            step = step.settled(WriteFailed(write_fails))
-        self.decision, self.history = step.decision, step.history
+        now, target = BASE + seconds(time), self._target
+        target.readings, target.write_fails = readings, write_fails or ""
+        decided = target.decide(now, now)
+        step = target.act(decided)
+        # What is decided again goes on from before a write, whose count the observation lacks.
+        self._step = decided if step.decision.written else step
+        self.decision = step.decision
         return self
 
     def want(
@@ -274,21 +311,9 @@ class Timeline:
     def _again(self, now: float) -> int:
         assert self._step is not None
         inputs = Inputs(self._step.inputs.observation, self._step.history, now, now)
-        return step_of(self._rules(), inputs).decision.desired
+        return step_of(self._target.rules, inputs).decision.desired
 
-    def _rules(self) -> Rules:
-        queries = (Query("queue"),) * len(self.spec.metrics)
-        return Rules(Target("shop", self.spec, queries, extensions=self.extensions), self.flags)
-
-    def _reading(
-        self, metric: MetricSpec, readings: dict[str, float | None], now: float
-    ) -> Reading:
-        name = metric.name if hasattr(metric, "name") else metric.metric.name
-        given = readings[name]
-        if given is None:
-            return Gap(GapKind.ERROR, f"no answer for {name}")
-        if isinstance(metric, ExternalMetric | ObjectMetric):
-            return Values((round(given * 1000),))
-        # Every pod requests one cpu, so that 10 milli are one percent.
-        milli = round(given * (10 if isinstance(metric, ResourceMetric) else 1000))
-        return PodSamples({f"p{index}": Sample(milli, now, 60.0) for index in range(self.replicas)})
+    def _rules(self, spec: HorizontalPodAutoscalerSpec) -> Rules:
+        queries = (Query("queue"),) * len(spec.metrics)
+        target = Target("shop", spec, queries, extensions=self._extensions)
+        return Rules(target, self.flags)

@@ -4,11 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from autoscaler.core.text import rfc3339
+from autoscaler.rendering.rehearsal import answer_of
+from autoscaler.web.pages.report import report_of
 from tests.pages.conftest import Open
 from tests.pages.test_reading import brightness
+from tests.pages.test_what_if import in_this_process, opened, written
+from tests.rehearsal.fleets import rehearsed
+from tests.worlds.browsing import tab
 from tests.worlds.pages.fleets import AT_THREE, NOW
 from tests.worlds.pages.serving import Served
 
@@ -38,3 +43,34 @@ def test_a_page_follows_the_systems_theme(
     if os.environ.get("PICTURES"):
         PICTURES.mkdir(exist_ok=True)
         page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_if_follows_the_systems_theme(story: Served, open_tab: Open, theme: str) -> None:
+    """With a rehearsal: its chart, its measures and what differs."""
+    path = f"/targets/shop/Deployment/order-worker?from={rfc3339(NOW - 10_500)}&to={rfc3339(NOW)}"
+    window = WINDOW | {"height": 1500}
+    page = open_tab(story, color_scheme=theme, viewport=window, reduced_motion="reduce").open(path)
+    text = opened(page).locator("#what-if-yaml")
+    with in_this_process():
+        written(page, "stabilizationWindowSeconds: 600", "stabilizationWindowSeconds: 60")
+        result = page.locator("#what-if-result")
+        expect(result.locator("canvas")).to_be_visible()
+    assert text.input_value().count("stabilizationWindowSeconds: 60\n") == 1
+    if os.environ.get("PICTURES"):
+        text.evaluate("one => { one.rows = 4; }")
+        page.locator("#what-if").screenshot(path=PICTURES / f"what-if-{theme}.png")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_report_follows_the_systems_theme(browser: Browser, tmp_path: Path, theme: str) -> None:
+    """From a file, as it is sent to somebody."""
+    file = tmp_path / "report.html"
+    file.write_text(report_of({"rehearsed": answer_of(rehearsed(6))}, "Replay of autoscaler.yaml"))
+    with tab(browser, f"file://{file}", color_scheme=theme, viewport=WINDOW) as shown:
+        page = shown.page
+        page.goto(f"file://{file}")
+        expect(page.locator(".rehearsed-chart canvas").first).to_be_visible()
+        assert (brightness(page) > 200) is (theme == "light")
+        if os.environ.get("PICTURES"):
+            page.screenshot(path=PICTURES / f"report-{theme}.png", animations="disabled")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from autoscaler.config import ConfigError
 from autoscaler.policy_tests.expectations import Unmet, unmet
+from autoscaler.policy_tests.kept_world import TargetRun
 from autoscaler.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.policy_tests.running import PolicyTestRun, TargetRun, run
+from autoscaler.policy_tests.running import PolicyTestRun, run
 
 QUEUE = """\
 queries: {queue: sum(queue_length)}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from autoscaler.policy_tests.expectations import unmet
 from autoscaler.policy_tests.generated import CounterExample, made_up, searched
-from autoscaler.policy_tests.running import PolicyTestRun, ReadyTest, run
+from autoscaler.policy_tests.ready import ReadyTest
+from autoscaler.policy_tests.running import PolicyTestRun, run
 from autoscaler.series_notation import count_of, parse, samples_of, written
 from tests.policy_tests.files import loaded
 
@@ -47,6 +48,13 @@ def test_what_is_told_breaks_the_rule_when_it_is_pasted(tmp_path: Path) -> None:
     again = ready(tmp_path, "{changesPer10m: 3}", f"series: {{queue: {text}}}\n  duration: 1h")
     (first, *_) = unmet(run(again))
     assert (first.time, first.got) == (found.unmet[0].time, found.unmet[0].got)
+
+
+def test_what_is_made_short_breaks_the_same_rule(tmp_path: Path) -> None:
+    """Not another one, which is simpler to break."""
+    found = search(ready(tmp_path, "{above: 12, changesPer10m: 2}"))
+    assert isinstance(found, CounterExample)
+    assert len({one.location for one in found.unmet}) == 1
 
 
 def test_the_same_seed_makes_the_same_series(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_configuration_is_another_file_or_stands_beside_the_tests(tmp_path: 
     test = one(f"series: {{queue: 1}}\n{EXPECT}")
     (tmp_path / "a" / "tests.yaml").write_text(f"config: ../autoscaler.yaml\n{test}")
     named = load_tests(tmp_path / "a" / "tests.yaml")
-    assert tmp_path / "autoscaler.yaml" in {path.resolve() for path in named.files}
+    assert tmp_path / "autoscaler.yaml" in {path.resolve() for path in named.config.sources.digests}
     beside = loaded(tmp_path, test)
     assert [target.key for target in named.config.targets] == ["shop/Deployment/worker"]
     assert named.config.targets == beside.config.targets
@@ -187,6 +187,18 @@ def test_bounds_and_holds_have_series_too(tmp_path: Path) -> None:
             "the metric queue cannot be a queue: state arrivals",
         ),
         (f"start: {{at: yesterday}}\nseries: {{queue: 1}}\n{EXPECT}", "must be an instant such as"),
+        (
+            f"series: {{queue: 1}}\nloads: [{{metric: qeue, model: shared}}]\n{EXPECT}",
+            'loads[0].metric: is no metric of what is tested; these are: queue (got "qeue")',
+        ),
+        (
+            f"series: {{queue: 1}}\nworkloads: [{{target: a/b, replicas: 1}}]\n{EXPECT}",
+            "workloads[0].target: is none of the test's targets; these are: shop/Deployment/worker",
+        ),
+        (
+            f"series: {{queue: 1}}\nstart: {{replicas: 100001}}\n{EXPECT}",
+            "start.replicas: is 100,001 replicas, and a test may have 100,000",
+        ),
         (f"serie: {{queue: 1}}\n{EXPECT}", "tests[0].serie: is not known here: did you mean"),
     ],
 )

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.policy_tests.expectations import limits_of, proposal_of
-from autoscaler.policy_tests.running import TargetRun
+from autoscaler.policy_tests.kept_world import TargetRun
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
 
 SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"
@@ -35,7 +35,7 @@ def test_error_empty_nan_and_partial_are_different_things(tmp_path: Path) -> Non
     of_pods = of_queue.replace("queue", "rps")
     assert kinds(only(ran(tmp_path, of_pods, WEB))) == expected
     again = of_queue.replace("{at: 1m, queryFails: down}, ", "").replace("stale", "stale 1x9")
-    assert kinds(only(ran(tmp_path, again)))[8] == GapKind.PARTIAL.value
+    assert kinds(only(ran(tmp_path, again)))[7:10] == ["", GapKind.PARTIAL.value, ""]
 
 
 def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
@@ -127,7 +127,11 @@ def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
     """
     event = "events: [{{at: 3m, {}: true}}]"
     usual = counts(tmp_path, test)
-    restarted = counts(tmp_path, textwrap.dedent(test) + event.format("restart"))
+    again = ran(tmp_path, textwrap.dedent(test) + event.format("restart"))
+    restarted = [one.replicas for one in only(again).counts]
+    steps = [one.step for one in only(again).counts if one.step is not None]
+    reads = [step.inputs.observation.last_read is None for step in steps]
+    assert [index for index, is_first in enumerate(reads) if is_first] == [0, 12]
     without = counts(tmp_path, textwrap.dedent(test) + event.format("loseState"))
     assert usual == restarted
     assert usual.index(1) < without.index(1)
@@ -145,7 +149,12 @@ def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
     run = only(ran(tmp_path, test))
     found = [one.replicas for one in run.counts]
     assert found.index(1) == counts(tmp_path, test.replace("takeover", "restart")).index(1)
-    assert all(one.step is not None and one.step.decision.foreign is None for one in run.counts)
+    steps = [one.step for one in run.counts if one.step is not None]
+    assert all(step.decision.foreign is None for step in steps)
+    seen = [step.inputs.observation for step in steps]
+    # Its first sync does not know whether the other one has written since it looked last.
+    assert [one.sole_writer for one in seen[7:10]] == [True, False, True]
+    assert seen[8].last_sync == seen[7].last_sync + 15.0  # type: ignore[operator] # there was one
 
 
 def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
@@ -265,3 +274,19 @@ def test_whatever_happens_together_it_comes_to_the_right_count(
     )
     assert left_out == (8 if event == "down" and beside != "takeover" else left_out)
     assert len(run.counts) == 181
+
+
+def test_a_queue_goes_on_while_its_query_fails(tmp_path: Path) -> None:
+    """It grows by a minute's arrivals less what a pod takes out, and is read as it then is."""
+    test = """
+        start: {replicas: 1}
+        loads: [{metric: queue, model: queue, arrivals: "rate(sent[1m])", servedPerPod: 1}]
+        series: {'rate(sent[1m])': 2x8}
+        events: [{at: 15s, for: 45s, queryFails: timeout}]
+        never: {above: 20}
+    """
+    run = only(ran(tmp_path, test))
+    assert kinds(run)[:5] == ["", "error", "error", "error", ""]
+    step = run.counts[4].step
+    assert step is not None
+    assert step.inputs.observation.readings == (Values((60_000,)),)

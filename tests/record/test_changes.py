@@ -133,7 +133,7 @@ def test_a_pause_and_sleep_are_changes() -> None:
 def test_the_maximum_and_another_autoscaler_are_changes() -> None:
     """A target at its maximum is marked as that while more is asked for."""
     target = of(QUEUE)
-    target.spec = replace(target.spec, max_replicas=3)
+    target.change(replace(target.spec, max_replicas=3))
     target.at("0s", queue=30).was(change=True).marked(Mark(0))
     target.at("15s", queue=90).was(change=True).marked(Mark.LIMITED | Mark.AT_MAXIMUM)
     target.at("30s", queue=95).was(change=False)

@@ -18,6 +18,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.rehearsal.building import Built
 from autoscaler.rehearsal.loads import (
     MetricLoad,
     RecordedLoad,
@@ -26,9 +27,11 @@ from autoscaler.rehearsal.loads import (
     labels_of,
     target_per_pod,
 )
+from autoscaler.rehearsal.rehearse import Rehearsal, rehearse
 from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
 from autoscaler.rehearsal.world import SimulatedTarget
 from tests.core.builders import (
+    BASE,
     average,
     container_cpu,
     cpu,
@@ -68,9 +71,23 @@ def series(values: list[float], begin: float, labels: dict[str, str]) -> Chunked
     return ChunkedAnswers([AnswerChunk(begin, math.inf, [one])], PERIOD)
 
 
+def promql_of(name: str) -> str:
+    """Return the query of a target; it returns what was sampled at the very instant."""
+    return f'last_over_time(load{{target="{name}"}}[10s])'
+
+
 def fleet(begin: float, syncs: int, seed: int, count: int = 20) -> list[SimulatedTarget]:
     """Return targets with loads that rise, fall and jump; one in five can sleep."""
     return list(_targets(begin, syncs, random.Random(seed), count))  # noqa: S311 - no secret
+
+
+def rehearsed(count: int, syncs: int = 240, seed: int = 5) -> Rehearsal:
+    """Return the rehearsal of a fleet, beside a count that really ran."""
+    targets = fleet(BASE, syncs, seed, count)
+    for one in targets:
+        one.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
+    built = [Built(one, ["a pod is ready in time: nothing says how long"]) for one in targets]
+    return rehearse(built, BASE, BASE + syncs * PERIOD)
 
 
 def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterator[SimulatedTarget]:
@@ -78,13 +95,13 @@ def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterat
         metric = _METRICS[number % len(_METRICS)]
         name = f"t{number}"
         spec = HorizontalPodAutoscalerSpec(
-            ScaleTargetRef("apps/v1", "Deployment", name),
+            ScaleTargetRef("apps/v1", "StatefulSet", name),
             1,
             rng.choice([8, 20, 60]),
             (metric,),
             rng.choice(_BEHAVIORS),
         )
-        target = Target("shop", spec, (Query(f"load of {name}"),))
+        target = Target("shop", spec, (Query(promql_of(name)),))
         if number % 5 == 0:
             idle = Idle()
             target = replace(target, extensions=replace(target.extensions, idle=idle))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.rehearsal.comparison import Side, compared_days, sign_test, total
+from autoscaler.rehearsal.comparison import DayCounts, Side, compared_days, sign_test, total
 from autoscaler.rehearsal.measures import Measures
 
 DAY = Measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
@@ -30,23 +30,26 @@ def test_less_is_better_and_days_say_how_sure() -> None:
         for one in compared_days(total(first), total(all_less), first, all_less)
         if one.field == "replica_hours"
     ]
-    assert (hours.verdict, hours.sure, hours.better_days, hours.days) == (Side.BETTER, True, 7, 7)
+    assert (hours.verdict, hours.by_days) == (Side.BETTER, DayCounts(7, 7, 0))
+    assert hours.by_days.sure
     mixed = days(90, 90, 90, 90, 101, 101, 101)
     (hours,) = [
         one
         for one in compared_days(total(first), total(mixed), first, mixed)
         if one.field == "replica_hours"
     ]
-    assert (hours.verdict, hours.sure) == (Side.BETTER, False)
+    assert (hours.verdict, hours.by_days.sure) == (Side.BETTER, False)
 
 
 def test_few_days_are_never_sure() -> None:
     """Nor is a day of which less than half was scored any."""
     one, other = days(100, 100), days(90, 90)
-    assert not any(each.sure for each in compared_days(total(one), total(other), one, other))
+    assert not any(
+        each.by_days.sure for each in compared_days(total(one), total(other), one, other)
+    )
     short = [replace(day, scored_seconds=40_000.0) for day in days(*[90.0] * 9)]
     found = compared_days(total(short), total(short), short, days(*[100.0] * 9))
-    assert {each.days for each in found} == {0}
+    assert {each.by_days.days for each in found} == {0}
 
 
 def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:

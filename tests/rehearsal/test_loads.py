@@ -78,6 +78,17 @@ def test_a_pod_reads_no_more_than_its_capacity() -> None:
     assert load.censored
 
 
+def test_in_a_gap_nothing_is_censored() -> None:
+    """It is not known there; with no ready pod of ours, the record still says it."""
+    load, web = shared(Total(75.0, 5), capacity=15.0), SimulatedWorkload("web", BASE, 0)
+    found = []
+    for total in (Total(75.0, 5), None, Total(75.0, 5), QueryFailure("no answer")):
+        load.totals = Known(total)
+        load.answer(BASE, web)
+        found.append(load.censored)
+    assert found == [True, False, True, False]
+
+
 def test_at_the_recorded_count_a_reading_is_as_it_was() -> None:
     """Where the record does not say how many pods were ready."""
     web = SimulatedWorkload("web", BASE, 2, ready_seconds=30.0)

@@ -1,6 +1,5 @@
 """A rehearsal divided over processes: the whole of it, interrupted, and with one that dies."""
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -42,21 +41,27 @@ def test_a_divided_rehearsal_is_the_same() -> None:
 
 def test_an_interrupt_leaves_what_is_done() -> None:
     """All parts end where the interrupt has found them, and their outcomes are returned."""
-    own, both = os.getpid(), multiprocessing.get_context("fork").Barrier(2)
+    own, (reading, writing) = os.getpid(), os.pipe()
 
     def interrupted(numbers: Sequence[int], tell: Tell) -> Rehearsal:
         def at(instant: float) -> None:
             tell(instant)
             if instant == BASE + 10 * PERIOD:
-                both.wait(30)
                 if 0 in numbers:
+                    os.read(reading, 1)
                     os.kill(own, signal.SIGINT)
-                # It ends by the interrupt that the first process hands on.
+                else:
+                    os.write(writing, b".")
+                # Both end by the interrupt that the parent hands on.
                 threading.Event().wait(30)
 
         return part(numbers, at)
 
-    done = in_processes(interrupted, 5, 2)
+    try:
+        done = in_processes(interrupted, 5, 2)
+    finally:
+        os.close(reading)
+        os.close(writing)
     assert done.end == BASE + 10 * PERIOD
     assert [one.end for one in done.outcomes] == [BASE + 11 * PERIOD] * 5
 

@@ -13,8 +13,7 @@ from autoscaler.rehearsal.tuning import (
     Preference,
     applied_to,
     best,
-    front,
-    objectives,
+    on_front,
     settings_of,
     walked_forward,
 )
@@ -47,18 +46,19 @@ def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
 _CANDIDATES = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=30
 ).map(lambda found: [candidate((float(short), float(hours))) for short, hours in found])
+_COSTS = st.sampled_from([0.0, 1.0, 10.0])
+_PREFERENCES = st.one_of(
+    st.builds(Preference, _COSTS, _COSTS),
+    st.builds(Preference, most_short=st.floats(0, 0.3)),
+)
 
 
-@given(_CANDIDATES)
-def test_none_is_better_than_one_of_the_front(candidates: list[Candidate]) -> None:
-    """In both; and of those that are left out one of the front is at least as good in both."""
-    found = front(candidates, ALL)
-    scored = [objectives(one, ALL) for one in candidates]
-    for one in found:
-        short, hours = objectives(one, ALL)
-        assert not any(a <= short and b <= hours and (a, b) != (short, hours) for a, b in scored)
-    for short, hours in scored:
-        assert any(a <= short and b <= hours for a, b in (objectives(one, ALL) for one in found))
+@given(_CANDIDATES, _PREFERENCES)
+def test_what_is_preferred_is_on_the_front(
+    candidates: list[Candidate], preference: Preference
+) -> None:
+    """Whatever the costs are, also where they are 0."""
+    assert best(candidates, preference, ALL) in on_front(candidates, preference, ALL)
 
 
 def test_costs_choose_one_of_the_front() -> None:

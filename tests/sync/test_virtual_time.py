@@ -14,6 +14,7 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import SyncSchedule, Tick
+from autoscaler.rehearsal.world import VirtualClock
 from autoscaler.sync.ports import MetricsReader
 from autoscaler.telemetry.metrics import Instruments
 from tests.adapters.prometheus.reading import settings
@@ -66,21 +67,6 @@ class Tape:
         assert self.reader is not None
         self.answers.append(self.reader.query(promql, at, deadline))
         return self.answers[-1]
-
-
-@dataclass
-class VirtualClock:
-    """Fits `Clock`: stands still until it is set."""
-
-    now: float = T0
-
-    def wall(self) -> float:
-        """Return the virtual Unix time."""
-        return self.now
-
-    def steady(self) -> float:
-        """Return the virtual seconds since the beginning."""
-        return self.now - T0
 
 
 def targets() -> tuple[Target, ...]:
@@ -152,7 +138,7 @@ def test_a_live_run_is_decided_again_from_what_was_put_down() -> None:
 
 def test_an_hour_takes_seconds() -> None:
     """Windows are as long as by a real clock, and each query is of its virtual instant."""
-    queue, now, asked = external("shop", "web"), VirtualClock(), []
+    queue, now, asked = external("shop", "web"), VirtualClock(T0), []
 
     class Scripted:
         """Fits `MetricsReader`: ten minutes of 90 messages, twenty of 600, thirty of 30."""

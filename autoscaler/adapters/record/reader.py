@@ -49,6 +49,7 @@ class DirectoryRecord:
     """
 
     def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self._path = directory / RECORD
 
     def targets(self) -> Sequence[str]:

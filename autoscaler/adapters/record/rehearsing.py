@@ -45,6 +45,7 @@ class RecordedData:
         self._record = record
         self._begin, self._end = begin, end
         self._flags = flags
+        self._formers: dict[str, Target] = {}
 
     def answers(self, query: QueryKey) -> Answers:
         """Fit `RehearsalData`: the record has what metrics read, and no other queries."""
@@ -74,6 +75,10 @@ class RecordedData:
         if hold is not None:
             found[hold.query.key] = _InForce(self._changes(target), _held)
         return found
+
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`: it is not known."""
+        return None
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""
@@ -112,6 +117,22 @@ class RecordedData:
             if pods:
                 return pods[-1].requests
         return None
+
+    def former(self, target: Target) -> Target:
+        """Return a target as it was configured at the begin, by which its values are read."""
+        key = target.key
+        if key not in self._formers:
+            self._formers[key] = self._former(target)
+        return self._formers[key]
+
+    def _former(self, target: Target) -> Target:
+        key = target.key
+        change = self._record.change_at(key, self._begin)
+        if change is None:
+            later = self._record.changes([key], self._begin, self._end, limit=_PAGE)
+            change = later[-1] if later else None
+        entry = None if change is None else self._record.entry_or_none(change)
+        return target if entry is None else entry.target
 
     def lapses(self, target: Target) -> Sequence[Lapse]:
         """Return when nothing was recorded of a target."""

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from autoscaler.core.text import duration
 from autoscaler.rendering.rehearsal import (
     MEASURES,
+    ReasonAnswer,
     RehearsalAnswer,
     RehearsedChangeAnswer,
     RehearsedTarget,
@@ -23,14 +24,14 @@ from autoscaler.rendering.rehearsal import (
 from autoscaler.web.pages.frame import environment
 
 _STATIC = Path(__file__).parent / "static"
-_SCRIPTS = ("times.js", "charts.js", "report.js")
+_SCRIPTS = ("times.js", "charts.js", "rehearsed.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
-_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
-"""Of the lines of rehearsals, as report.js has them."""
+LINE_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
+"""Of the lines of rehearsals, as rehearsed.js has them."""
 _IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
 _MOST_LISTED = 200
-"""Changes of a target that stand in its table."""
+"""Changes and reasons of a target that stand in its tables."""
 _MOST_DRAWN = 500
 """Those that are drawn, and told under the chart."""
 
@@ -61,12 +62,14 @@ class ReportSection(NamedTuple):
     notes: list[str]
     changes: list[RehearsedChangeAnswer]
     changes_title: str
+    reasons: list[ReasonAnswer]
+    """Those of the first rehearsal, where it is the only one."""
 
 
 def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
     """Return the HTML of some rehearsals of one time, by their names, the first one first."""
     names, answers = list(rehearsals), list(rehearsals.values())
-    sections = [_section(names, answers, target) for target in answers[0].targets]
+    sections = [section_of(names, answers, target) for target in answers[0].targets]
     told = {
         "title": title,
         "begin": answers[0].begin,
@@ -75,16 +78,16 @@ def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
         "sections": sections,
         "refused": [sentence for one in answers for sentence in one.refused],
         "index_measures": [one for one in MEASURES if one.field in _IN_INDEX],
-        "line_colours": _COLOURS,
+        "line_colours": LINE_COLOURS,
         "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
         "chart_library": Markup(_read("uplot/uPlot.iife.min.js")),  # noqa: S704 - our own
         "scripts": Markup(_bundled()),  # noqa: S704 - our own
-        "data": Markup(_data(rehearsals)),  # noqa: S704 - JSON without <
+        "data": Markup(data_of(rehearsals)),  # noqa: S704 - JSON without <
     }
     return environment().get_template("report.html").render(told)
 
 
-def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
+def data_of(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
     """Return what is drawn as JSON that may stand within HTML."""
     found = []
     for name, answer in rehearsals.items():
@@ -98,9 +101,10 @@ def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _section(
+def section_of(
     names: Sequence[str], answers: Sequence[RehearsalAnswer], first: RehearsedTarget
 ) -> ReportSection:
+    """Return what is told of a target that is ``first`` in the first of some named rehearsals."""
     of_target = [
         (name, one)
         for name, answer in zip(names, answers, strict=True)
@@ -129,10 +133,11 @@ def _section(
         if measure.field in _IN_INDEX
     ]
     changes = list(first.changes[:_MOST_LISTED]) if single else []
+    reasons = list(first.reasons[:_MOST_LISTED]) if single else []
     more = first.measures.changes - len(changes)
     title = f"{first.measures.changes} changes" + (f", the first {len(changes)}" if more else "")
     notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
-    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title)
+    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title, reasons)
 
 
 def _notes(one: RehearsedTarget) -> Iterator[str]:

@@ -35,6 +35,7 @@ from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.agreement import VERDICT_WORDS, bar_of
 from autoscaler.web.pages.frame import NO_RECORD, ignored, not_found, page
+from autoscaler.web.pages.what_if import Draft, WhatIfSection, what_if_section
 from autoscaler.web.site import Views
 
 # -- which time ------------------------------------------------------------------------------------
@@ -138,8 +139,11 @@ class Explained(NamedTuple):
     sentence: str = ""
 
 
-def target_page(views: Views, request: Request, now: float) -> Page:
-    """Make the page, or the panel of the chosen instant if `part=explanation` asks for that."""
+def target_page(views: Views, request: Request, now: float, draft: Draft | None = None) -> Page:
+    """Make the page, or the panel of the chosen instant if `part=explanation` asks for that.
+
+    With a ``draft`` it has, or is with `part=what-if`, what came of that in the shown time.
+    """
     key = "/".join(request.path_params[part] for part in ("namespace", "kind", "name"))
     view, wrong = view_of(request.query_params, now)
     known = views.states.known_of(key)
@@ -151,6 +155,9 @@ def target_page(views: Views, request: Request, now: float) -> Page:
         sentence = f"No target {printable(key)} is configured, and none of that name is recorded."
         return not_found(views, now, sentence, key)
     view = _from_record(views, key, view)
+    rehearsed = _what_if(views, known, view, now, draft)
+    if draft is not None and request.query_params.get("part") == "what-if":
+        return page("what_if.html", views, now, what_if=rehearsed)
     changes, problem = _changes(views, key, view)
     return page(
         "target.html",
@@ -176,7 +183,18 @@ def target_page(views: Views, request: Request, now: float) -> Page:
         in_force=None if known is None else in_force(known, views.config().flags, now),
         chart=f"/api/v1{path_of_target(key)}/chart",
         agreement=_beside(views, known, now),
+        what_if=rehearsed,
     )
+
+
+def _what_if(
+    views: Views, known: TargetFacts | None, view: View, now: float, draft: Draft | None
+) -> WhatIfSection | None:
+    """Return the form, and what came of a draft; None where nothing can be rehearsed."""
+    if known is None or views.record is None:
+        return None
+    span = view.begin, min(view.end, max(now, view.begin + _SHORTEST))
+    return what_if_section(views, known.target, span, draft)
 
 
 class Beside(NamedTuple):

@@ -233,6 +233,23 @@ def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
     assert failures(others)[0].endswith("broken; nothing more was asked of it then")
 
 
+def test_failures_between_answers_do_not_add_up() -> None:
+    """A server that answers now and then goes on being asked."""
+    with ScriptedServer(BROKEN, BROKEN, whole, BROKEN, BROKEN, whole) as server:
+        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 80_000))
+        assert len(server.received) == len(parts) == 8
+    assert len(failures(parts)) == 4
+
+
+def test_a_server_that_is_asked_too_often_is_not_asked_more_often() -> None:
+    """A 429 is no limit that smaller parts keep to: it is tried again, and then told."""
+    busy = answer("rate limit exceeded", "429 Too Many Requests")
+    with ScriptedServer(busy) as server:
+        parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 64))
+        assert len(server.received) == 3
+    assert covered(parts) == [(FIRST, FIRST + 64)]
+
+
 @pytest.mark.parametrize(
     "step",
     [faults.break_off, faults.reset, faults.hang_up, answer("busy", "503 Service Unavailable")],

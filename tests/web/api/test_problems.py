@@ -139,6 +139,9 @@ def test_other_paths_and_methods_are_problems_too(client: Client) -> None:
         problem = client.problem("/targets", 405, method)
         assert problem["detail"] == "only GET and HEAD are answered"
         assert client.response.headers["Allow"] == "GET, HEAD"
+    for method in ("GET", "HEAD", "PUT"):
+        client.get(f"{WEB}/what-if", 405, method)
+        assert client.response.headers["Allow"] == "POST"
 
 
 def test_a_target_that_is_not_there_suggests_what_was_meant(client: Client) -> None:
@@ -184,7 +187,7 @@ def test_a_fault_is_told_of_and_shows_nothing(monkeypatch: pytest.MonkeyPatch) -
 
 def test_answers_are_made_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A further request waits, and is a 503 if that takes too long; then there is room again."""
-    monkeypatch.setattr(application, "Answering", lambda: Answering(wait_seconds=0.2))
+    monkeypatch.setattr(application, "Answering", lambda most=MOST_AT_ONCE: Answering(most, 0.2))
     made, release, fleet = threading.Semaphore(0), threading.Event(), endpoints.fleet
 
     def slow(views: Views, now: float) -> FleetTotals:

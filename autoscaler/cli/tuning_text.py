@@ -1,0 +1,253 @@
+"""What `autoscaler tune` tells of a search, as text and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic.alias_generators import to_camel
+
+from autoscaler.config import Config
+from autoscaler.config.queries import queries_of
+from autoscaler.config.written import as_written, changed_parts
+from autoscaler.core.spec import SOURCES
+from autoscaler.core.target import QueryKey, Target
+from autoscaler.core.text import rfc3339
+from autoscaler.documents import as_flow, as_yaml
+from autoscaler.rehearsal.building import metric_name
+from autoscaler.rehearsal.comparison import LEAST_DAYS, DayCounts, total
+from autoscaler.rehearsal.measures import Measures
+from autoscaler.rehearsal.outcome import A_DAY
+from autoscaler.rehearsal.tuning import Candidate, Choice, Preference, Tuned
+from autoscaler.rendering.rehearsal import MEASURES, MeasureText, measure_text, measures_answer
+from autoscaler.settings.durations import format_seconds
+from autoscaler.settings.tuning import TuningSpace
+
+_QUERIES = "queries."
+_MOST_SHOWN = 10
+_GAP = "  "
+_OF_TABLE = ("tau_under", "shortage_pod_hours", "replica_hours", "changes")
+_WORDS = {
+    "target_factors": "targets x",
+    "tolerances": "tolerance",
+    "scale_up_windows": "up window",
+    "scale_down_windows": "down window",
+    "scale_up_percents": "up",
+    "scale_down_percents": "down",
+    "min_replicas": "minReplicas",
+    "schedules": "schedules",
+}
+
+
+def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
+    """Yield what a search has found, and the YAML to paste."""
+    end = begin + found.days * A_DAY
+    first, judged = found.first_days, found.days - found.split
+    yield f"{found.target.key}, {rfc3339(begin)} to {rfc3339(end)}, {found.days} days"
+    yield f"{len(found.candidates) - 1} candidates were rehearsed, of this space:"
+    for key, values in space_document(found.space).items():
+        yield f"{_GAP}{key}: {as_flow(values)}"
+    yield f"preferred: {_preferred(found.preference)}"
+    split, rest = _days(found.split), _days(judged)
+    yield f"chosen by the first {split}, judged on the last {rest}: both are told"
+    yield ""
+    on_front = found.front()
+    shown = sorted(on_front, key=lambda one: found.preference.key(total(one.days[first])))
+    shown = shown[:_MOST_SHOWN]
+    few = f"; the {len(shown)} of {len(on_front)} that are preferred most"
+    yield (
+        f"none is better than one of these in {_shortage(found.preference)}, replica-hours and "
+        f"changes together{few if len(shown) < len(on_front) else ''}:"
+    )
+    yield ""
+    shown += [one for one in (found.chosen, found.today) if one not in shown]
+    shown.sort(key=lambda one: total(one.days[first]).replica_hours)
+    yield from _table(found, shown)
+    yield ""
+    if found.chosen.is_today:
+        yield "none that was tried is preferred to the configuration as it is"
+        return
+    yield from _judgement(found)
+    yield ""
+    yield f"to paste into the entry of {found.target.key} in {config.path}:"
+    yield ""
+    yield from pasted(found.target, found.tuned, config)
+
+
+def _days(number: int) -> str:
+    return "day" if number == 1 else f"{number} days"
+
+
+def _preferred(preference: Preference) -> str:
+    if preference.most_short is not None:
+        short = f"{100 * preference.most_short:g}%"
+        return f"the fewest replica-hours with at most {short} of the time short"
+    return (
+        f"the least of {preference.shortage_cost:g} for each missing pod-hour and "
+        f"{preference.replica_hour_cost:g} for each replica-hour"
+    )
+
+
+def _shortage(preference: Preference) -> str:
+    return "missing pod-hours" if preference.most_short is None else "time short"
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
+    """Yield two lines for each candidate: its measures a day, and what it has."""
+    measures = [one for one in MEASURES if one.field in _OF_TABLE]
+    rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
+    for one in shown:
+        mark = "as it is" if one.is_today else "chosen" if one is found.chosen else ""
+        numbers = [
+            " -> ".join(
+                _daily(measure, one.days[days]) for days in (found.first_days, found.last_days)
+            )
+            for measure in measures
+        ]
+        rows.append([mark, *numbers])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    settings = ["", *(described(found.space, one.choice) for one in shown)]
+    for row, has in zip(rows, settings, strict=True):
+        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        yield f"{_GAP}{_GAP.join([row[0].ljust(widths[0]), *cells])}".rstrip()
+        if has:
+            yield f"{_GAP}{_GAP}{' ' * widths[0]}{has}"
+
+
+def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
+    value = getattr(total(days), measure.field)
+    if measure.unit != "%":
+        value /= len(days)
+    return f"{value:.1f}" if measure.field == "changes" else measure_text(measure, value)
+
+
+def described(space: TuningSpace, choice: Choice) -> str:
+    """Write what a candidate has."""
+    return ", ".join(
+        f"{_WORDS[name]} {_value_text(name, getattr(space, name)[number])}"
+        for name, number in choice.items()
+    )
+
+
+def _value_text(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return " and ".join(one.name for one in value) or "none"
+    if name.endswith("windows") and isinstance(value, float):
+        return format_seconds(value)
+    return f"{value}%/60s" if name.endswith("percents") else f"{value}"
+
+
+# -- what to believe, and what to paste ------------------------------------------------------------
+
+
+def _judgement(found: Tuned) -> Iterator[str]:
+    """Say how what was chosen did on the days that it was not chosen by."""
+    last, key, counts = found.last_days, found.preference.key, found.judged()
+    better = key(total(found.chosen.days[last])) < key(total(found.today.days[last]))
+    if not better:
+        yield (
+            "on the last days what was chosen is no better than the configuration as it is: what "
+            "it gained on the first ones it does not keep"
+        )
+    elif counts.sure:
+        yield "on the last days what was chosen is better than the configuration as it is"
+    else:
+        yield (
+            "on the last days what was chosen is better than the configuration as it is, by no "
+            "more than days differ by chance"
+        )
+    anew = _on(found.judged_anew())
+    yield f"by days it is better on {_on(counts)}"
+    yield f"chosen anew before each of the last days by all before it, on {anew}"
+
+
+def _on(counts: DayCounts) -> str:
+    few = ": too few days to be sure" if counts.days < LEAST_DAYS else ""
+    return f"{counts.better} of {counts.days}{few}"
+
+
+def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
+    """Yield the YAML of those keys of a target that differ.
+
+    Metrics whose query is one of `queries` go on naming it.
+    """
+    changed = changed_parts(before, after)
+    if "metrics" in changed:
+        named = {
+            one.place.path.removeprefix(_QUERIES): one.key
+            for one in queries_of(config)
+            if one.place.path.startswith(_QUERIES)
+        }
+        changed["metrics"] = _by_name(after, changed["metrics"], named)
+    yield from as_yaml(changed).splitlines()
+
+
+def _by_name(target: Target, metrics: object, named: Mapping[str, QueryKey]) -> object:
+    """Leave the query out of each metric whose name stands for it."""
+    if not isinstance(metrics, list):
+        return metrics
+    for written, metric, query in zip(metrics, target.spec.metrics, target.queries, strict=True):
+        if named.get(metric_name(metric)) == query.key:
+            written[SOURCES[metric.type]].get("metric", {}).pop("query", None)
+    return metrics
+
+
+# -- as JSON ---------------------------------------------------------------------------------------
+
+
+def space_document(space: TuningSpace) -> dict[str, object]:
+    """Return a space as its file has it, without the settings that have no values."""
+    return {
+        to_camel(name): [_written(name, value) for value in getattr(space, name)]
+        for name in TuningSpace.model_fields
+        if getattr(space, name)
+    }
+
+
+def _written(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return [one.model_dump(by_alias=True) for one in value]
+    if name.endswith("windows") and isinstance(value, float):
+        return format_seconds(value)
+    return value
+
+
+def document_of(found: Tuned) -> dict[str, object]:
+    """Return what a search has found as JSON."""
+    on_front, chosen = found.front(), found.chosen
+
+    def told(one: Candidate) -> dict[str, object]:
+        settings = {
+            to_camel(name): _written(name, getattr(found.space, name)[number])
+            for name, number in one.choice.items()
+        }
+        return {
+            "settings": settings,
+            "asItIs": one.is_today,
+            "front": one in on_front,
+            "chosen": one is chosen,
+            "firstDays": measures_answer(total(one.days[found.first_days])).document(),
+            "lastDays": measures_answer(total(one.days[found.last_days])).document(),
+        }
+
+    return {
+        "target": found.target.key,
+        "days": found.days,
+        "chosenByDays": found.split,
+        "space": space_document(found.space),
+        "candidates": [told(one) for one in found.candidates],
+        "lastDaysOfChosen": _counted(found.judged()),
+        "lastDaysChosenAnew": _counted(found.judged_anew()),
+        "configuration": as_written(found.tuned),
+        "interrupted": found.interrupted,
+    }
+
+
+def _counted(counts: DayCounts) -> dict[str, object]:
+    return {
+        "days": counts.days,
+        "betterDays": counts.better,
+        "worseDays": counts.worse,
+        "chance": counts.chance,
+        "sure": counts.sure,
+    }

@@ -1,0 +1,103 @@
+"""`autoscaler compare` as its users see it."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+from tests.cli.rehearsed_files import PERIOD, config, samples, wave
+from tests.cli.test_commands import ran
+
+
+def test_which_is_better_is_told_by_days(tmp_path: Path) -> None:
+    """A lower target costs replica-hours and saves shortage, on each of seven days.
+
+    The demand is counted in pods of the first: against its own pods the second would be no better.
+    """
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+    file = samples(tmp_path, 7, wave)
+    code, out, err = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "2026-01-01T00:00:00Z to 2026-01-08T00:00:00Z, 7 d 0 h"
+    assert lines[1].startswith(f"the demand is counted in pods of {one}: ")
+    assert lines[2:5] == ["", f"{one} -> {other}", "  shop/Deployment/web"]
+    rows = {re.split(r"  +", line.strip())[0]: line for line in lines[5:]}
+    missing = r" +[\d.]+ -> +[\d.]+ +-[\d.]+  better  on 7 of 7 days"
+    assert re.fullmatch(f"    missing pod-hours{missing}", rows["missing pod-hours"])
+    hours = r" +[\d.]+ -> +[\d.]+ +\+[\d.]+  worse   on 7 of 7 days"
+    assert re.fullmatch(f"    replica-hours{hours}", rows["replica-hours"])
+
+
+def test_one_day_is_not_sure(tmp_path: Path) -> None:
+    """Nor are both the same on it: then nothing is said."""
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+    file = samples(tmp_path, 1, wave)
+    _, out, _ = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
+    assert re.search(r"replica-hours .* worse   one day: not sure$", out, re.MULTILINE)
+    _, out, _ = ran("compare", "-c", str(one), "-c", str(one), "--csv", str(file))
+    assert not re.search("better|worse|not sure", out)
+
+
+def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
+    """What all have is also told in total; JSON has the same."""
+    first = config(tmp_path, "a.yaml", "10", "web", "api", "old")
+    second = config(tmp_path, "b.yaml", "8", "web", "api")
+    file = samples(tmp_path, 1, wave)
+    arguments = ("compare", "-c", str(first), "-c", str(second), "--csv", str(file))
+    code, out, _ = ran(*arguments)
+    assert code == 0
+    assert f"not compared: shop/Deployment/old is only in {first}\n" in out
+    heads = [line.strip() for line in out.splitlines() if re.match("  [^ ]", line)]
+    assert heads == ["all targets", "shop/Deployment/api", "shop/Deployment/web"]
+    found = json.loads(ran(*arguments, "-o", "json")[1])
+    assert found["notInAll"] == {"shop/Deployment/old": [str(first)]}
+    (pair,) = found["comparisons"]
+    assert pair["targets"].keys() == {"shop/Deployment/api", "shop/Deployment/web"}
+    totals = {one["measure"]: one["first"] for one in pair["allTargets"]}
+    parts = [
+        each["first"]
+        for target in pair["targets"].values()
+        for each in target
+        if each["measure"] == "replicaHours"
+    ]
+    assert totals["replicaHours"] == sum(parts)
+
+
+def test_a_time_that_counts_from_now_is_one_for_all(tmp_path: Path) -> None:
+    """Though the second configuration is read a moment later."""
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+    file = samples(tmp_path, 1, wave, int(time.time()) - 86_400 - PERIOD)
+    _, out, _ = ran(
+        *("compare", "-c", str(one), "-c", str(other), "--csv", str(file)),
+        *("--from", "6h ago", "-o", "json"),
+    )
+    begins = {each["from"] for each in json.loads(out)["rehearsals"].values()}
+    assert len(begins) == 1
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    """One configuration, none in common, and a report that is there already."""
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
+    file = samples(tmp_path, 1, wave)
+    source = ("--csv", str(file))
+    told = ran("compare", "-c", str(one), *source)
+    assert told == (1, "", "name two configurations or more, each with -c\n")
+    told = ran("compare", "-c", str(one), "-c", str(other), *source)
+    assert told == (1, "", "the configurations have no target in common\n")
+    code, _, err = ran("compare", "-c", str(one), "-c", str(one), *source, "--report", str(file))
+    assert (code, err) == (1, f"{file} is there already; --force writes over it\n")
+
+
+def test_the_report_has_a_part_for_each_configuration(tmp_path: Path) -> None:
+    """By the names of their files."""
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+    file, report = samples(tmp_path, 1, wave), tmp_path / "report.html"
+    code, _, err = ran(
+        *("compare", "-c", str(one), "-c", str(other), "--csv", str(file)),
+        *("--report", str(report)),
+    )
+    assert (code, err) == (0, "")
+    text = report.read_text()
+    assert str(one) in text
+    assert str(other) in text

@@ -1,0 +1,125 @@
+"""A replay from a real Prometheus of what a daemon has done gives the same counts."""
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus.reader import PrometheusReader
+from autoscaler.cli.prometheus_data import prometheus_data
+from autoscaler.config import load
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import Flags
+from autoscaler.rehearsal.building import built
+from autoscaler.rehearsal.time_grid import TimeGrid
+from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
+from tests.cli.test_commands import queue_config
+from tests.rehearsal.fleets import PERIOD, fleet
+from tests.rehearsal.test_faithful import Counted, Counts, CountWatcher
+from tests.worlds.daemon import write_config
+from tests.worlds.prometheus.past import sample_line, write_samples
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.simulated import SimulatedPorts
+
+HOUR = 3600.0
+BEGIN = math.floor(clock.wall() / HOUR) * HOUR - 4 * HOUR
+SYNCS = int(HOUR / PERIOD)
+SEED = 3
+
+
+@dataclass
+class _Sampled(SimulatedPorts):
+    """Notes each answer as the samples of a Prometheus."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
+        """Fit `MetricsReader`."""
+        answer = super().query(promql, at, deadline)
+        assert isinstance(answer, QueryResult)
+        (name,) = (one.workload.name for one in self.targets if f'"{one.workload.name}"' in promql)
+        for series in answer.series:
+            labels = {**series.labels, "target": name}
+            self.lines.append(sample_line("load", labels, series.value, self.time.now))
+        return answer
+
+
+@dataclass
+class _Asked(SimulatedPorts):
+    """Asks a real Prometheus, as of the virtual time."""
+
+    reader: PrometheusReader | None = None
+
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+        """Fit `MetricsReader`."""
+        assert self.reader is not None
+        return self.reader.query(promql, self.time.now, clock.monotonic() + 30.0)
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrometheusServer, Counts]]:
+    """Give a Prometheus that has an hour of a fleet, and the counts of that hour."""
+    folder = tmp_path_factory.mktemp("past")
+    sampled, counted = _Sampled(fleet(BEGIN, SYNCS, SEED)), Counted()
+    sampled.run(BEGIN, BEGIN + HOUR, PERIOD, counted)
+    write_samples(folder, sampled.lines)
+    with PrometheusServer(folder) as server:
+        yield server.start(), counted.counts
+
+
+def rehearsed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
+    """Return the counts of a rehearsal, which is told how the pods were at the begin."""
+    config = load(
+        write_config(folder / "a.yaml", queue_config(url, "shop", "web")), namespace_or_anywhere
+    )
+    assumed = Assumptions(
+        workloads=tuple(
+            WorkloadAssumption.model_validate(
+                {
+                    "target": one.key,
+                    "replicas": one.workload.replicas,
+                    "readyAfter": f"{one.workload.ready_seconds:g}s",
+                    "requests": {"cpu": "500m"},
+                }
+            )
+            for one in targets
+        )
+    )
+    of = [one.rules.target for one in targets]
+    time, watcher = TimeGrid(BEGIN, BEGIN + HOUR, PERIOD), CountWatcher()
+    with prometheus_data(config, of, assumed, time, None) as data:
+        world = World([built(one, Flags(), data, assumed, BEGIN).target for one in of], watcher)
+        for _ in world.run(BEGIN, BEGIN + HOUR):
+            pass
+    return watcher.counts
+
+
+def test_a_replay_from_prometheus_is_what_the_daemon_did(
+    past: tuple[PrometheusServer, Counts], tmp_path: Path
+) -> None:
+    """An hour of 20 targets of all metric types, whose syncs have read that Prometheus."""
+    server, expected = past
+    settings = load(
+        write_config(tmp_path / "b.yaml", queue_config(server.url, "shop", "web")),
+        namespace_or_anywhere,
+    ).servers[""]
+    live = Counted()
+    with closing(PrometheusReader(settings, Event())) as reader:
+        ports = _Asked(fleet(BEGIN, SYNCS, SEED), reader=reader)
+        ports.run(BEGIN, BEGIN + HOUR, PERIOD, live)
+    assert live.counts == expected
+    ours = rehearsed(fleet(BEGIN, SYNCS, SEED), server.url, tmp_path)
+    for key, counts in live.counts.items():
+        differing = {
+            at - BEGIN: (ours[key].get(at), each)
+            for at, each in counts.items()
+            if ours[key].get(at) != each
+        }
+        assert not differing, (key, differing)

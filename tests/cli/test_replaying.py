@@ -1,0 +1,273 @@
+"""`autoscaler replay`: samples of files and the daemon's own record, as text and as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from autoscaler import clock
+from autoscaler.cli import rehearsing
+from autoscaler.rehearsal.processes import LostProcessError
+from autoscaler.rehearsal.rehearse import rehearse
+from autoscaler.rendering.rehearsal import RehearsalAnswer
+from tests.adapters.record.recording import running
+from tests.cli.test_commands import queue_config, ran
+from tests.cli.test_recorded import record
+from tests.core.builders import BASE, average, external, spec
+from tests.core.timeline import Timeline
+from tests.worlds.daemon import write_config
+
+QUEUE = "queue_messages"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Write a configuration of two targets of one queue, 30 messages a replica."""
+    path = tmp_path / "autoscaler.yaml"
+    write_config(path, queue_config("http://127.0.0.1:9", "shop", "web", "worker"))
+    return path
+
+
+def samples(folder: Path, name: str = "load.csv", *, replicas: str = "", rows: int = 240) -> Path:
+    """Write an hour of a wave between 30 and 270 messages, a row each 15 s."""
+    path = folder / name
+    lines = ["t,value,replicas" if replicas else "t,value"]
+    for row in range(rows):
+        load = round(150 + 120 * math.sin(row / 20))
+        lines.append(f"{int(BASE) + 15 * row},{load}" + (f",{replicas}" if replicas else ""))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def answer(*arguments: str) -> RehearsalAnswer:
+    """Replay; return what is printed as JSON, which has to fit its schema."""
+    code, printed, said = ran("replay", *arguments, "-o", "json")
+    assert code == 0, said
+    return RehearsalAnswer.model_validate_json(printed)
+
+
+def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_path: Path) -> None:
+    """Both targets follow it; one file without a name is enough for one query."""
+    found = answer("-c", str(config), "--csv", str(samples(tmp_path)))
+    assert (found.begin, found.end) == (BASE, BASE + 3600)
+    assert [one.target for one in found.targets] == [
+        "shop/Deployment/web",
+        "shop/Deployment/worker",
+    ]
+    one = found.targets[0]
+    assert one.models == {QUEUE: "recorded"}
+    assert one.assumed == (
+        "it begins with 1 replicas: how many there were at the begin is not known",
+        "a pod is ready 30 s after it is created: nothing says how long",
+    )
+    assert max(one.lines.replicas) == 9
+    assert one.ran is None
+    assert one.measures.scored_seconds == 3600
+    assert one.measures.changes == len(one.changes) > 3
+    assert "above target" in one.changes[0].text
+
+
+def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
+    """With the measures of both in one table, the models and what was assumed."""
+    file = samples(tmp_path, replicas="4")
+    code, printed, _ = ran("replay", "-c", str(config), "-t", "shop/web", "--csv", str(file))
+    lines = printed.splitlines()
+    assert code == 0
+    assert lines[:3] == [
+        "2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z, 1 h 0 min",
+        "",
+        "shop/Deployment/web: 4 -> 3 replicas",
+    ]
+    assert "  load        queue_messages is recorded" in lines
+    rows = {line[2:22].strip(): line[22:].split()[:2] for line in lines}
+    assert rows["replica-hours"][1] == "4.0"
+    assert rows["changes"][1] == "0"
+    assert float(rows["time short"][0].rstrip("%")) < float(rows["time short"][1].rstrip("%"))
+
+
+def test_of_many_targets_each_has_a_line(tmp_path: Path) -> None:
+    """Those that differ most from what ran come first."""
+    config = tmp_path / "autoscaler.yaml"
+    names = [f"web{number}" for number in range(7)]
+    write_config(config, queue_config("http://127.0.0.1:9", "shop", *names))
+    code, printed, _ = ran("replay", "-c", str(config), "--csv", str(samples(tmp_path)))
+    assert code == 0
+    table = [line.split()[0] for line in printed.splitlines()[2:]]
+    assert table == ["TARGET", *(f"shop/Deployment/{name}" for name in names)]
+
+
+def test_a_part_of_the_time_of_a_file(config: Path, tmp_path: Path) -> None:
+    """From one instant to another, and with the count and the start of pods as they are stated."""
+    assumed = tmp_path / "assume.yaml"
+    assumed.write_text("workloads: [{target: shop/*, replicas: 3, readyAfter: 5s}]\n")
+    span = ("--from", "2026-01-01T00:10:00Z", "--to", "2026-01-01T00:20:00Z")
+    file = str(samples(tmp_path))
+    found = answer("-c", str(config), "--csv", f"{QUEUE}={file}", *span, "--assume", str(assumed))
+    assert (found.begin, found.end) == (BASE + 600, BASE + 1200)
+    assert {one.first_replicas for one in found.targets} == {3}
+    assert all(not one.assumed for one in found.targets)
+
+
+def cpu_config(folder: Path) -> Path:
+    """Write a configuration of a target of cpu, by average value."""
+    document: dict[str, object] = queue_config("http://127.0.0.1:9", "shop", "web")
+    target: Mapping[str, object] = document["targets"][0]  # type: ignore[index] # a list
+    cpu = {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "500m"}}
+    metrics = [{"type": "Resource", "resource": cpu}]
+    path = folder / "autoscaler.yaml"
+    write_config(path, {**document, "queries": {}, "targets": [{**target, "metrics": metrics}]})
+    return path
+
+
+def test_averages_are_of_a_number_of_pods(tmp_path: Path) -> None:
+    """Of a third column, or as it is stated; else it is refused with what to do."""
+    config, file = cpu_config(tmp_path), tmp_path / "cpu.csv"
+    rows = "".join(f"{int(BASE) + 15 * row},1.0\n" for row in range(40))
+    file.write_text("t,value\n" + rows)
+    code, printed, _ = ran("replay", "-c", str(config), "--csv", str(file))
+    assert code == 1
+    assert printed.splitlines()[1] == (
+        "not rehearsed: shop/Deployment/web: of how many pods the samples of cpu are the average "
+        "is not known: give their file a third column, replicas, or state replicas with --assume"
+    )
+    assumed = tmp_path / "assume.yaml"
+    assumed.write_text("workloads: [{replicas: 4}]\n")
+    arguments = ("-c", str(config), "--csv", str(file), "--assume", str(assumed))
+    (stated,) = answer(*arguments).targets
+    file.write_text("t,value,replicas\n" + rows.replace(",1.0", ",1.0,4"))
+    (counted,) = answer("-c", str(config), "--csv", f"cpu={file}").targets
+    # Four pods that use one core each are eight of half a core.
+    for one in (stated, counted):
+        assert one.models == {"cpu": "shared"}
+        assert (one.first_replicas, one.last_replicas) == (4, 8)
+
+
+def refused(*arguments: str) -> tuple[int, list[str]]:
+    """Replay what cannot be; return the exit code and the sentences."""
+    code, printed, said = ran("replay", *arguments)
+    assert printed == ""
+    return code, said.splitlines()
+
+
+def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
+    """Every mistake about the files at once, and each other one in a sentence."""
+    file, of = samples(tmp_path), ("-c", str(config))
+    bad = tmp_path / "bad.csv"
+    bad.write_text("t,value\n1,x\n")
+    sentence = "'x' is no number; leave out a row of which the value is not known"
+    files = ("--csv", f"cpu={file}", "--csv", str(bad), "--csv", str(file))
+    assert refused(*of, *files) == (
+        1,
+        [
+            f"--csv cpu={file}: no query or metric is called cpu; there are: {QUEUE}",
+            f"{bad}:2: {sentence}",
+            f"--csv {file}: a file without a name is given twice",
+        ],
+    )
+    span = ("--from", "2026-01-01T00:20:00Z", "--to", "2026-01-01T00:10:00Z")
+    for arguments, code, said in (
+        (("--csv", str(file), "--from-record"), 1, "--from-record and --csv are two sources"),
+        ((), 1, "--from is missing: the time at which the rehearsal begins"),
+        (("--from", "soon"), 2, "'soon' is no time"),
+        (("--csv", str(file), *span), 1, "--from (2026-01-01T00:20:00Z) has to be before --to"),
+        (("--csv", str(file), "--step", "2h"), 1, "--step (7200 s) is larger than the time of"),
+        (("--from", "2020-01-01"), 1, "--from is more than 400 days before --to"),
+        (("--csv", str(file), "-t", "shop/wob"), 2, "did you mean shop/web"),
+        (("--from-record", "--from", "1h ago"), 1, "name the record with --state-directory"),
+    ):
+        found, lines = refused(*of, *arguments)
+        assert (found, len(lines)) == (code, 1), arguments
+        assert said in lines[0]
+
+
+def test_every_mistake_in_a_file_of_assumptions_is_told(config: Path, tmp_path: Path) -> None:
+    """With its line, its key and what would be right, as those of a configuration are."""
+    assumed = tmp_path / "assume.yaml"
+    assumed.write_text("loads:\n- {model: share}\nworkloads:\n- {replicas: -1, ready: 5s}\n")
+    file = samples(tmp_path)
+    code, said = refused("-c", str(config), "--csv", str(file), "--assume", str(assumed))
+    assert code == 2
+    places = [line.split(": ")[:2] for line in said if line.startswith(str(tmp_path))]
+    assert places == [
+        [f"{assumed}:2", "loads[0].model"],
+        [f"{assumed}:4", "workloads[0].replicas"],
+        [f"{assumed}:4", "workloads[0].ready"],
+    ], said
+
+
+def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a daemon has recorded is replayed with the counts that ran; another time is refused."""
+    monkeypatch.setattr(clock, "wall", lambda: BASE + 3600)
+    config = tmp_path / "autoscaler.yaml"
+    document = queue_config("http://127.0.0.1:9", "shop", "web")
+    write_config(config, {**document, "stateDirectory": str(tmp_path)})
+    timeline = Timeline(spec(external(average("30"))), replicas=2)
+    with running(tmp_path) as writer:
+        record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
+    (one,) = answer("-c", str(config), "--from-record", "--from", "2026-01-01T00:00:00Z").targets
+    assert one.ran is not None
+    assert one.ran.changes == one.measures.changes == 3
+    assert (one.first_replicas, one.last_replicas) == (2, 5)
+    of = ("-c", str(config), "--from-record")
+    code, said = refused(*of, "--from", "2025-12-01T00:00:00Z", "--to", "2025-12-02T00:00:00Z")
+    assert code == 1
+    assert said[0].startswith(f"the record in {tmp_path} has nothing of that time; it has 2026-01")
+
+
+def test_an_interrupt_leaves_what_is_done(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of what there is, how far it came, and the exit code 1."""
+
+    def interrupted(*args: object, **named: object) -> object:
+        def at(instant: float) -> None:
+            if instant >= BASE + 600:
+                raise KeyboardInterrupt
+
+        return rehearse(*args, **{**named, "progress": at})  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(rehearsing, "rehearse", interrupted)
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)), "--processes", "1")
+    code, printed, said = ran("replay", *arguments)
+    assert (code, said) == (1, "interrupted: rehearsed as far as 2026-01-01T00:10:00Z\n")
+    assert printed.startswith("2026-01-01T00:00:00Z to 2026-01-01T00:10:00Z, 10 min 0 s\n")
+    assert "shop/Deployment/web: 1 -> " in printed
+
+
+def test_a_process_that_died_is_a_sentence(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no traceback."""
+
+    def died(*_: object) -> None:
+        raise LostProcessError("a process of the rehearsal has died")
+
+    monkeypatch.setattr(rehearsing, "in_processes", died)
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)))
+    assert refused(*arguments) == (1, ["a process of the rehearsal has died"])
+
+
+def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
+    """`schema --replay` prints it, with what each field means; what is printed fits it."""
+    _, printed, _ = ran("schema", "--replay")
+    schema = json.loads(printed)
+    Draft202012Validator.check_schema(schema)
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path, replicas="4")), "-o", "json")
+    document = json.loads(ran("replay", *arguments)[1])
+    Draft202012Validator(schema).validate(document)
+    measures = schema["$defs"]["RehearsalMeasures"]["properties"]
+    assert all("description" in one for one in measures.values())
+    assert set(document["targets"][0]["measures"]) <= set(measures)
+
+
+def test_the_json_is_one_line_without_what_is_not_there(config: Path, tmp_path: Path) -> None:
+    """So that it is the same for the same rehearsal, and for a shell."""
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)), "-o", "json")
+    _, first, _ = ran("replay", *arguments, "--processes", "1")
+    _, second, _ = ran("replay", *arguments, "--processes", "2")
+    assert first == second
+    assert first.count("\n") == 1
+    assert "ran" not in json.loads(first)["targets"][0]

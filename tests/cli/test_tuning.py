@@ -1,0 +1,223 @@
+"""`autoscaler tune` as its users see it: what it finds in made loads, and what it promises."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autoscaler.cli.tuning_text import space_document
+from autoscaler.settings.tuning import TuningSpace
+from tests.cli.rehearsed_files import DAY, config, samples, space, wave
+from tests.cli.test_commands import ran
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "tuning.md"
+COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
+
+
+def pasted(out: str) -> dict[str, object]:
+    """Return the YAML that is to be pasted."""
+    found = yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2])
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
+    """A daily wave with noise is short of pods at its target; shortages are dear.
+
+    What is pasted is a valid configuration, and a metric goes on naming its query.
+    """
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 12, wave)
+    found = space(tmp_path, targetFactors=[0.6, 0.8, 1.0, 1.2])
+    code, out, err = ran(
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+        *("--trials", "16", *COSTS),
+    )
+    assert code == 0
+    assert re.fullmatch(r"note: a candidate takes [\d.]+ s, 16 in \d+ processes about .*\n", err)
+    assert (
+        "4 candidates were rehearsed, of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]" in out
+    )
+    assert "chosen by the first 6 days, judged on the last 6 days: both are told\n" in out
+    assert "on the last days what was chosen is better than the configuration as it is\n" in out
+    assert "by days it is better on 6 of 6\n" in out
+    assert "chosen anew before each of the last days by all before it, on 6 of 6\n" in out
+    own = pasted(out)
+    external = {
+        "metric": {"name": "load"},
+        "target": {"type": "AverageValue", "averageValue": "8"},
+    }
+    assert own == {"metrics": [{"type": "External", "external": external}]}
+    document = yaml.safe_load(file.read_text())
+    document["targets"][0] |= own
+    file.write_text(yaml.safe_dump(document))
+    assert ran("validate", str(file))[0] == 0
+
+
+def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
+    """A slow wave needs no window, the bursts of the last days do: the window is what there is."""
+
+    def load(number: int) -> float:
+        burst = 400.0 if number // 3 % 2 else 100.0
+        return burst if number >= 3 * DAY else 200 + 100 * abs((number % DAY) / DAY * 2 - 1)
+
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 3600}}
+    file = config(tmp_path, "a.yaml", behavior=behavior)
+    csv, found = samples(tmp_path, 6, load), space(tmp_path, scaleDownWindows=["0s", "1h"])
+    code, out, _ = ran(
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+        *("--trials", "8", *COSTS),
+    )
+    assert code == 0
+    assert "on the last days what was chosen is no better than the configuration as it is" in out
+    # The first of the last days is chosen for by slow days only, the later ones know bursts.
+    assert "by days it is better on 0 of 3\n" in out
+    assert pasted(out).keys() == {"behavior"}
+
+
+def test_a_gain_on_few_days_may_be_chance(tmp_path: Path) -> None:
+    """Three days of three do not make it sure, and one says so."""
+    file, found = config(tmp_path, "a.yaml"), space(tmp_path, targetFactors=[0.8])
+    told = {}
+    for days in (2, 6):
+        csv = samples(tmp_path, days, wave)
+        told[days] = ran(
+            *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+            *("--trials", "1", *COSTS),
+        )[1]
+        assert "by no more than days differ by chance\n" in told[days]
+    assert "by days it is better on 1 of 1: too few days to be sure\n" in told[2]
+    assert "by days it is better on 3 of 3\n" in told[6]
+
+
+def test_nothing_better_is_told_and_nothing_pasted(tmp_path: Path) -> None:
+    """Where replicas are dear, a lower target is no gain; in JSON what there is, is the choice."""
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
+    found = space(tmp_path, targetFactors=[0.5])
+    arguments = (
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+        *("--trials", "1", "--shortage-cost", "0"),
+    )
+    _, out, _ = ran(*arguments)
+    assert out.endswith("none that was tried is preferred to the configuration as it is\n")
+    (chosen,) = [
+        one for one in json.loads(ran(*arguments, "-o", "json")[1])["candidates"] if one["chosen"]
+    ]
+    assert (chosen["asItIs"], chosen["front"], chosen["settings"]) == (True, True, {})
+
+
+def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path) -> None:
+    """Another seed tries other candidates."""
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
+
+    def candidates(*more: str) -> object:
+        arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "20")
+        found = json.loads(ran(*arguments, "-o", "json", *more)[1])
+        return [(one["settings"], one["lastDays"]) for one in found["candidates"]]
+
+    first = candidates("--processes", "1")
+    assert candidates("--processes", "2") == first
+    assert candidates("--seed", "2") != first
+
+
+def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
+    """The cheapest candidate within it is chosen."""
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 4, wave)
+    found = space(tmp_path, targetFactors=[0.4, 0.6, 0.7, 0.8, 0.9])
+    _, out, _ = ran(
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+        *("--trials", "24", "--most-shortage", "1%", "-o", "json"),
+    )
+    tried = json.loads(out)["candidates"]
+    within = [one for one in tried if one["firstDays"]["tauUnder"] <= 0.01]
+    cheapest = min(within, key=lambda one: one["firstDays"]["replicaHours"])
+    assert 0 < len(within) < len(tried)
+    assert cheapest["chosen"]
+
+
+def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
+    """It is told, with how far the search came."""
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
+    arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "100000")
+    with subprocess.Popen(
+        [sys.executable, "-m", "autoscaler", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as search:
+        assert search.stderr is not None
+        assert search.stderr.readline().startswith("note: a candidate takes ")
+        # As of a terminal: all processes of the search get it.
+        os.killpg(search.pid, signal.SIGINT)
+        out, err = search.communicate(timeout=60)
+    assert search.returncode == 1
+    assert re.fullmatch(r"interrupted: rehearsed \d+ of 100000 candidates\n", err)
+    assert re.search(r"^\d+ candidates were rehearsed", out, re.MULTILINE)
+
+
+def test_what_cannot_be_searched_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too few days, a space with mistakes (all of them), minima above the maximum, no optuna."""
+    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 1, wave)
+    arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv))
+    code, _, err = ran(*arguments)
+    told = "with fewer than 2 nothing can be chosen by some days and judged on others\n"
+    assert (code, err) == (1, f"the time of 1 d 0 h has one whole day: {told}")
+    csv = samples(tmp_path, 2, wave)
+    wrong = tmp_path / "space.yaml"
+    wrong.write_text("targetFactors: [0.5, -1]\nscaleDownWindows: [2h]\nwindows: []\n")
+    code, _, err = ran(*arguments, "--space", str(wrong))
+    assert code == 2
+    places = [line.split(": ")[:2] for line in err.splitlines()]
+    assert places == [
+        [f"{wrong}:1", "targetFactors[1]"],
+        [f"{wrong}:2", "scaleDownWindows[0]"],
+        [f"{wrong}:3", "windows"],
+    ]
+    above = space(tmp_path, minReplicas=[2, 200])
+    code, _, err = ran(*arguments, "--space", str(above))
+    told = "minReplicas[1]: must be at most 100, maxReplicas of shop/Deployment/web (got 200)\n"
+    assert (code, err) == (2, f"{above}:1: {told}")
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    code, _, err = ran(*arguments)
+    told = "a search needs optuna: install it with pip install 'autoscaler[tune]'\n"
+    assert (code, err) == (1, told)
+
+
+def test_the_document_shows_the_space_that_is_searched() -> None:
+    """As a file of --space, which reads as the default."""
+    (text,) = re.findall(r"```yaml\n(targetFactors:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    shown = TuningSpace.model_validate(yaml.safe_load(text))
+    assert shown == TuningSpace()
+    assert space_document(shown) == space_document(TuningSpace())
+
+
+@pytest.mark.parametrize(("has", "finds"), [([], ["day"]), (["day"], [])])
+def test_schedules_are_put_on_and_taken_off(
+    tmp_path: Path, has: list[str], finds: list[str]
+) -> None:
+    """Only they are pasted, and the configuration is valid with them."""
+    day = {"name": "day", "start": "0 6 * * *", "end": "0 18 * * *", "minReplicas": 60}
+    sets = {True: [day], False: []}
+    file = config(tmp_path, "a.yaml", schedules=sets[bool(has)])
+    csv = samples(tmp_path, 2, lambda number: 600.0 * (DAY / 4 <= number % DAY < DAY * 3 / 4))
+    found = space(tmp_path, schedules=[sets[bool(finds)]])
+    costs = ("--shortage-cost", "1000") if finds else ("--shortage-cost", "0")
+    code, out, _ = ran(
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
+        *("--trials", "1", *costs),
+    )
+    assert code == 0
+    own = pasted(out)
+    assert own.keys() == {"schedules"}
+    document = yaml.safe_load(file.read_text())
+    document["targets"][0] |= own
+    file.write_text(yaml.safe_dump(document))
+    assert ran("validate", str(file))[0] == 0

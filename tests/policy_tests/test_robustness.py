@@ -1,0 +1,112 @@
+"""Whatever a file of tests holds, it runs or is refused in sentences: never a traceback."""
+
+import copy
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from autoscaler.config import ConfigError
+from autoscaler.documents import Location, Value, child, read
+from autoscaler.policy_tests import kept_world
+from autoscaler.policy_tests.expectations import unmet
+from autoscaler.policy_tests.generated import searched
+from autoscaler.policy_tests.kept_world import TooLargeTestError
+from autoscaler.policy_tests.loading import load_tests
+from autoscaler.policy_tests.ready import ReadyTest
+from autoscaler.policy_tests.running import run
+from tests.config.test_robustness import VALUES, places
+from tests.policy_tests.files import WEB, ran
+
+DOCUMENT = """
+queries: {queue: sum(queue_length)}
+targets:
+- namespace: shop
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: worker}
+  maxReplicas: 20
+  metrics:
+  - type: External
+    external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 30}}
+interval: 15s
+never: {above: 20, below: 1}
+tests:
+- name: all keys
+  target: shop/worker
+  start: {at: "2026-01-05T00:00:00Z", replicas: 2, readyAfter: 30s, requests: {cpu: 1}}
+  workloads: [{target: shop/*, replicas: 3}]
+  interval: 15s
+  duration: 5m
+  series: {queue: 10+5x8 _ stale}
+  loads: [{metric: queue, model: shared, capacity: 30}]
+  events:
+  - {at: 1m, for: 1m, target: "*", query: queue, queryFails: timeout}
+  - {at: 1m, for: 1m, partial: w, writeFails: w, unreadable: u, controlledBy: c, readyAfter: 5s}
+  - {at: 2m, setReplicas: 5, by: me, restart: true, loseState: true, takeover: true}
+  - {at: 3m, for: 30s, down: true, annotations: {autoscaler/paused: "true"}}
+  expect:
+  - {at: 1m, replicas: 1, ready: 1, proposal: 1, desired: 1, reason: a, limitedBy: nothing}
+  - {from: 1m, to: 2m, above: 1, below: 9, noChange: true, event: a, state: ok}
+  - {at: 1m, target: shop/worker, conditions: {AbleToScale: "True"}}
+- name: any input
+  random: {series: [queue], between: [0, 50], runs: 2, seed: 3, gaps: true}
+  never: {changesPer10m: 4}
+  duration: 2m
+"""
+
+
+def document() -> JsonValue:
+    """Return the document as plain data."""
+    value: Value = read(DOCUMENT, lambda *_: None)
+    plain: JsonValue = json.loads(json.dumps(value))
+    return plain
+
+
+PLACES = [place for place in places(document()) if place]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(PLACES), value=VALUES)
+def test_any_value_at_any_place_is_taken_or_told(
+    tmp_path: Path, place: Location, value: JsonValue
+) -> None:
+    """What is taken runs to its end; what is refused is told with sentences."""
+    changed = copy.deepcopy(document())
+    around = child(changed, *place[:-1])
+    around[place[-1]] = value  # type: ignore[index] # a list or a mapping
+    file = tmp_path / "tests.yaml"
+    file.write_text(json.dumps(changed), encoding="utf-8", errors="surrogatepass")
+    tests: Sequence[ReadyTest] = ()
+    refused = None
+    try:
+        tests = load_tests(file).tests
+    except ConfigError as error:
+        refused = error
+    assert tests or (refused is not None and all(one.message for one in refused.problems))
+    for test in tests:
+        if test.model.random is not None:
+            searched(test, test.model.random)
+            continue
+        for one in unmet(run(test)):
+            assert one.sentence
+
+
+def test_the_document_holds_every_key(tmp_path: Path) -> None:
+    """And runs as it is."""
+    file = tmp_path / "tests.yaml"
+    file.write_text(DOCUMENT)
+    first, second = load_tests(file).tests
+    assert unmet(run(first))
+    assert second.model.random is not None
+    searched(second, second.model.random)
+
+
+def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that reads more samples of pods than fit says so."""
+    monkeypatch.setattr(kept_world, "MOST_SAMPLES_OF_PODS", 100)
+    test = "start: {replicas: 30}\nseries: {rps: 10x20}\nnever: {above: 50}"
+    with pytest.raises(TooLargeTestError, match="reads more than 100 samples of pods: let it be"):
+        ran(tmp_path, test, WEB)

@@ -1,0 +1,188 @@
+"""Simulated targets of a configuration: what is stated, known, and assumed, in this order."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.core.extensions import Extensions, Mode
+from autoscaler.core.observation import PodRequests
+from autoscaler.core.spec import Flags, MetricSpec
+from autoscaler.core.target import Query, QueryKey, Target
+from autoscaler.rehearsal.building import BuildError, Built, built, metric_name
+from autoscaler.rehearsal.loads import LoadModel, QueueLoad, RecordedLoad, SharedLoad
+from autoscaler.rehearsal.stated import StatedData, StatedSeries
+from autoscaler.rehearsal.workloads import requests_of
+from autoscaler.series_notation import parse, samples_of
+from autoscaler.settings.assumptions import Assumptions
+from tests.core.builders import (
+    BASE,
+    average,
+    container_cpu,
+    cpu,
+    external,
+    per_pod,
+    spec,
+    utilization,
+    value,
+)
+
+
+class Known(StatedData):
+    """A past of which more is known than the series."""
+
+    count: int | None = None
+    ready: float | None = None
+    requested: PodRequests | None = None
+
+    def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return self.count
+
+    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return self.ready
+
+    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return self.requested
+
+
+def target_of(*metrics: MetricSpec, minimum: int = 3) -> Target:
+    """Return a target that reads each metric by a query of its own."""
+    queries = tuple(Query(f"q{number}") for number in range(len(metrics)))
+    return Target("shop", spec(*metrics, minimum=minimum), queries)
+
+
+def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any) -> Built:
+    """Build with what is known and stated."""
+    series = [StatedSeries(samples_of(parse("40x100")))]
+    of_metrics = {(target.key, number): series for number in range(len(target.queries))}
+    arrivals = {QueryKey("", "rate(published[1m])"): series}
+    data = Known(BASE, 15.0, of_metrics, arrivals, {target.key: 2})
+    for name, one in (known or {}).items():
+        object.__setattr__(data, name, one)
+    return built(target, Flags(), data, Assumptions.model_validate(stated), BASE)
+
+
+def test_what_nobody_says_is_assumed_and_said() -> None:
+    """The count at the begin, and how long pods take to become ready."""
+    found = build(target_of(external(average("30"))))
+    workload = found.target.workload
+    assert (workload.replicas, workload.ready_seconds) == (3, 30.0)
+    assert found.assumed == [
+        "it begins with 3 replicas: how many there were at the begin is not known",
+        "a pod is ready 30 s after it is created: nothing says how long",
+    ]
+
+
+def test_what_is_known_is_not_assumed() -> None:
+    """Nor said."""
+    found = build(target_of(external(average("30"))), {"count": 7, "ready": 12.0})
+    assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (7, 12.0)
+    assert found.assumed == []
+
+
+def test_what_is_stated_goes_before_what_is_known() -> None:
+    """The first statement of each key counts, by the key or by NAMESPACE/NAME."""
+    workloads = [
+        {"target": "shop/other", "replicas": 50},
+        {"target": "shop/w*", "replicas": 4},
+        {"target": "shop/Deployment/web", "replicas": 9, "readyAfter": "45s"},
+    ]
+    found = build(
+        target_of(external(average("30"))), {"count": 7, "ready": 12.0}, workloads=workloads
+    )
+    assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (4, 45.0)
+
+
+def test_one_in_shadow_is_rehearsed_as_if_it_were_live() -> None:
+    """What would it have done is the question."""
+    shadow = replace(target_of(external(average("30"))), extensions=Extensions(mode=Mode.SHADOW))
+    assert not build(shadow).target.rules.target.in_shadow
+
+
+@pytest.mark.parametrize(
+    ("metric", "model", "per_pod_units"),
+    [
+        (external(average("30")), LoadModel.RECORDED, 30.0),
+        (external(value("30")), LoadModel.RECORDED, None),
+        (per_pod("10"), LoadModel.SHARED, 10.0),
+        (cpu(utilization(60)), LoadModel.SHARED, 0.3),
+        (cpu(average("200m")), LoadModel.SHARED, 0.2),
+        (container_cpu(utilization(50)), LoadModel.SHARED, 0.25),
+    ],
+)
+def test_the_model_of_a_metric(
+    metric: MetricSpec, model: LoadModel, per_pod_units: float | None
+) -> None:
+    """By its type; what one pod takes is its target, of a utilization a part of the request."""
+    half = requests_of({"app": {"cpu": 500 * 10**6}})
+    (load,) = build(target_of(metric), {"requested": half}).target.loads
+    assert load.model is model
+    assert isinstance(load, RecordedLoad | SharedLoad)
+    assert load.per_pod == (None if per_pod_units is None else pytest.approx(per_pod_units))
+
+
+def test_a_capacity_is_what_a_pod_takes() -> None:
+    """Instead of the target."""
+    loads = [{"metric": "rps", "capacity": "25"}]
+    (load,) = build(target_of(per_pod("10")), loads=loads).target.loads
+    assert isinstance(load, SharedLoad)
+    assert (load.per_pod, load.capacity) == (25.0, 25.0)
+
+
+def test_requests_are_stated_known_or_assumed() -> None:
+    """One core is assumed, and said, where a utilization is a part of it."""
+    utilized = target_of(cpu(utilization(60)))
+    assumed = build(utilized)
+    assert "a pod requests 1 core" in assumed.assumed[-1]
+    assert not [one for one in build(target_of(per_pod("10"))).assumed if "core" in one]
+    stated = build(utilized, workloads=[{"requests": {"cpu": "250m"}}])
+    (container,) = stated.target.workload.requests.counted
+    assert container.requests == {"cpu": 250 * 10**6}
+
+
+def test_a_metric_whose_work_is_not_known_in_pods_is_said() -> None:
+    """A `Value` target says nothing of one pod, until a capacity is stated."""
+    said = build(target_of(external(value("30")))).assumed
+    assert any("nothing is scored" in one for one in said)
+    assert any("whatever the count is" in one for one in said)
+    stated = build(target_of(external(value("30"))), loads=[{"capacity": "30"}]).assumed
+    assert not any("nothing is scored" in one for one in stated)
+
+
+def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:
+    """It begins as long as it was."""
+    loads = [{"model": "queue", "arrivals": "rate(published[1m])", "servedPerPod": "2500m"}]
+    (load,) = build(target_of(external(average("30"))), loads=loads).target.loads
+    assert isinstance(load, QueueLoad)
+    assert (load.served_by_pod, load.length) == (2.5, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "stated", "why"),
+    [
+        (external(average("30")), {}, "state arrivals"),
+        (external(average("30")), {"arrivals": "rate(published[1m])"}, "servedPerPod"),
+        (per_pod("10"), {"arrivals": "x", "servedPerPod": "1"}, "it is of each pod"),
+    ],
+)
+def test_what_cannot_be_a_queue_is_refused(
+    metric: MetricSpec, stated: Mapping[str, str], why: str
+) -> None:
+    """With the target and the metric."""
+    with pytest.raises(BuildError, match=why) as refused:
+        build(target_of(metric), loads=[{"model": "queue", **stated}])
+    assert str(refused.value).startswith(f"shop/Deployment/web: the metric {metric_name(metric)}")
+
+
+def test_metrics_have_the_loads_of_their_names() -> None:
+    """Each in its place."""
+    found = build(
+        target_of(external(average("30")), per_pod("10")),
+        loads=[{"metric": "rps", "model": "recorded"}],
+    )
+    named = [(name, load.model.value) for name, load in found.named_loads()]
+    assert named == [("queue", "recorded"), ("rps", "recorded")]

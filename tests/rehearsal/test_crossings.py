@@ -1,0 +1,209 @@
+"""What interrupts a target in the middle of a rehearsal does to it what it does to a live one."""
+
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from autoscaler.core.extensions import Extensions, Idle
+from autoscaler.core.series import QueryFailure
+from autoscaler.core.spec import Flags
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import Query, Target
+from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.rehearsal.loads import RecordedLoad
+from autoscaler.rehearsal.outcome import OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.rehearse import own_reason
+from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.rehearsal.world import SimulatedTarget, World
+from tests.core.builders import BASE, average, external, spec
+
+PERIOD, MINUTE = 15.0, 60.0
+END = BASE + 15 * MINUTE
+TARGET = Target("shop", spec(external(average("10")), maximum=10), (Query("load"),))
+SLEEPS = replace(TARGET, extensions=Extensions(idle=Idle(after=60.0)))
+PARTIAL = ("a part of the servers did not answer",)
+PAUSED = {"autoscaler/paused": "true"}
+
+Load = float | str | None | tuple[float, tuple[str, ...]]
+Happening = Callable[[SimulatedTarget, float], object]
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """What a target with 5 replicas goes through, 10 a replica, and to which counts it goes when.
+
+    ``loads`` are from a minute on: None is no series, a text a failure, with warnings it is
+    partial.  ``happens`` is done before the sync of a minute.  ``changes`` are by minute.
+    """
+
+    name: str
+    loads: Mapping[int, Load]
+    changes: Mapping[float, int]
+    happens: Mapping[int, Happening] = field(default_factory=dict)
+    target: Target = TARGET
+    failed: float = 0.0
+    gap: float = 0.0
+
+
+def becomes(**facts: object) -> Happening:
+    """Return a happening that sets facts of a target."""
+
+    def happen(target: SimulatedTarget, _: float) -> None:
+        for name, fact in facts.items():
+            setattr(target, name, fact)
+
+    return happen
+
+
+def unreadable(why: str) -> Happening:
+    """Return a happening after which the scale cannot be read, or can again."""
+    return lambda target, _: setattr(target.workload, "unreadable", why)
+
+
+def annotated(annotations: Mapping[str, str]) -> Happening:
+    """Return a happening that annotates the workload."""
+    return lambda target, _: target.workload.annotate(annotations)
+
+
+DOWN, UP = {0: 50.0, 1: 10.0}, {0: 50.0, 1: 80.0}
+CASES = (
+    Crossing("nothing, down", DOWN, {5.75: 1}),
+    Crossing("nothing, up", UP, {1: 8}),
+    Crossing(
+        "no series: the count stays, and the time is neither scored nor decided",
+        {0: 50.0, 1: None, 4: 10.0},
+        {5.75: 1},
+        failed=180.0,
+        gap=180.0,
+    ),
+    Crossing(
+        "a failure: the count stays", {0: 50.0, 1: "timeout", 4: 80.0}, {4: 8}, {}, TARGET, 180, 180
+    ),
+    Crossing(
+        "partial: nothing goes down by it",
+        {0: 50.0, 1: (10.0, PARTIAL), 8: 10.0},
+        {13: 1},
+        failed=420.0,
+        gap=420.0,
+    ),
+    Crossing(
+        "partial: it goes up, and how much is missing is not known",
+        {0: 50.0, 1: (80.0, PARTIAL)},
+        {1: 8},
+        gap=840.0,
+    ),
+    Crossing(
+        "a restart without its state: the window begins anew",
+        DOWN,
+        {9: 1},
+        {4: lambda target, _: target.forget()},
+    ),
+    Crossing(
+        "a takeover two minutes after the last sync: so it does",
+        DOWN,
+        {9: 1},
+        {4: lambda target, now: target.away(120.0, now)},
+    ),
+    Crossing(
+        "another process leads: it writes nothing, and goes on when it leads",
+        UP,
+        {4: 8},
+        {1: becomes(leads=False), 4: becomes(leads=True)},
+    ),
+    Crossing(
+        "to zero, and back",
+        {0: 50.0, 1: 0.0, 10: 5.0},
+        {1.75: 0, 10: 1},
+        target=SLEEPS,
+    ),
+    Crossing(
+        "a pause: the count stays until it ends",
+        UP,
+        {4: 8},
+        {1: annotated(PAUSED), 4: annotated({})},
+    ),
+    Crossing(
+        "asleep in a pause: it does not go to zero",
+        {0: 50.0, 1: 0.0},
+        {8: 0},
+        {1: annotated(PAUSED), 8: annotated({})},
+        SLEEPS,
+    ),
+    Crossing(
+        "a count that somebody sets",
+        {0: 50.0},
+        {},
+        {2: lambda target, now: target.workload.set(8, now, "kubectl")},
+    ),
+    Crossing(
+        "writes that fail",
+        UP,
+        {4: 8},
+        {1: becomes(write_fails="refused"), 4: becomes(write_fails="")},
+    ),
+    Crossing(
+        "a scale that cannot be read",
+        UP,
+        {4: 8},
+        {1: unreadable("gone"), 4: unreadable("")},
+        failed=180.0,
+    ),
+    Crossing(
+        "another autoscaler controls it",
+        UP,
+        {4: 8},
+        {1: becomes(controller="HPA web"), 4: becomes(controller=None)},
+        failed=180.0,
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_crosses_a_rehearsal(case: Crossing) -> None:
+    """Its changes at their minutes, the time without a proposal, and the time without a demand."""
+    counts, outcome = rehearsed(case)
+    before = [5, *counts.values()]
+    changes = {
+        minute: count
+        for number, (minute, count) in enumerate(counts.items())
+        if count != before[number]
+    }
+    assert changes == case.changes
+    assert outcome.failed_seconds == case.failed
+    assert outcome.measures.gap_seconds == case.gap
+    assert outcome.measures.scored_seconds == END - BASE - case.gap
+
+
+def rehearsed(case: Crossing) -> tuple[dict[float, int], TargetOutcome]:
+    """Return the count after the sync of each minute, and the outcome."""
+    workload = SimulatedWorkload("web", BASE, 5, 20.0)
+    load = RecordedLoad(answers(case.loads), 10.0)
+    target = SimulatedTarget(Rules(case.target, Flags()), workload, [load])
+    watcher = OutcomeWatcher(BASE, END, own_reason)
+    counts = {}
+
+    def before(now: float) -> None:
+        for minute, happen in case.happens.items():
+            if now == BASE + minute * MINUTE:
+                happen(target, now)
+
+    for now in World([target], watcher).run(BASE, END, before):
+        counts[(now - BASE) / MINUTE] = workload.replicas
+    return counts, watcher.outcomes()[0]
+
+
+def answers(loads: Mapping[int, Load]) -> ChunkedAnswers:
+    """Return the answers of a query, each load until the next one."""
+    begins = [BASE + minute * MINUTE for minute in loads]
+    chunks = []
+    for begin, end, load in zip(begins, [*begins[1:], END], loads.values(), strict=True):
+        number, warnings = load if isinstance(load, tuple) else (load, ())
+        if isinstance(number, str):
+            chunks.append(AnswerChunk(begin, end, QueryFailure(number)))
+            continue
+        times = [] if number is None else [*range(int(begin), int(end), int(PERIOD))]
+        series = RecordedSeries({}, array("d", times), array("d", [number or 0.0] * len(times)))
+        chunks.append(AnswerChunk(begin, end, [series], warnings))
+    return ChunkedAnswers(chunks, PERIOD)

@@ -1,0 +1,160 @@
+"""What becomes of a target: measures of the whole and of each day, lines and sentences."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.core.step import Step
+from autoscaler.rehearsal.loads import QueueLoad
+from autoscaler.rehearsal.outcome import A_DAY, MOST_PARTS, OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.rehearse import own_reason
+from autoscaler.rehearsal.world import SimulatedTarget, World
+from tests.core.builders import BASE
+from tests.rehearsal.fleets import PERIOD, series
+from tests.rehearsal.test_world import simulated
+
+DAY_SYNCS = round(A_DAY / PERIOD)
+
+
+def outcome(
+    target: SimulatedTarget, seconds: float, explain: object = own_reason, begin: float = 0.0
+) -> TargetOutcome:
+    """Return what becomes of one target from some seconds after the begin on."""
+    watcher = OutcomeWatcher(BASE + begin, BASE + begin + seconds, explain)  # type: ignore[arg-type]
+    for _ in World([target], watcher).run(BASE + begin, BASE + begin + seconds):
+        pass
+    (found,) = watcher.outcomes()
+    return found
+
+
+def test_a_shortage_until_pods_are_ready() -> None:
+    """Work for 4 pods and 2 ready ones for 20 of 60 s, of which half of the work is missing."""
+    found = outcome(simulated("web", *[120.0] * 4, ready=20.0), 60.0)
+    measures = found.measures
+    assert measures.tau_under == pytest.approx(20 / 60)
+    assert measures.theta_under == pytest.approx(20 / 60 / 2)
+    assert (measures.worst_shortage, measures.longest_shortage_seconds) == (2, 20.0)
+    assert (measures.changes, measures.theta_over) == (1, 0.0)
+    assert (found.first_replicas, found.last_replicas) == (2, 4)
+    (change,) = found.changes
+    assert (change.time, change.before, change.after) == (BASE, 2, 4)
+    assert measures.replica_hours == pytest.approx(4 / 60)  # a pod costs before it is ready
+
+
+def test_a_gap_of_the_data_is_not_scored() -> None:
+    """A reading that is missing has no demand, and the decision has none."""
+    found = outcome(simulated("web", 60.0, 60.0), 60.0)
+    assert (found.measures.scored_seconds, found.measures.gap_seconds) == (30.0, 30.0)
+    assert found.failed_seconds == 30.0
+    demands = [part.demand_high for part in found.parts]
+    assert demands == [2, 2, None, None]
+
+
+def test_a_time_without_syncs_is_a_gap() -> None:
+    """What was needed is known for two periods after a sync, also where nobody synced for days."""
+    one = simulated("web", *[60.0] * (4 * DAY_SYNCS))
+    one.instants = [BASE, BASE + 15, BASE + 3.5 * A_DAY, BASE + 3.5 * A_DAY + 15]
+    found = outcome(one, 3.5 * A_DAY + 30)
+    assert found.measures.scored_seconds == 45.0 + 30.0
+    assert [day.scored_seconds for day in found.days] == [45.0, 0.0, 0.0, 30.0]
+    assert [day.gap_seconds for day in found.days] == [A_DAY - 45, A_DAY, A_DAY, A_DAY / 2]
+    assert found.days[0].upsilon == 0.0
+
+
+def test_days_begin_at_their_time_whatever_the_period() -> None:
+    """A time over the end of a day is cut there: days of two rehearsals are the same days."""
+    odd = simulated("web", *[60.0] * (2 * DAY_SYNCS), period=7000.0)
+    days = outcome(odd, 2 * A_DAY).days
+    seconds = [day.scored_seconds + day.gap_seconds for day in days]
+    assert seconds == [A_DAY, A_DAY]
+
+
+def test_days_add_up_to_the_whole() -> None:
+    """The last one may be cut short."""
+    course = [30.0 * (1 + number // 500 % 5) for number in range(2 * DAY_SYNCS)]
+    found = outcome(simulated("web", *course, ready=40.0), 1.5 * A_DAY)
+    assert len(found.days) == 2
+    for name in ("scored_seconds", "replica_hours", "changes", "shortage_pod_hours"):
+        total = sum(getattr(day, name) for day in found.days)
+        assert total == pytest.approx(getattr(found.measures, name))
+    shares = sum(day.tau_under * day.scored_seconds for day in found.days)
+    assert shares == pytest.approx(found.measures.tau_under * found.measures.scored_seconds)
+
+
+def test_what_really_ran_is_measured_with_the_same_demand() -> None:
+    """Where it is known; the time in which it is not known is no part of it."""
+    one = simulated("web", *[120.0] * 8)
+    one.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
+    ran = outcome(one, 120.0).ran
+    assert ran is not None
+    assert (ran.scored_seconds, ran.gap_seconds, ran.changes) == (60.0, 60.0, 1)
+    assert ran.tau_under == pytest.approx(0.5)
+    assert ran.replica_hours == pytest.approx((30 * 4 + 30 * 2) / 3600)
+    assert outcome(simulated("web", 60.0), 15.0).ran is None
+
+
+def test_the_room_does_not_grow_with_the_time() -> None:
+    """Changes for days: parts, changes and their sentences are bounded, what is counted is not."""
+    course = [30.0 * (1 + number // 4 % 7) for number in range(3 * DAY_SYNCS)]
+    said = 0
+
+    def explain(step: Step) -> str:
+        nonlocal said
+        said += 1
+        return own_reason(step)
+
+    found = outcome(simulated("web", *course, period=60.0), 3 * A_DAY, explain)
+    assert found.measures.changes > 4_000
+    assert len(found.parts) == MOST_PARTS
+    assert len(found.changes) == 2_000
+    assert len(found.reasons) <= MOST_PARTS
+    assert said <= 2_000 + MOST_PARTS
+
+
+def test_a_part_has_the_least_and_the_most() -> None:
+    """So a short peak is seen in a chart of days."""
+    course = [30.0] * DAY_SYNCS
+    course[1000] = 300.0
+    found = outcome(simulated("web", *course, replicas=1), A_DAY)
+    peaks = [part for part in found.parts if part.demand_high == 10]
+    assert len(peaks) == 1
+    assert peaks[0].demand_low == 1
+
+
+def test_reasons_are_of_instants_at_which_they_changed() -> None:
+    """The first one is of the begin; the same one again is not told again."""
+    found = outcome(simulated("web", *[60.0] * 40), 600.0)
+    assert len(found.reasons) == 1
+    assert found.reasons[0].time == BASE
+
+
+def test_the_longest_wait_of_a_queue() -> None:
+    """Without a ready pod, it is the time that the queue has stood."""
+    one = simulated("web", replicas=0, ready=20.0)
+    queue = QueueLoad(series([3.0] * 8, BASE, {}), 3.0, {})
+    one = replace(one, loads=[queue])
+    one.instants = [BASE, BASE + 60]
+    watcher = OutcomeWatcher(BASE, BASE + 120, own_reason)
+    world = World([one], watcher)
+    world.sync([one], BASE, [BASE + 60])
+    assert watcher.outcomes()[0].measures.longest_wait_seconds == 60.0
+    one.workload.set(2, BASE + 60)  # ready at 80 s: 6 a second take 240
+    for now in range(60, 120, 15):
+        world.sync([one], BASE + now, [BASE + now + 15])
+    assert watcher.outcomes()[0].measures.longest_wait_seconds == 80.0
+    assert watcher.outcomes()[0].measures.longest_queue == pytest.approx(3.0 * 77.5)
+
+
+def test_targets_come_in_the_order_of_their_first_sync() -> None:
+    """One that is synced later comes later."""
+    late, early = simulated("late", 60.0), simulated("early", 60.0)
+    late.instants = [BASE + 5]
+    watcher = OutcomeWatcher(BASE, BASE + 15, own_reason)
+    for _ in World([late, early], watcher).run(BASE, BASE + 15):
+        pass
+    assert _names(watcher.outcomes()) == ["early", "late"]
+
+
+def _names(outcomes: Iterable[TargetOutcome]) -> list[str]:
+    return [one.key.rpartition("/")[2] for one in outcomes]

@@ -1,0 +1,92 @@
+"""A report of rehearsals, without a browser: what it has, and how large it is."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autoscaler.cli.output import CommandError
+from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.rendering.rehearsal import MEASURES, answer_of
+from autoscaler.web.pages.picture import NoLibraryError, picture_of
+from autoscaler.web.pages.report import report_of
+from tests.rehearsal.fleets import rehearsed
+from tests.web.pages.reading import Parsed
+
+
+def test_it_needs_nothing_from_elsewhere() -> None:
+    """Its policy allows no network, no address is asked, and it says so before anything else."""
+    text = report_of({"rehearsed": answer_of(rehearsed(2))}, "<b>A title</b>")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'")
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "import " not in re.sub(r"important |importa", "", text.split('type="module"')[1])
+    assert "<b>A title" not in text
+
+
+def test_it_has_all_without_scripts() -> None:
+    """The measures with what they are, beside what really ran; reasons, changes, assumptions."""
+    answer = answer_of(rehearsed(2))
+    page = Parsed(
+        re.sub(r"<(script|style).*?</\1>", "", report_of({"a": answer}, "t"), flags=re.DOTALL)
+    )
+    text = " ".join(page.of("main")[0].text.split())
+    for target in answer.targets:
+        assert target.target in text
+        assert target.assumed[0] in text
+        assert target.changes[0].text in text
+        assert target.reasons[0].text in text
+    for measure in MEASURES[:8]:
+        assert measure.heading in text
+        assert measure.meaning in text
+    assert "really ran" in text
+
+
+def test_of_several_rehearsals_each_has_its_column() -> None:
+    """And the index has each target once."""
+    answer = answer_of(rehearsed(3))
+    text = report_of({"now": answer, "then": answer}, "t")
+    assert text.count('<th role="columnheader" scope="col" class="number">then</th>') == 3
+    assert text.count('<a href="#target-') == 3
+
+
+def test_a_picture_needs_a_library_that_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it there is a PNG; without it a sentence says how to install it."""
+    answers = {"rehearsed": answer_of(rehearsed(2))}
+    pytest.importorskip("matplotlib", reason="the extra png is not installed")
+    assert picture_of(answers, "t").startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(NoLibraryError, match=r"pip install 'autoscaler\[png\]'"):
+        picture_of(answers, "t")
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    """Unless it is asked for; then it is replaced in one step."""
+    file = tmp_path / "report.html"
+    file.write_text("mine")
+    with pytest.raises(CommandError, match="is there already; --force writes over it"):
+        refuse_to_overwrite(ReportOptions(file))
+    options = ReportOptions(file, force=True)
+    refuse_to_overwrite(options)
+    write_report({"rehearsed": answer_of(rehearsed(1))}, "t", options)
+    assert file.read_text().startswith("<!doctype html>")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+def test_its_size_is_bounded() -> None:
+    """A hundred targets of a thousand parts each are a file of some MB, made in seconds."""
+    answer = answer_of(rehearsed(20, 1000))
+    targets = tuple(
+        one.model_copy(update={"target": f"{one.target}-{number}"})
+        for number in range(5)
+        for one in answer.targets
+    )
+    begun = time.process_time()
+    text = report_of({"rehearsed": answer.model_copy(update={"targets": targets})}, "t")
+    assert {len(one.lines.times) for one in targets} == {1000}
+    assert len(text) < 10_000_000
+    assert time.process_time() - begun < 10
