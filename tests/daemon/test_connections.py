@@ -10,6 +10,7 @@ import pytest
 
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.core.election import ALWAYS_OPEN
 from autoscaler.daemon.clusters import ConnectedCluster, reached_by
@@ -95,14 +96,14 @@ def test_only_what_changed_is_opened_anew(
 ) -> None:
     """A new tenant of one server, a removed server, another query: the rest stays as it is."""
     before = in_use.current.prometheus
-    events = in_use.current.events
+    events = in_use.current.events[""]
     changed = MIMIR.replace("a}}", "c}, resourceQueries: {cpu: mine}}")
     with in_use.replaced(loaded(tmp_path, document(changed))) as new:
         assert closed == []  # until the syncs use the new ones
     assert new.prometheus.keys() == {"", "mimir"}
     assert new.prometheus[""] is before[""]
     assert new.prometheus["mimir"] is not before["mimir"]
-    assert new.events is events
+    assert new.events[""] is events
     assert closed == [before["bank"], before["mimir"]]
     other_query = changed.replace("mine", "ours")
     with in_use.replaced(loaded(tmp_path, document(other_query))) as newer:
@@ -122,3 +123,34 @@ def test_what_was_opened_for_a_reload_that_fails_is_closed(
         raise ZeroDivisionError
     assert in_use.current is current
     assert closed == [new.prometheus["bank"]]
+
+
+def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path) -> None:
+    """One that is reached otherwise is another one; labels and the rate of writes are not."""
+    gone = list[str]()
+
+    class Noted(NoCluster):
+        """Says when it is closed."""
+
+        def close(self) -> None:
+            """Note it."""
+            gone.append(self.name)
+
+    def config(*clusters: str) -> Config:
+        return loaded(tmp_path, f"{document()}clusters: [{', '.join(clusters)}]\n")
+
+    eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config(eu), Noted, stop, UNOBSERVED)) as connections:
+        kept = connections.current.clusters["eu"]
+        events = connections.current.events["eu"]
+        labelled = eu.replace("}", ", seriesLabels: {cluster: a}, maxWritesPerSecond: 1}")
+        for clusters in ((labelled, us), (eu,), (eu, us.replace("context: us", "context: b"))):
+            with connections.replaced(config(*clusters)) as new:
+                assert new.clusters["eu"] is kept
+                assert new.events["eu"] is events
+        assert gone == ["us"]
+        with connections.replaced(config(eu.replace("context: eu", "context: x"), us)) as new:
+            assert new.clusters["eu"] is not kept
+        assert gone == ["us", "us", "eu"]
+    assert gone[3:] == ["us", "eu"]

@@ -254,6 +254,15 @@ def _of_targets_in_clusters(app: FastAPI, answer: _ApiAnswers) -> None:
         """Show it over time."""
         return await answer(request, partial(endpoints.chart, key, query))
 
+    @app.post(
+        f"{_OF_CLUSTER}{_TARGET}/what-if",
+        response_model=WhatIfAnswer,
+        openapi_extra={"requestBody": _YAML},
+    )
+    async def cluster_what_if(request: Request, key: KeyInCluster, query: WhatIfQuery) -> Response:
+        """Rehearse a recorded time of it."""
+        return await answer.rehearsed(request, key, query)
+
     @app.get(f"{_OF_CLUSTER}{_TARGET}/explanation", response_model=answers.Explanation)
     async def cluster_explanation(
         request: Request, key: KeyInCluster, query: ExplanationQuery
