@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.config.cautions import cautions_on
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.written import as_written, compare
 from tests.config.documents import REF, assert_refused, cases, loaded, refused
@@ -170,3 +171,14 @@ def test_a_resource_needs_a_query_at_the_server_of_each_cluster(tmp_path: Path) 
     assert loaded(tmp_path, text).targets[0].queries[3].server == "edge"
     wrong = text.replace("  cluster: us\n", "  clusters: [us, eu]\n")
     assert_refused(tmp_path, wrong, "targets[0].metrics[3].resource.name", "without a query")
+
+
+def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path: Path) -> None:
+    """Both are valid, and probably not meant."""
+    clusters = "clusters: [{name: eu, context: a}, {name: us, context: a}]\n"
+    config = loaded(tmp_path, document("cluster: eu\n", clusters))
+    told = {problem.message for problem in cautions_on(config)}
+    assert told == {
+        "no target is in it, so that nothing there is scaled",
+        "is the cluster that `eu` is: its workloads may have two targets each",
+    }
