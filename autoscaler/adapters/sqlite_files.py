@@ -42,6 +42,13 @@ UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError
 """What a damaged file raises besides sqlite3.Error."""
 
 
+NAME_CLUSTER = """
+    UPDATE OR IGNORE targets SET key = ? || '/' || key
+    WHERE length(key) - length(replace(key, '/', '')) = 2
+"""
+"""Puts the name of a cluster before the keys of targets that have none (`TargetName`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The tables of a file, and the pragmas of who writes it.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, find_api_server
+from autoscaler.adapters.cluster import ConnectError
 from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND
@@ -37,11 +37,13 @@ from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.sources import DaemonSource, SourceOptions, daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
+from autoscaler.config.editing import places_of
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.text import printable
+from autoscaler.daemon.clusters import endpoint_of
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _BACKUP = "replaced"
@@ -72,10 +74,11 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     loaded = load(config, namespace_or_anywhere)
     keys = chosen(names, [target.key for target in loaded.targets])
     targets = [target for target in loaded.targets if target.key in keys]
-    daemon, kubernetes = daemon_of(place), loaded.kubernetes
+    cluster_name = _cluster_of(loaded, keys)
+    daemon, kubernetes = daemon_of(place), loaded.connections[cluster_name]
     backup = wishes.backup or config.parent / _BACKUP
     try:
-        server = find_api_server(kubernetes.kubeconfig, wishes.context or kubernetes.context)
+        server = endpoint_of(kubernetes, wishes.context)
         with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
             shadowed = _shadowed(daemon, loaded, keys)
             moves = []
@@ -89,6 +92,24 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     except ConnectError as error:
         raise CommandError(f"autoscaler cannot adopt: {error}") from None
     return 0
+
+
+def _cluster_of(config: Config, named: Collection[str]) -> str:
+    """Return the cluster of all targets that are named; raises CommandError if it is not one."""
+    clusters = sorted({one.cluster for one in config.targets if one.key in named})
+    if len(clusters) > 1:
+        both = " and ".join(clusters[:2])
+        raise CommandError(f"autoscaler adopts targets of one cluster at a time, not {both}")
+    places = places_of(config)
+    entries = {(str(places[key].source.path), places[key].index): key for key in named}
+    for key, at in places.items():
+        shared = entries.get((str(at.source.path), at.index))
+        if shared is not None and key not in named:
+            raise CommandError(
+                f"{shared} and {key} are one entry of `targets`: write an entry of its own for "
+                "each cluster, since `mode` changes for both"
+            )
+    return clusters[0] if clusters else next(iter(config.connections))
 
 
 def _shadowed(daemon: DaemonSource, config: Config, named: Collection[str]) -> str:

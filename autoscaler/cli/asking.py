@@ -12,13 +12,13 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.queries import (
-    SERIES_OF,
     AskedQuery,
     BoundUse,
     HoldUse,
     MetricUse,
     QueryPlace,
     queries_of,
+    series_of,
 )
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import saturate64
@@ -170,7 +170,7 @@ def _empty(query: AskedQuery, why: str) -> str:
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
     empty = "the query returned no series" + (f": {why}" if why else "")
     parts = [empty, used if users else "no metric uses it"]
-    series = SERIES_OF.get(query.key.promql)
+    series = series_of(query.key.promql)
     if series is not None:
         needs = f"cAdvisor's {series} with the labels namespace, pod and container"
         parts.append(f"this built-in query needs {needs}")

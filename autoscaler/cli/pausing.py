@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Scales, find_api_server
+from autoscaler.adapters.cluster import ConnectError, Scales
 from autoscaler.adapters.cluster.failures import in_namespace
 from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.cli.target_names import UnknownTargetError, chosen
@@ -16,6 +16,7 @@ from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.pauses import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import rfc3339
+from autoscaler.daemon.clusters import endpoint_of
 from autoscaler.rendering import wording
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind
 
@@ -39,6 +40,8 @@ class Workload:
     ref: ScaleTargetRef
     paused: bool = False
     known: bool = False
+    cluster: str = ""
+    """Empty where the configuration names none, and without one."""
 
 
 def pause(
@@ -114,18 +117,22 @@ def _annotate(
 ) -> int:
     code = 0
     try:
-        workloads, settings = _find(names, config)
-        server = find_api_server(settings.kubeconfig, context or settings.context)
-        with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
-            scales = Scales(api)
-            deadline = clock.monotonic() + _SECONDS
-            for workload in workloads:
-                refusal = _refusal(scales, workload, values, deadline)
-                if refusal:
-                    code = 1
-                    print(f"{workload.key}: {refusal}", file=sys.stderr, flush=True)
-                else:
-                    print(f"{workload.key}: {told(workload)}", flush=True)
+        workloads, clusters = _find(names, config)
+        named = {workload.cluster for workload in workloads}
+        if context is not None and len(named) > 1:
+            raise CommandError("--context is of one cluster, and the targets are of several")
+        for cluster in [name for name in clusters if name in named]:
+            server = endpoint_of(clusters[cluster], context)
+            with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
+                scales = Scales(api)
+                deadline = clock.monotonic() + _SECONDS
+                for workload in (one for one in workloads if one.cluster == cluster):
+                    refusal = _refusal(scales, workload, values, deadline)
+                    if refusal:
+                        code = 1
+                        print(f"{workload.key}: {refusal}", file=sys.stderr, flush=True)
+                    else:
+                        print(f"{workload.key}: {told(workload)}", flush=True)
     except ConnectError as error:
         raise CommandError(f"autoscaler cannot {command}: {error}") from None
     return code
@@ -143,10 +150,15 @@ def _refusal(
     return in_namespace(failure, workload.namespace)
 
 
-def _find(names: Sequence[str], file: Path | None) -> tuple[list[Workload], KubernetesSettings]:
-    """Return the workloads that are named.  Raises ConfigError and UnknownTargetError."""
+def _find(
+    names: Sequence[str], file: Path | None
+) -> tuple[list[Workload], Mapping[str, KubernetesSettings]]:
+    """Return the workloads that are named, and the clusters.
+
+    Raises ConfigError and UnknownTargetError.
+    """
     if file is None:
-        return [_named(name) for name in dict.fromkeys(names)], KubernetesSettings()
+        return [_named(name) for name in dict.fromkeys(names)], {"": KubernetesSettings()}
     config = load(file, namespace_or_anywhere)  # no Lease is needed
     keys = chosen(names, [target.key for target in config.targets])
     workloads = [
@@ -156,11 +168,12 @@ def _find(names: Sequence[str], file: Path | None) -> tuple[list[Workload], Kube
             target.spec.scale_target_ref,
             paused=target.extensions.pause is not None,
             known=True,
+            cluster=target.cluster,
         )
         for target in config.targets
         if target.key in keys
     ]
-    return workloads, config.kubernetes
+    return workloads, config.connections
 
 
 def _named(name: str) -> Workload:

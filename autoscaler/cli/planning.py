@@ -16,7 +16,7 @@ from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.queries import DEFAULTS, MetricUse, queries_of
+from autoscaler.config.queries import MetricUse, is_built_in, queries_of
 from autoscaler.core.decision import Outcome
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
@@ -123,7 +123,7 @@ def _source_name(use: MetricUse, place: str) -> str:
     if use.own:
         return "its own query"
     key, name = use.name
-    if key == "resourceQueries" and replace(use.query, server="") == DEFAULTS.get(name):
+    if key == "resourceQueries" and is_built_in(name, use.query):
         return f"the built-in query of {name}"
     return place if place.startswith("prometheus.servers") else path_of((key, name))
 
@@ -137,8 +137,8 @@ def _plan(
     autoscalers have decided, in words, and what there is where a query found no series.
     """
     collector = Collector()
-    namespaces = {target.namespace for target in targets}
-    neighbours = [target for target in config.targets if target.namespace in namespaces]
+    places = {target.place for target in targets}
+    neighbours = [target for target in config.targets if target.place in places]
     with ports_to_plan(config, targets, collector, _Notes()) as (ports, others, lacking):
         asked = {query.key for target in targets for query in target.all_queries}
         servers = {query.server for target in neighbours for query in target.all_queries}
@@ -153,7 +153,8 @@ def _plan(
         for index, result in enumerate(results):
             if isinstance(result.decision.scale, Scale):
                 of = result.target.namespace, result.target.spec.scale_target_ref
-                seen, hpa = others.controller(*of), others.hpa(*of)
+                listed = others[result.target.cluster]
+                seen, hpa = listed.controller(*of), listed.hpa(*of)
                 if hpa is not None:
                     beside[result.target.key] = hpa_text(hpa)
                 history = known.histories.get(result.target.key, History())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -47,6 +47,7 @@ from autoscaler.rendering.answers import (
     Lapse,
     TargetDetail,
     TargetList,
+    path_of_target,
 )
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
 from autoscaler.settings.fields import Listen
@@ -295,7 +296,7 @@ class DaemonSource:
 
     def target(self, key: str) -> TargetDetail | None:
         """Return a target with the configuration that is in force; None if it is none there."""
-        return self._read(TargetDetail, f"/targets/{quote(key)}")
+        return self._read(TargetDetail, path_of_target(key))
 
     def health(self) -> DaemonHealth:
         """Return how the daemon itself stands."""
@@ -341,7 +342,7 @@ class DaemonSource:
 
     def _explained(self, target: str, query: Mapping[str, str]) -> Explanation | None:
         explained = self._read(
-            Explanation, f"/targets/{quote(target)}/explanation?{urlencode(query)}"
+            Explanation, f"{path_of_target(target)}/explanation?{urlencode(query)}"
         )
         if explained is None:
             return None

@@ -1,6 +1,7 @@
 """Names of targets on the command line: which targets they mean, and their completion.
 
-A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME; the latter is the target's key.
+A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME, with `clusters` CLUSTER/NAMESPACE/NAME or
+CLUSTER/NAMESPACE/KIND/NAME; the long form is the target's key.
 """
 
 import difflib
@@ -13,6 +14,7 @@ from pathlib import Path
 import typer
 
 from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.target import TargetName
 from autoscaler.core.text import printable
 
 _MOST_LISTED, _MOST_SUGGESTED = 10, 3
@@ -31,7 +33,7 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
     by_name: dict[str, set[str]] = {}
     for key in keys:
         by_name.setdefault(key, set()).add(key)
-        by_name.setdefault(_short(key), set()).add(key)
+        by_name.setdefault(TargetName.of(key).short, set()).add(key)
     unknown = [name for name in dict.fromkeys(names) if name not in by_name]
     if unknown:
         sentences = (
@@ -41,17 +43,12 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
     return frozenset(key for name in names for key in by_name[name])
 
 
-def _short(key: str) -> str:
-    parts = key.split("/")
-    return f"{parts[0]}/{parts[-1]}" if len(parts) > 1 else key
-
-
 def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
     """Yield a sentence for each name that is like a target's, and one for all others."""
-    shorts = list(dict.fromkeys(map(_short, keys)))
+    shorts = list(dict.fromkeys(TargetName.of(key).short for key in keys))
     others = []
     for name in unknown:
-        suggested = _suggested(_short(name).lower(), shorts)
+        suggested = _suggested(_short(name, keys).lower(), shorts)
         if suggested:
             yield f"no target is called {name}; did you mean {' or '.join(suggested)}?"
         else:
@@ -61,6 +58,12 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
         listed = ", ".join(keys[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
         there = f"there are: {listed}" if keys else "there are none"
         yield f"no target is called {', '.join(others)}; {there}"
+
+
+def _short(name: str, keys: Sequence[str]) -> str:
+    """Return an unknown name without its kind, if it has one."""
+    longest = max((key.count("/") for key in keys), default=2)
+    return TargetName.of(name).short if name.count("/") >= longest else name
 
 
 def _suggested(name: str, shorts: Sequence[str]) -> list[str]:
@@ -102,12 +105,12 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the targets that begin with ``incomplete``.
 
     They are those of the file after ``-c``, else those that are recorded, for a command that reads
-    the record.  A name is NAMESPACE/KIND/NAME if the short form is ambiguous, or does not match.
+    the record.  A name is the key if the short form is ambiguous, or does not match.
     Returns none if the file or the record cannot be read.
     """
     given: Sequence[str] = context.params.get("targets") or ()
     offered = [key for key in _offered(context.params) if _SAFE_TO_COMPLETE.fullmatch(key)]
-    shorts = {key: _short(key) for key in offered}
+    shorts = {key: TargetName.of(key).short for key in offered}
     counts = Counter(shorts.values())
     names = [short if counts[short] == 1 else key for key, short in shorts.items()]
     matching = [name for name in names if name.startswith(incomplete)]

@@ -4,12 +4,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from autoscaler.adapters.cluster import ConnectError, find_api_server
+from autoscaler.adapters.cluster import ConnectError
 from autoscaler.cli.asking import ask_every_query
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
 from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.reading import MOST_OF_A_FILE
+from autoscaler.daemon.clusters import endpoint_of
 from autoscaler.rendering import wording
 
 _STANDARD_INPUT = Path("-")
@@ -41,7 +42,9 @@ def _validate(file: Path, *, ask_prometheus: bool, strict: bool) -> int:
         f"{one.file}:{one.line}: warning: {one.path}: {one.message}"
         for one in cautions_on(config, content)
     ]
-    doubts = _election_warnings(config) + warnings_of(config) + _access_warnings(config.kubernetes)
+    doubts = _election_warnings(config) + warnings_of(config)
+    for settings in config.connections.values():
+        doubts += _access_warnings(settings)
     warnings += [f"{config.path}: warning: {one}" for one in doubts]
     for warning in warnings:
         print(warning, file=sys.stderr)
@@ -69,7 +72,7 @@ def _election_warnings(config: Config) -> list[str]:
 def _access_warnings(settings: KubernetesSettings) -> list[str]:
     """Return the warnings about the kubeconfig that `run` would use; none if there is none."""
     try:
-        server = find_api_server(settings.kubeconfig, settings.context)
+        server = endpoint_of(settings)
     except ConnectError:
         return []
     return warnings_of_access(

@@ -44,6 +44,7 @@ def _cautions(document: object, config: Config) -> Iterator[Finding]:
     yield from _empty((), document, "scaleDownBreaker")
     yield from _of_breaker(document, config.breaker)
     yield from _of_web(document)
+    yield from _of_clusters(document, config)
     for index, target in entries(document, "targets"):
         place: Location = ("targets", index)
         yield from _empty(place, target, "idle")
@@ -82,6 +83,21 @@ def _of_web(document: object) -> Iterator[Finding]:
         message = "others reach it, and only clients on this machine are answered: set web.auth "
         message += "with web.tls, or web.tls.clientAuthType, or listen on a loopback address"
         yield Finding(("web", "listen"), message)
+
+
+def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
+    """Find clusters that no target is in, and entries that name the same one."""
+    used = {target.cluster for target in config.targets}
+    seen: dict[tuple[object, ...], object] = {}
+    for index, cluster in entries(document, "clusters"):
+        name, place = child(cluster, "name"), ("clusters", index)
+        if name not in used:
+            yield Finding(place, "no target is in it, so that nothing there is scaled")
+        reached = tuple(child(cluster, key) for key in ("kubeconfig", "context", "inCluster"))
+        first = seen.setdefault(reached, name)
+        if first != name:
+            message = f"is the cluster that `{first}` is: its workloads may have two targets each"
+            yield Finding(place, message)
 
 
 def _of_fallback(place: Location, target: object) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from autoscaler.config.error_messages import Names
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.reading import Source
-from autoscaler.config.rules import Context, Rule, group_of, rules_of
+from autoscaler.config.rules import Context, Rule, clusters_named, group_of, rules_of
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
     IncludedFile,
@@ -50,7 +50,15 @@ def _context(sources: Sequence[Source], pod_namespace: str | None) -> Context:
     resources = Names({DEFAULT_SERVER: everywhere})
     for server in _names(main, *own):
         resources[server] = everywhere | _names(main, *own, server, "resourceQueries")
-    return Context(pod_namespace, queries, resources)
+    servers = {
+        name: child(cluster, "prometheus")
+        for _, cluster in entries(main.value, "clusters")
+        if isinstance(name := child(cluster, "name"), str)
+    }
+    clusters = Names(
+        (name, server if isinstance(server, str) else None) for name, server in servers.items()
+    )
+    return Context(pod_namespace, queries, resources, clusters)
 
 
 def check_value(
@@ -103,31 +111,38 @@ def _repeated_queries(sources: Sequence[Source]) -> Iterator[tuple[Source, Findi
 
 def _repeated_targets(sources: Sequence[Source]) -> Iterator[tuple[Source, Finding]]:
     seen: dict[tuple[str, ...], tuple[Source, Location]] = {}
+    named = (child(cluster, "name") for _, cluster in entries(sources[0].value, "clusters"))
+    clusters = [name for name in named if isinstance(name, str)]
     for source in sources:
         for index, target in entries(source.value, "targets"):
-            workload = _workload(target)
             place: Location = ("targets", index)
-            if workload is None:
-                continue
-            first, other = seen.setdefault(workload, (source, place))
-            if first is source and other == place:
-                continue
-            _, namespace, kind, name = workload
-            shown = path_of(other)
-            shown += "" if first is source else f" of {first.name_of(other)}"
-            message = f"scales {kind} {name} in {namespace}, as {shown} does: a workload has one "
-            message += "target; put the metrics of both into one"
-            yield source, Finding(place, message, show_value=False)
+            for workload in _workloads(target, clusters):
+                first, other = seen.setdefault(workload, (source, place))
+                if first is source and other == place:
+                    continue
+                cluster, _, namespace, kind, name = workload
+                where = f"{namespace} of {cluster}" if cluster else namespace
+                shown = path_of(other)
+                shown += "" if first is source else f" of {first.name_of(other)}"
+                message = f"scales {kind} {name} in {where}, as {shown} does: a workload has one "
+                message += "target; put the metrics of both into one"
+                yield source, Finding(place, message, show_value=False)
+                break
 
 
-def _workload(target: object) -> tuple[str, ...] | None:
-    """Return the group, namespace, kind and name of a target's workload; None if one is no text."""
+def _workloads(target: object, clusters: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the cluster, group, namespace, kind and name of a target's workloads, if all are texts.
+
+    The cluster is empty where there are no ``clusters``.
+    """
     ref = child(target, "scaleTargetRef")
-    if not isinstance(ref, Mapping):
-        return None
+    if not isinstance(ref, Mapping) or not isinstance(target, Mapping):
+        return
     parts = (child(target, "namespace"), ref.get("kind"), ref.get("name"))
     names = [part for part in parts if isinstance(part, str)]
-    return (group_of(ref) or "", *names) if len(names) == len(parts) else None
+    if len(names) == len(parts):
+        for cluster in dict.fromkeys(clusters_named(target) or clusters or [""]):
+            yield (cluster, group_of(ref) or "", *names)
 
 
 class PolicyTestsFile(PolicyTests, MainFile):

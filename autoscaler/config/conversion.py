@@ -1,6 +1,6 @@
 """What the models hold -> the types of the core: specs, targets, and the `Config` that has them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -8,8 +8,15 @@ from typing import Any, TypeAlias
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.promql import is_condition
-from autoscaler.config.queries import Queries, bound_query_of, hold_query_of
-from autoscaler.config.settings import Config, IncludedFile, MainFile, Settings, Sources
+from autoscaler.config.queries import Labels, Queries, bound_query_of, hold_query_of
+from autoscaler.config.settings import (
+    ClusterSettings,
+    Config,
+    IncludedFile,
+    MainFile,
+    Settings,
+    Sources,
+)
 from autoscaler.core import quantity
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
 from autoscaler.core.selectors import LabelSelector
@@ -33,7 +40,12 @@ def config_of(
         {name: server.resource_queries for name, server in main.prometheus.servers.items()},
     )
     shared: _Shared = cache(lambda value: value)
-    converted = tuple(_target_of(target, queries, main.sync_period, shared) for target in targets)
+    clusters = {cluster.name: cluster for cluster in main.clusters or ()}
+    converted = tuple(
+        _target_of(target, cluster, queries, main.sync_period, shared)
+        for target in targets
+        for cluster in _clusters_of(target, clusters)
+    )
     settings = {name: getattr(main, name) for name in Settings.model_fields}
     election = main.leader_election
     namespace = election.namespace or pod_namespace or ""
@@ -46,21 +58,38 @@ _Shared: TypeAlias = Callable[[Any], Any]
 """Returns the first value that is equal to one, so that many targets have one object."""
 
 
+def _clusters_of(
+    target: model.TargetModel, clusters: Mapping[str, ClusterSettings]
+) -> Sequence[ClusterSettings | None]:
+    if not clusters:
+        return (None,)
+    only = () if target.cluster is None else (target.cluster,)
+    return [clusters[name] for name in target.clusters or only or clusters]
+
+
 def _target_of(
-    target: model.TargetModel, queries: Queries, sync_period: float, shared: _Shared
+    target: model.TargetModel,
+    cluster: ClusterSettings | None,
+    queries: Queries,
+    sync_period: float,
+    shared: _Shared,
 ) -> Target:
-    extensions, server = _extensions(target, shared), target.server
+    extensions, server, labels = _extensions(target, shared), target.server, Labels()
+    if cluster is not None:
+        server = server or cluster.prometheus
+        labels = shared(tuple(sorted(cluster.series_labels.items())))
     low, high = target.min_replicas_query, target.max_replicas_query
     hold = target.hold_scale_down_query
     return Target(
         namespace=target.namespace,
         spec=to_core(target),
-        queries=tuple(queries.for_metric(metric, server) for metric in target.metrics),
+        queries=tuple(queries.for_metric(metric, server, labels) for metric in target.metrics),
         sync_period=sync_period if target.sync_period is None else target.sync_period,
         extensions=NO_EXTENSIONS if extensions == NO_EXTENSIONS else shared(extensions),
         min_replicas_query=None if low is None else shared(bound_query_of(low, server)),
         max_replicas_query=None if high is None else shared(bound_query_of(high, server)),
         hold=None if hold is None else shared(_hold(hold, queries, server)),
+        cluster="" if cluster is None else cluster.name,
     )
 
 

@@ -23,10 +23,11 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from autoscaler.config.queries import targets_in
 from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Mode
-from autoscaler.documents import Tally, Value, entries, events_of, read
+from autoscaler.documents import Tally, Value, events_of, read
 
 _KEY = "mode"
 _LINE_END = re.compile(r"\r\n|[\n\r]|\Z")
@@ -48,10 +49,7 @@ class TargetPlace:
 
 def places_of(config: Config) -> dict[str, TargetPlace]:
     """Return where each target of a valid configuration stands, by the targets' keys."""
-    sources = sources_of(config, None)
-    places = (
-        TargetPlace(one, index) for one in sources for index, _ in entries(one.value, "targets")
-    )
+    places = (TargetPlace(*place) for place in targets_in(sources_of(config, None)))
     # The targets are in the order of the files.
     return {target.key: at for target, at in zip(config.targets, places, strict=False)}
 

@@ -1,7 +1,7 @@
 """The queries of metrics: the built-in ones, which one gives a metric, and where it stands."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target
 from autoscaler.documents import Location, child, entries, path_of
+
+Labels = tuple[tuple[str, str], ...]
+"""Labels of series with their values, sorted by name."""
 
 DEFAULTS: dict[str, Query] = {
     "cpu": Query(
@@ -33,11 +36,34 @@ DEFAULTS: dict[str, Query] = {
 """By resource name, in cores and in bytes, as Kubernetes counts them.  The container label is empty
 for a pod's own cgroup and ``POD`` for its pause container; both would count usage twice."""
 
-SERIES_OF = {
-    DEFAULTS["cpu"].promql: "container_cpu_usage_seconds_total",
-    DEFAULTS["memory"].promql: "container_memory_working_set_bytes",
+_SERIES_OF = {
+    "cpu": "container_cpu_usage_seconds_total",
+    "memory": "container_memory_working_set_bytes",
 }
-"""What each of them is computed from."""
+_BY = "sum by ("
+
+
+def built_in(resource: str, labels: Labels = ()) -> Query:
+    """Return the built-in query of a resource, whose series keep the names of these labels."""
+    usual = DEFAULTS[resource]
+    by = "".join(f"{name}, " for name, _ in labels)
+    promql = usual.promql.replace(_BY, _BY + by, 1)
+    return replace(usual, promql=promql, series_labels=labels)
+
+
+def is_built_in(resource: str, query: Query) -> bool:
+    """Return whether a query of a resource is the built-in one, at whatever server."""
+    known = resource in DEFAULTS
+    return known and query == replace(built_in(resource, query.series_labels), server=query.server)
+
+
+def series_of(promql: str) -> str | None:
+    """Return what a built-in query is computed from; None for another query."""
+    of_what = promql.partition(") ")[2]
+    if not promql.startswith(_BY):
+        return None
+    usual = ((name, query.promql.partition(") ")[2]) for name, query in DEFAULTS.items())
+    return next((_SERIES_OF[name] for name, same in usual if same == of_what), None)
 
 
 _USUAL = Query(promql="")
@@ -52,19 +78,30 @@ class Queries:
     """`resourceQueries` of the document, which replace built-in ones."""
     resources_of: Mapping[str, Mapping[str, model.QueryModel]]
     """Those of `prometheus.servers`, which replace both."""
-    _made: dict[tuple[bool, str, str | None], Query] = field(default_factory=dict)
+    _made: dict[tuple[bool, str, str | None, Labels], Query] = field(default_factory=dict)
 
-    def for_metric(self, metric: model.MetricSpec, server: str | None) -> Query:
-        """Return the query of a metric, which asks the target's ``server`` unless it names one."""
+    def for_metric(
+        self, metric: model.MetricSpec, server: str | None, labels: Labels = ()
+    ) -> Query:
+        """Return the query of a metric, which asks the target's ``server`` unless it names one.
+
+        Of its answer count the series with the ``labels`` of the target's cluster; those of an
+        External metric are selected by the metric alone.
+        """
         source = metric.source
         of_resource = isinstance(source, model.ResourceMetricSource)
         identifier = source if isinstance(source, model.ResourceMetricSource) else source.metric
-        usual = DEFAULTS.get(identifier.name, _USUAL) if of_resource else _USUAL
+        labels = () if isinstance(source, model.ExternalMetricSource) else labels
+        known = of_resource and identifier.name in DEFAULTS
+        usual = (
+            built_in(identifier.name, labels) if known else replace(_USUAL, series_labels=labels)
+        )
         if identifier.query is not None:
             return query_of(identifier.query, usual, server)
-        key = (of_resource, identifier.name, server)
+        key = (of_resource, identifier.name, server, labels)
         if key not in self._made:
-            own = self._of_resource(*key[1:]) if of_resource else self.named[identifier.name]
+            named = identifier.name
+            own = self._of_resource(named, server) if of_resource else self.named[named]
             at_server = replace(usual, server=_core_name(server))
             self._made[key] = at_server if own is None else query_of(own, usual, server)
         return self._made[key]
@@ -100,6 +137,7 @@ def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query
         window=usual.window if query.window is None else query.window,
         labels=usual.labels if query.labels is None else query.labels.as_core(SeriesLabels),
         range_seconds=max(said, converted.range_seconds),
+        series_labels=usual.series_labels,
     )
 
 
@@ -171,9 +209,10 @@ class AskedQuery:
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
     """List each query of a valid configuration, server by server; ``content`` as for `load`."""
     sources = sources_of(config, content)
-    places = ((source, i) for source in sources for i, _ in entries(source.value, "targets"))
     # The targets are in the order of the files.
-    placed = [(target, *at) for target, at in zip(config.targets, places, strict=False)]
+    placed = [
+        (target, *at) for target, at in zip(config.targets, targets_in(sources), strict=False)
+    ]
     used: dict[QueryKey, AskedQuery] = {}
     by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
 
@@ -202,6 +241,15 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
             named.setdefault(key, replace(known, place=place))
     order = list(config.servers)
     return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
+
+
+def targets_in(sources: Iterable[Source]) -> Iterator[tuple[Source, int]]:
+    """Yield for each target of some files the file and the position of the entry that makes it."""
+    for source in sources:
+        for index, entry in entries(source.value, "targets"):
+            clusters = child(entry, "clusters")
+            for _ in clusters if isinstance(clusters, list) else (None,):
+                yield source, index
 
 
 def _named(

@@ -20,6 +20,7 @@ from autoscaler.config.error_messages import closest, suggestion
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
     LISTEN,
+    ClusterSettings,
     LeaderElection,
     MainFile,
     NamedServer,
@@ -48,6 +49,7 @@ _AUTHORIZATION = "^[Aa][Uu][Tt][Hh][Oo][Rr][Ii][Zz][Aa][Tt][Ii][Oo][Nn]$"
 _EXTRAS = (("sigv4", "botocore"), ("googleIam", "google.auth"), ("azuread", "azure.identity"))
 """The ways that need an extra, each with a module of it."""
 
+_MOST_CLUSTERS_NAMED = 8
 _IDENTITIES = ("managedIdentity", "workloadIdentity", "oauth")
 _CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 _JITTER = 1.2
@@ -74,6 +76,8 @@ class Context(NamedTuple):
     """`queries` of all files; None where they are not looked up."""
     resources: Mapping[str, AbstractSet[str]] | None = None
     """By Prometheus server the resources with a query there; None where none are looked up."""
+    clusters: Mapping[str, str | None] | None = None
+    """The names of `clusters`, each with its default server; None where they are not looked up."""
     target: Mapping[str, object] = {}
     """The target that the mapping is in, if it is in one."""
 
@@ -261,8 +265,8 @@ def _left(one: Fields) -> tuple[str, str]:
     return f"{field or 'something'}{of_type}", str(why or "something")
 
 
-def _repeated_name(target: Fields) -> object:
-    names = [child(schedule, "name") for _, schedule in entries(target, "schedules")]
+def _repeated_name(around: Fields, key: str) -> object:
+    names = [child(one, "name") for _, one in entries(around, key)]
     return next((name for name in names if isinstance(name, str) and names.count(name) > 1), None)
 
 
@@ -419,8 +423,42 @@ def _unknown(source: Fields, names: Collection[str] | None) -> str | None:
     return None if name in names else suggestion(name, names)
 
 
-def _unknown_server(fields: Fields, context: Context) -> str | None:
-    name, servers = fields.get("server"), context.resources
+def clusters_named(target: Fields) -> list[str]:
+    """Return the names of clusters that a target names, of those that are texts."""
+    names = (target.get("cluster"), *(name for _, name in entries(target, "clusters")))
+    return [name for name in names if isinstance(name, str) and name.strip()]
+
+
+def _unknown_cluster(key: str, target: Fields, context: Context) -> tuple[str, str] | None:
+    """Return the first name at a key that no cluster has, and what is right."""
+    known = context.clusters
+    if known is None or target.get(key) is None:
+        return None
+    names = clusters_named({key: target[key]})
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is None:
+        return None
+    if not known:
+        return unknown, "there is none; leave it out, or write `clusters` in the main file"
+    return unknown, suggestion(unknown, known)
+
+
+def _no_cluster(target: Fields, context: Context) -> str | None:
+    known = context.clusters or ()
+    if len(known) < 2 or _given(target, "cluster") or _given(target, "clusters"):
+        return None
+    first = [*known][:_MOST_CLUSTERS_NAMED]
+    more = "" if len(known) == len(first) else f" and {len(known) - len(first)} more"
+    return f"{', '.join(first)}{more}"
+
+
+def _repeated_cluster(target: Fields) -> str | None:
+    names = clusters_named({"clusters": target.get("clusters")})
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _unknown_server(key: str, fields: Fields, context: Context) -> str | None:
+    name, servers = fields.get(key), context.resources
     if servers is None or not isinstance(name, str) or not name.strip() or name in servers:
         return None
     if len(servers) > 1 or closest(name, servers) is not None:
@@ -429,9 +467,15 @@ def _unknown_server(fields: Fields, context: Context) -> str | None:
 
 
 def _resources(context: Context) -> AbstractSet[str] | None:
-    """Return the resources that have a query at the target's server, if it names one rightly."""
-    server = child(context.target, "server") or DEFAULT_SERVER
-    return None if context.resources is None else context.resources.get(str(server))
+    """Return the resources that have a query at each server of the target that is named rightly."""
+    of_cluster = context.clusters or {}
+    names = clusters_named(context.target) or of_cluster
+    servers = [of_cluster.get(name) for name in names] or [None]
+    if (own := child(context.target, "server")) is not None:
+        servers = [str(own)]
+    found = [(context.resources or {}).get(server or DEFAULT_SERVER) for server in servers]
+    known = [resources for resources in found if resources is not None]
+    return frozenset.intersection(*map(frozenset, known)) if known else None
 
 
 def _not_with_name(key: str, advice: str) -> Rule:
@@ -530,7 +574,14 @@ def _address(value: object) -> Address | None:
 
 
 _ZERO_RESOURCES = Rule("resourceQueries", _zero_resources, f"{{}}: {_NO_ZERO_OF_PODS}")
-_SERVER = Rule("server", _unknown_server, "is no key of `prometheus.servers`: {}", shown=True)
+
+
+def _server(key: str) -> Rule:
+    unknown = functools.partial(_unknown_server, key)
+    return Rule(key, unknown, "is no key of `prometheus.servers`: {}", shown=True)
+
+
+_SERVER = _server("server")
 _TABLE: Mapping[type[Model], Sequence[Rule]] = {
     MainFile: (
         Rule(
@@ -541,7 +592,40 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
             fixed_by=("targets", "include"),
         ),
         Rule("web", lambda top, _: _web_fault(top), "{}"),
+        Rule(
+            "clusters",
+            lambda top, _: _given(top, "clusters", "kubernetes"),
+            "does not go with `kubernetes`: write kubeconfig, context and maxWritesPerSecond at "
+            "the entries of `clusters`, and delete `kubernetes`",
+            _not_both("clusters", "kubernetes"),
+        ),
+        Rule(
+            "clusters",
+            lambda top, _: _repeated_name(top, "clusters"),
+            "two of them are called `{}`: give each a name of its own",
+        ),
         _ZERO_RESOURCES,
+    ),
+    ClusterSettings: (
+        _any_of(
+            ("kubeconfig", "context", "inCluster"),
+            "says not which cluster it is: write kubeconfig, context, or inCluster: true for the "
+            "one that the daemon runs in",
+        ),
+        Rule(
+            "inCluster",
+            lambda one, _: (
+                one.get("inCluster") is True
+                and (_given(one, "kubeconfig") or _given(one, "context"))
+            ),
+            "does not go with kubeconfig or context: the service account of the pod says which "
+            "cluster it is; keep one of them",
+            _if(
+                _where("inCluster", True),  # noqa: FBT003 - a value of JSON
+                {"allOf": [_null("kubeconfig"), _null("context")]},
+            ),
+        ),
+        _server("prometheus"),
     ),
     NamedServer: (_ZERO_RESOURCES,),
     PrometheusSettings: (
@@ -662,8 +746,34 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
         ),
         Rule(
             "schedules",
-            lambda target, _: _repeated_name(target),
+            lambda target, _: _repeated_name(target, "schedules"),
             "two of them are called `{}`: give each a name of its own",
+        ),
+        *(
+            Rule(
+                key,
+                functools.partial(_unknown_cluster, key),
+                "`{}` is no name of `clusters`: {}",
+            )
+            for key in ("cluster", "clusters")
+        ),
+        Rule(
+            "",
+            _no_cluster,
+            "cluster is missing: which of `clusters` it is in: {}; or clusters, a list of several",
+            fixed_by=("cluster", "clusters"),
+        ),
+        Rule(
+            "cluster",
+            lambda target, _: _given(target, "cluster", "clusters"),
+            "does not go with `clusters`: keep one of them",
+            _not_both("cluster", "clusters"),
+        ),
+        Rule(
+            "clusters",
+            lambda target, _: _repeated_cluster(target),
+            "names `{}` twice: a workload has one target in each cluster",
+            _properties(clusters={"uniqueItems": True}),
         ),
         _SERVER,
     ),

@@ -22,6 +22,7 @@ from autoscaler.settings.fields import (
     Duration,
     FilePath,
     FolderPath,
+    Form,
     Listen,
     LongerThanZero,
     PositiveCount,
@@ -49,6 +50,13 @@ def _server_name(name: str) -> str:
     return name
 
 
+LabelName = Annotated[
+    str,
+    Form(
+        "[a-zA-Z_][a-zA-Z0-9_]*",
+        "must be the name of a label: letters, digits and _, not beginning with a digit",
+    ),
+]
 ServerName = Annotated[
     DnsLabel,
     AfterValidator(_server_name),
@@ -87,6 +95,23 @@ class KubernetesSettings(Model):
     max_writes_per_second: OrDefault[PositiveCount] = 100
     """The most scales written in a second, after a burst of ten times as many; the most urgent
     first."""
+
+
+class ClusterSettings(KubernetesSettings):
+    """One of several clusters."""
+
+    name: DnsLabel
+    """What targets call it by."""
+    kubeconfig: FilePath | None = None
+    """A kubeconfig file. Default: the environment's."""
+    in_cluster: OrDefault[bool] = False
+    """Whether it is the one that we run in."""
+    series_labels: OrDefault[dict[LabelName, Text]] = Field(default_factory=dict)
+    """The labels by which its series are told from those of others in a Prometheus that has
+    several. Default: none are needed."""
+    prometheus: Text | None = None
+    """A key of `prometheus.servers`, or default: what is asked for its targets where these name no
+    server. Default: default."""
 
 
 class LeaderElection(Model):
@@ -186,6 +211,8 @@ class Settings(Model):
     """Where the metrics come from."""
     kubernetes: OrDefault[KubernetesSettings] = Field(default_factory=KubernetesSettings)
     """Which cluster the targets are in."""
+    clusters: Annotated[Items[ClusterSettings], Field(min_length=1)] | None = None
+    """The clusters that the targets are in, where there are several, in place of `kubernetes`."""
     sync_period: OrDefault[SyncPeriod] = seconds(15.0)
     """The time from one decision to the next, 1s to 1h."""
     tolerance: OrDefault[Tolerance] = _FLAGS.tolerance
@@ -237,6 +264,18 @@ class Settings(Model):
     def servers(self) -> Mapping[str, PrometheusSettings]:
         """The connections to Prometheus by `core.target.Query.server`."""
         return {"": self.prometheus, **self.prometheus.servers}
+
+    @property
+    def connections(self) -> Mapping[str, KubernetesSettings]:
+        """The connections to clusters by `core.target.Target.cluster`."""
+        if self.clusters is None:
+            return {"": self.kubernetes}
+        return {cluster.name: cluster for cluster in self.clusters}
+
+    @property
+    def first_cluster(self) -> str:
+        """The cluster of what is kept from before there were `clusters`; empty without any."""
+        return "" if self.clusters is None else self.clusters[0].name
 
     @property
     def flags(self) -> Flags:

@@ -501,6 +501,11 @@ class ScheduleModel(Model):
 class TargetModel(HorizontalPodAutoscalerSpec):
     """One workload and how it is scaled: a namespace, a HorizontalPodAutoscalerSpec, and more."""
 
+    cluster: DnsLabel | None = None
+    """The name of one of `clusters`. Default: where there is only one, that."""
+    clusters: Annotated[Items[DnsLabel], Field(min_length=1)] | None = None
+    """Names of several, each of which has such a workload: one target each, equal but for the
+    cluster."""
     namespace: DnsLabel
     """The namespace of the workload."""
     undecided: Undecided

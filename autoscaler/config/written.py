@@ -61,7 +61,10 @@ def as_autoscaler(target: Target) -> tuple[Parts, tuple[str, ...]]:
     spec = {key: part for key, part in _parts(target.spec).items() if key in _OF_AN_AUTOSCALER}
     sources = [(metric, _parts(metric)) for metric in target.spec.metrics]
     spec["metrics"] = [{"type": one.type, SOURCES[one.type]: source} for one, source in sources]
-    whole, usual = as_written(target), {"namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER}
+    whole, usual = (
+        as_written(target),
+        {"cluster", "namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER},
+    )
     lost = [f"`{key}` is of this autoscaler only" for key in whole if key not in usual]
     lost += [
         f"{metric.type} metric {metric.metric.name}: a metrics adapter has to serve it by that name"
@@ -91,6 +94,7 @@ def written(target: Target, *, complete: bool = True) -> Parts:
     metrics = zip(spec.metrics, target.queries, activations, strict=True)
     low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
     return {
+        "cluster": target.cluster or None,
         "namespace": target.namespace,
         **_parts(spec),
         "metrics": [_metric(*metric, complete=complete) for metric in metrics],

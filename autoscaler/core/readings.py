@@ -46,10 +46,14 @@ def read(
 ) -> Reading:
     """Return the reading of a metric of a target in ``namespace`` from its query's answer.
 
-    Series of pods other than ``pods`` belong to other workloads and are ignored.
+    Series of pods other than ``pods`` belong to other workloads and are ignored, as are those of
+    other clusters (semantics 8.12).
     """
     if isinstance(answer, QueryFailure):
         return _gap(GapKind.ERROR, answer.message)
+    of_all, answer = answer, answer.only(query.series_labels)
+    if of_all.series and not answer.series:
+        return _completed(_no_series_of_cluster(query), query, answer)
     if isinstance(metric, ExternalMetric):
         return _completed(_external(metric, query, answer, now), query, answer)
     if isinstance(metric, ObjectMetric):
@@ -87,6 +91,11 @@ def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -
     if gap is None and answer.warnings and not query.use_partial:
         gap = _warnings_of(answer)[0]
     return HoldReading(gap=gap)
+
+
+def _no_series_of_cluster(query: Query) -> Gap:
+    pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
+    return _gap(GapKind.EMPTY, f"none of the series is labelled {pairs} (seriesLabels)")
 
 
 def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:

@@ -29,6 +29,28 @@ class QueryResult:
     _index: dict[str, dict[str | None, list[Series]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    _parts: "dict[tuple[tuple[str, str], ...], QueryResult] | None" = field(
+        default=None, repr=False, compare=False
+    )
+    """By the labels that their series have; most answers have none, and are many."""
+
+    def only(self, labels: tuple[tuple[str, str], ...]) -> "QueryResult":
+        """Return the answer without the series that lack one of the labels."""
+        if not labels:
+            return self
+        parts = self._parts
+        if parts is None:
+            parts = {}
+            object.__setattr__(self, "_parts", parts)
+        part = parts.get(labels)
+        if part is None:
+            series = [
+                each
+                for each in self.with_label(*labels[0])
+                if all(each.labels.get(name) == value for name, value in labels)
+            ]
+            part = parts[labels] = QueryResult(series, self.warnings)
+        return part
 
     def with_label(self, name: str, value: str) -> Sequence[Series]:
         """Return the series with the label ``name="value"``."""

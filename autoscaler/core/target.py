@@ -53,6 +53,8 @@ class Query:
     """Whether NaN is 0, and not missing data."""
     use_partial: bool = False
     """Whether a reading that may understate may scale down all the same."""
+    series_labels: tuple[tuple[str, str], ...] = ()
+    """The labels of the series that count, sorted by name: those of the target's cluster."""
 
     key: QueryKey = field(init=False, compare=False, repr=False)
 
@@ -81,6 +83,7 @@ def metric_key(metric: MetricSpec, query: Query) -> str:
         (labels.namespace, labels.pod, labels.container),
         selector.match_labels,
         [(each.key, each.operator, each.values) for each in selector.match_expressions],
+        *([query.series_labels] if query.series_labels else []),
     )
     return blake2b(json.dumps(asked).encode(), digest_size=_KEY_BYTES).hexdigest()
 
@@ -98,6 +101,35 @@ class HoldQuery:
     condition: bool = False
 
 
+class TargetName(NamedTuple):
+    """The parts of a target's key, none of which holds a "/"."""
+
+    cluster: str
+    """Empty where the configuration names no clusters."""
+    namespace: str
+    kind: str
+    """`kind.group` if the kind is not of its usual group."""
+    name: str
+
+    @classmethod
+    def of(cls, key: str) -> "TargetName":
+        """Take a key apart; of another text the last part is the name, and others are empty."""
+        *front, namespace, kind, name = ("", "", "", *key.split("/", 3))[-4:]
+        return cls("".join(front), namespace, kind, name)
+
+    @property
+    def key(self) -> str:
+        """`namespace/kind/name`, of a named cluster `cluster/namespace/kind/name`."""
+        own = f"{self.namespace}/{self.kind}/{self.name}"
+        return f"{self.cluster}/{own}" if self.cluster else own
+
+    @property
+    def short(self) -> str:
+        """The key without its kind, which is seldom needed to tell targets apart."""
+        own = f"{self.namespace}/{self.name}"
+        return f"{self.cluster}/{own}" if self.cluster else own
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One entry of `targets` in the configuration; ``queries`` are in the order of its metrics."""
@@ -112,9 +144,11 @@ class Target:
     max_replicas_query: Query | None = None
     hold: HoldQuery | None = None
     """What keeps it from going down while it says so; None if nothing is asked."""
+    cluster: str = ""
+    """The name of its cluster; empty where the configuration names none."""
 
     key: str = field(init=False, compare=False)
-    """The identity, `namespace/kind/name`; `kind.group` if the kind is not of its usual group."""
+    """The identity (`TargetName`), of all clusters together."""
     count_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
     """Those of the metrics and of the bounds, which the count comes from."""
     all_queries: tuple[Query, ...] = field(init=False, compare=False, repr=False)
@@ -129,11 +163,17 @@ class Target:
         """Whether it is decided and never written."""
         return self.extensions.mode is Mode.SHADOW
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its cluster and namespace, in which names of objects are of one each."""
+        return self.cluster, self.namespace
+
     def __post_init__(self) -> None:
         ref = self.spec.scale_target_ref
         usual = {""} if ref.kind == "ReplicationController" else {"", "apps"}
         kind = ref.kind if ref.group in usual else f"{ref.kind}.{ref.group}"
-        object.__setattr__(self, "key", f"{self.namespace}/{kind}/{ref.name}")
+        key = TargetName(self.cluster, self.namespace, kind, ref.name).key
+        object.__setattr__(self, "key", key)
         bounds = (self.min_replicas_query, self.max_replicas_query)
         count = (*self.queries, *(bound for bound in bounds if bound is not None))
         every = count if self.hold is None else (*count, self.hold.query)

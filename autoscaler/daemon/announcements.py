@@ -25,7 +25,7 @@ from autoscaler.daemon.service_manager import Notifier
 from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
-from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of
+from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
 
 _MOST_TARGETS_NAMED = 5
@@ -61,6 +61,9 @@ class Announcements(ElectionObserver):
         self._sign_ins_told = TokenBucket(_MOST_SIGN_INS_TOLD, _SIGN_IN_TOLD_SECONDS)
         self._sign_ins_untold = 0
         self._standing_by = False
+        self._led: set[str] = set()
+        """The clusters that this process leads."""
+        self._unreached: dict[str, str] = {}
 
     # -- life --------------------------------------------------------------------------------
 
@@ -202,10 +205,21 @@ class Announcements(ElectionObserver):
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
+        self.cluster_role("", role, sentence)
+
+    def cluster_role(self, cluster: str, role: Role, sentence: str) -> None:
+        """Report likewise its role in the election of a cluster; it leads where it leads any."""
         ok = role not in {Role.LOST, Role.UNREADABLE}
-        self._log_state("leadership", ok, sentence, Component.LEADERSHIP, standing=role.value)
-        self._instruments.leads(leading=role is Role.LEADER)
-        self._role = role.value
+        # Of one that a reload takes away nothing is left in the health.
+        gone = bool(cluster) and role is Role.RESIGNED
+        component = None if gone else part_of(Component.LEADERSHIP, cluster)
+        told = of_cluster(cluster, sentence)
+        self._log_state("leadership", ok, told, component, standing=role.value)
+        with self._lock:
+            (self._led.add if role is Role.LEADER else self._led.discard)(cluster)
+            leads = bool(self._led)
+            self._instruments.leads(leading=leads)
+        self._role = Role.LEADER.value if leads else role.value
         self._notifier.status(self._status())
 
     def breaker_changed(self, news: BreakerNews) -> None:
@@ -268,12 +282,39 @@ class Announcements(ElectionObserver):
         """Count another try of a query."""
         self._instruments.asked_prometheus_again(server)
 
+    def of_cluster(self, name: str) -> ElectionObserver:
+        """Return what observes a cluster; the one without a name is observed by this itself."""
+        return ClusterObserver(self, name) if name else self
+
+    def serves(self, clusters: AbstractSet[str]) -> None:
+        """Report which clusters are served from now on."""
+        self._health.expect_clusters(clusters)
+        with self._lock:
+            self._led &= clusters
+
+    def unreached(self, clusters: Mapping[str, str]) -> None:
+        """Report the clusters that cannot be connected to, and why, once for each reason."""
+        for name, why in clusters.items():
+            self._health.report(part_of(Component.KUBERNETES, name), ok=False, message=why)
+            if self._unreached.get(name) != why:
+                message = f"{why}; its targets stay as they are until that works"
+                self._log.warning("cluster_unreached", cluster=name, message=message)
+        for name in self._unreached.keys() - clusters.keys():
+            message = f"cluster {name}: a connection could be made"
+            self._log.info("cluster_reached", cluster=name, message=message)
+        self._unreached = dict(clusters)
+
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
         """Count a request; most refusals are of one object or one verb, and so answers."""
+        self.cluster_request("", verb, status, seconds)
+
+    def cluster_request(self, cluster: str, verb: str, status: str, seconds: float) -> None:
+        """Count likewise a request to a cluster."""
         self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
-        self._server(Component.KUBERNETES, "the API server", problem)
+        name = f"the API server of {cluster}" if cluster else "the API server"
+        self._server(part_of(Component.KUBERNETES, cluster), name, problem)
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
@@ -288,7 +329,8 @@ class Announcements(ElectionObserver):
             self._log.info("server_answers", server=str(server), message=message)
             return
         what = sentence or f"{name} {problem}"
-        meanwhile = _OF_KUBERNETES if server == Component.KUBERNETES else _OF_PROMETHEUS
+        kubernetes = server.startswith(Component.KUBERNETES)
+        meanwhile = _OF_KUBERNETES if kubernetes else _OF_PROMETHEUS
         if seconds >= 1.0:
             what += f" (the last answer that could be used was {duration(seconds)} ago)"
         message = f"{what}; {meanwhile}; the lines of the targets say more"
@@ -346,7 +388,7 @@ class Announcements(ElectionObserver):
         event: str,
         ok: bool,  # noqa: FBT001 - as above
         sentence: str,
-        part: Component | None = None,
+        part: str | None = None,
         **fields: str,
     ) -> None:
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
@@ -367,3 +409,40 @@ def _problem(status: str) -> str:
         return "gives no answer, or none that can be read"
     phrase = responses.get(int(status), "")
     return f"answers only HTTP {status} {phrase}".strip()
+
+
+def of_cluster(name: str, sentence: str) -> str:
+    """Say of which cluster a sentence is, where that has a name."""
+    return f"cluster {name}: {sentence}" if name else sentence
+
+
+class ClusterObserver(ElectionObserver):
+    """Reports what happens to a cluster, by its name."""
+
+    def __init__(self, announcements: Announcements, name: str) -> None:
+        self._announcements = announcements
+        self._name = name
+
+    def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
+        """Count a request."""
+        self._announcements.cluster_request(self._name, verb, status, seconds)
+
+    def kubernetes_retry(self, failure: str) -> None:
+        """Count another try of a call."""
+        self._announcements.kubernetes_retry(failure)
+
+    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
+        """Report what can be watched again, or cannot."""
+        self._announcements.watch_changed(ok, of_cluster(self._name, sentence))
+
+    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
+        """Report whether Events can be written."""
+        self._announcements.events_changed(ok, of_cluster(self._name, sentence))
+
+    def fault(self, error: BaseException) -> None:
+        """Report a defect."""
+        self._announcements.fault(error)
+
+    def role_changed(self, role: Role, sentence: str) -> None:
+        """Report the role of this process in the election."""
+        self._announcements.cluster_role(self._name, role, sentence)

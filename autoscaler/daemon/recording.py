@@ -94,7 +94,7 @@ def open_recording(
             with suppress(RecordError):
                 metrics.states.resume(reader.standings())
 
-    writer = RecordWriter(directory, recorded, limits, note=note)
+    writer = RecordWriter(directory, recorded, limits, note=note, cluster=config.first_cluster)
     metrics.record = lambda: writer.status
     stack.enter_context(closing(writer))
     writer.start()

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from autoscaler import clock
 from autoscaler.adapters.daemon import Daemon, NobodyListensError, PageError, PageLimits, read_page
@@ -11,11 +12,13 @@ from autoscaler.config import Config
 from autoscaler.core.breaker import Trip
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
-from autoscaler.core.target import Target
+from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import rfc3339
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
 from autoscaler.web.site import HISTORIES
+
+T = TypeVar("T")
 
 __all__ = ["PageError", "Remembered", "remembered", "tripped"]
 
@@ -123,6 +126,27 @@ def known_of(targets: Sequence[Target], resumption: Resumption) -> Mapping[str, 
     }
 
 
+def of_cluster(resumption: Resumption, cluster: str) -> Resumption:
+    """Return it with what is of targets without a cluster as that of those in a ``cluster``.
+
+    So a daemon goes on that is given `clusters`; what is known of these already stays.
+    """
+    if not cluster:
+        return resumption
+
+    def named(known: Mapping[str, T]) -> dict[str, T]:
+        names = {key: TargetName.of(key) for key in known}
+        # Those that have a cluster come last, and count.
+        order = sorted(known, key=lambda key: bool(names[key].cluster))
+        return {
+            names[key]._replace(cluster=names[key].cluster or cluster).key: known[key]
+            for key in order
+        }
+
+    histories, undecided = named(resumption.histories), named(resumption.undecided)
+    return replace(resumption, histories=histories, undecided=undecided)
+
+
 def _of_daemon(daemon: Daemon, targets: Sequence[Target], limits: PageLimits) -> Remembered:
     keys = {target.key for target in targets}
     asked = clock.wall()
@@ -147,7 +171,7 @@ def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> R
         reason = f"there is no state in {directory}"
     elif isinstance(found, Unreadable):
         reason = found.message
-    elif histories := known_of(config.targets, found.resumption):
+    elif histories := known_of(config.targets, of_cluster(found.resumption, config.first_cluster)):
         after = f" when it was last saved, at {rfc3339(found.time)}"
         return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)
     else:

@@ -5,34 +5,38 @@ The main thread polls leadership, health and reloads.
 
 import gc
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster, find_api_server
+from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config
-from autoscaler.config.cautions import warnings_of_access
+from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
-from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.clusters import (
+    ClusterEvents,
+    ConnectedCluster,
+    UnreachedCluster,
+    wait_for_watches,
+)
 from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
-from autoscaler.daemon.leadership import leader_election
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
-from autoscaler.daemon.reload import ConfigSource, FileSource, Reload
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.state_directory import await_turn, look_for_releases, open_memory
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
 from autoscaler.rendering.history_lines import lines
-from autoscaler.sync.ports import DEFAULT_CLUSTER, BreakerNews, Ports, Reporter
+from autoscaler.sync.ports import BreakerNews, Ports, Reporter
 from autoscaler.sync.slots import Slot, slots_of
 from autoscaler.sync.syncer import Syncer
-from autoscaler.telemetry.health import NOT_ASKED, Component, Health
+from autoscaler.telemetry.health import NOT_ASKED, Component, Health, part_of
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web import api, pages
 from autoscaler.web.site import Site, Views
@@ -117,23 +121,25 @@ class MainLoop:
         self.signals = signals
         self.telemetry = telemetry = telemetry or Telemetry(config, stack)
         announcements, metrics = telemetry.announcements, telemetry.metrics
-        self.gate, self._api = _open_api(config, signals.stop, announcements, stack)
-        scales, pods = Scales(self._api, self.gate, announcements), Pods(self._api)
-        self.cluster = WatchedCluster(
-            self._api, scales, pods, config.targets, observer=announcements
-        )
-        stack.enter_context(closing(self.cluster))
-        self.connections = ReplaceableConnections(
-            config, self._api, signals.stop, self.gate, announcements
-        )
+        election = config.leader_election
+
+        def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
+            # Another Lease waits for a restart.
+            return ConnectedCluster(name, settings, election, signals.stop, announcements)
+
+        self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
+        announcements.serves(config.connections.keys())
         metrics.event_counts = self.connections.event_counts
         self._memory = memory = open_memory(config, announcements, metrics, stack)
         recording = open_recording(config, announcements, metrics, stack)
         self._recorder = recording.recorder
         comparing = open_comparing(config, announcements, stack)
         self._comparer = comparing.comparer
-        _start_watches(self.cluster, signals.stop)
+        clusters = [*self._clusters.values()]
+        for cluster in clusters:
+            cluster.set_targets(config.targets)
+        wait_for_watches(clusters, signals.stop, SYNCED_WITHIN_SECONDS, _STOP_CHECK_SECONDS)
         self._no_series = stack.enter_context(
             NoSeriesReporter(metrics.states.find, announcements.no_series, announcements.fault)
         )
@@ -141,7 +147,7 @@ class MainLoop:
             config.flags,
             self._ports(self.connections.current),
             signals.stop,
-            config.kubernetes.max_writes_per_second,
+            _writes_per_second(config),
             known=memory.known,
             steps=memory.steps,
         )
@@ -152,10 +158,10 @@ class MainLoop:
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
+        self._reach_again_at = clock.monotonic() + RETRY_SECONDS
         source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
-        elects = config.leader_election.enabled
         telemetry.site.views = Views(
             states=metrics.states,
             health=telemetry.health,
@@ -164,13 +170,21 @@ class MainLoop:
             agreement=comparing.reader,
             free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
-            leads=lambda: self.gate.leading() if elects else None,
+            leads=lambda: bool(self._led()) if election.enabled else None,
         )
+
+    @property
+    def _clusters(self) -> Mapping[str, ConnectedCluster]:
+        return self.connections.current.clusters
+
+    def _led(self) -> frozenset[str]:
+        """Return the clusters that this process leads."""
+        return frozenset(name for name, one in self._clusters.items() if one.gate.leading())
 
     def run(self) -> None:
         """Sync until a signal says stop."""
         announcements, stop = self.telemetry.announcements, self.signals.stop
-        was_leader = self.gate.leading()
+        led_before = self._led()
         threading.Thread(target=self._attend, name="attend", daemon=True).start()
         # The files may have changed since they were read: the daemon may have waited for its turn.
         if not self._reloads():
@@ -185,11 +199,12 @@ class MainLoop:
             look_for_releases(self.config.state_directory, stop, self.syncer.release, refused)
         while not stop.wait(_POLL_SECONDS):
             self.schedule.poll()
-            is_leader = self.gate.leading()
-            if is_leader and not was_leader:
+            led = self._led()
+            if led - led_before:
                 self.schedule.run_now()
-            was_leader = is_leader
+            led_before = led
             self._report_caches()
+            self._reach_again()
             self._feed_watchdog()
             if self._reloads():
                 _tune_garbage_collection()
@@ -199,7 +214,8 @@ class MainLoop:
         """Note each second that the process runs, also while a reload holds the main thread up."""
         while not self.signals.stop.wait(_POLL_SECONDS):
             try:
-                self.cluster.attend()
+                for cluster in self._clusters.values():
+                    cluster.caches.attend()
             except Exception as error:  # noqa: BLE001 - else each later sync lists all anew
                 self.telemetry.announcements.fault(error)
 
@@ -208,7 +224,13 @@ class MainLoop:
 
     def _reconfigure(self, config: Config) -> None:
         """Switch to another configuration; the current one stays in use if this raises."""
-        at_once = not only_targets_differ(self.reload.config, config)
+        if (config.clusters is None) is not (self.config.clusters is None):
+            raise ConnectError("`clusters` begins and ends when the daemon starts again")
+        self._switch(config, at_once=not only_targets_differ(self.reload.config, config))
+        self.telemetry.announcements.security(config)
+        self._ask_rights(config)
+
+    def _switch(self, config: Config, *, at_once: bool) -> None:
         with self.connections.replaced(config) as connections:
             ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
@@ -216,8 +238,18 @@ class MainLoop:
             with self.telemetry.health.suspended():
                 change = partial(self._apply, config, ticks, connections)
                 self.schedule.swap(ticks, change, at_once=at_once)
-        self.telemetry.announcements.security(config)
-        self._ask_rights(config)
+
+    def _reach_again(self) -> None:
+        """Connect to what could not be connected to, from time to time."""
+        now = clock.monotonic()
+        if not self.connections.current.unreached or now < self._reach_again_at:
+            return
+        self._reach_again_at = now + RETRY_SECONDS
+        config = self.reload.config
+        try:
+            self._switch(config, at_once=False)
+        except Exception as error:  # noqa: BLE001 - what is connected goes on
+            self.telemetry.announcements.fault(error)
 
     def _ask_rights(self, config: Config) -> None:
         """Ask on a thread which rights are lacked, unless the last questions are still asked."""
@@ -225,7 +257,8 @@ class MainLoop:
 
         def ask() -> None:
             try:
-                announcements.rights_lacked(lacked_rights(self._api, config, config.targets))
+                apis = {name: cluster.api for name, cluster in self._clusters.items()}
+                announcements.rights_lacked(lacked_rights(apis, config, config.targets))
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 announcements.fault(error)
 
@@ -236,7 +269,10 @@ class MainLoop:
     def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
         """Switch to a configuration while no sync runs of a target that is changed or removed."""
         telemetry, targets = self.telemetry, config.targets
-        self.cluster.set_targets(targets)
+        for cluster in connections.clusters.values():
+            cluster.set_targets(targets)
+        telemetry.announcements.serves(config.connections.keys())
+        telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
         telemetry.metrics.set_targets(targets)
         telemetry.log_reporter.retain({target.key for target in targets})
@@ -244,33 +280,43 @@ class MainLoop:
             self._recorder.configure(targets, config.flags)
         if self._comparer is not None:
             self._comparer.configure(targets)
-        writes, ports = config.kubernetes.max_writes_per_second, self._ports(connections)
+        writes, ports = _writes_per_second(config), self._ports(connections)
         self.syncer.change(config.flags, ports, targets, writes, config.breaker)
         self.syncer.register_cached(targets)
         asked = {query.server for target in targets for query in target.all_queries}
         telemetry.announcements.asks(asked)
-        if not targets:
-            telemetry.health.report(Component.KUBERNETES, ok=True, message=NOT_ASKED)
+        for name in connections.clusters.keys() - {target.cluster for target in targets}:
+            component = part_of(Component.KUBERNETES, name)
+            telemetry.health.report(component, ok=True, message=NOT_ASKED)
         telemetry.health.expect({tick.name: tick.period for tick in ticks})
 
     def _ports(self, connections: Connections) -> Ports:
-        telemetry, events = self.telemetry, connections.events
+        telemetry, clusters = self.telemetry, connections.clusters
+        events = ClusterEvents(connections.events) if connections.events else None
+        of_own = [connections.events.get(name) for name, one in clusters.items() if one.own]
         told = (telemetry.log_reporter, telemetry.metrics)
         no_series, pod = self._no_series.use(connections.prometheus), own_pod()
         recorders = (self._recorder, self._comparer)
         reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
 
+        def leads_since(name: str) -> float | None:
+            return clusters[name].gate.leads_since() if name in clusters else None
+
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)
-            if events is not None and pod is not None:
-                tell_breaker(events, pod, news)
+            for own in of_own:
+                if own is not None and pod is not None:
+                    tell_breaker(own, pod, news)
 
         return Ports(
             metrics=connections.prometheus,
-            clusters={DEFAULT_CLUSTER: self.cluster},
+            clusters={
+                **{name: one.caches for name, one in clusters.items()},
+                **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
+            },
             reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
             history_store=self._memory.history_store,
-            leads_since=self.gate.leads_since,
+            leads_since=leads_since,
             breaker_changed=breaker_changed,
         )
 
@@ -282,7 +328,8 @@ class MainLoop:
             begun = clock.monotonic()
             budget = min(_MOST_OF_PERIOD * slot.period, LONGEST_SYNC_SECONDS)
             try:
-                self.cluster.wait_current(begun + _LIST_SHARE * budget)
+                for cluster in self._clusters.values():
+                    cluster.caches.wait_current(begun + _LIST_SHARE * budget)
                 left = budget - (clock.monotonic() - begun)
                 self.syncer.sync(slot.targets, clock.wall(), left, due=due)
             finally:
@@ -294,10 +341,12 @@ class MainLoop:
         return tick
 
     def _report_caches(self) -> None:
-        synced = self.cluster.wait_synced(clock.monotonic())
-        there = "every watch that is permitted has its objects"
-        message = there if synced else "watches are not there yet"
-        self.telemetry.health.report(Component.CACHES, ok=synced, message=message)
+        for name, cluster in self._clusters.items():
+            synced = cluster.caches.wait_synced(clock.monotonic())
+            there = "every watch that is permitted has its objects"
+            message = there if synced else "watches are not there yet"
+            component = part_of(Component.CACHES, name)
+            self.telemetry.health.report(component, ok=synced, message=message)
 
     def _feed_watchdog(self) -> None:
         """Tell the service manager that the daemon is alive, unless a sync hangs."""
@@ -307,32 +356,11 @@ class MainLoop:
     def _history_lines(self) -> Iterator[bytes]:
         now = clock.wall()
         histories = self.syncer.histories.snapshot(now, clock.steady())
-        return lines(now, histories, leads=self.gate.leading())
+        return lines(now, histories, leads=bool(self._led()))
 
 
-def _open_api(
-    config: Config, stop: threading.Event, announcements: Announcements, stack: ExitStack
-) -> tuple[WriteGate, Api]:
-    """Connect to the API server for good: another cluster has another Lease, other histories."""
-    server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
-    gate = ALWAYS_OPEN
-    if config.leader_election.enabled:
-        connection = server.connect(stop=stop, observer=announcements)
-        election = leader_election(config.leader_election, connection, announcements)
-        gate = stack.enter_context(election)
-    for sentence in warnings_of_access(
-        server.origin, server.secrets, url=server.url, verified=server.verified
-    ):
-        announcements.insecure(sentence)
-    return gate, stack.enter_context(server.connect(stop=stop, observer=announcements))
-
-
-def _start_watches(cluster: WatchedCluster, stop: threading.Event) -> None:
-    cluster.start()
-    until = clock.monotonic() + SYNCED_WITHIN_SECONDS
-    while not stop.is_set() and clock.monotonic() < until:
-        if cluster.wait_synced(min(until, clock.monotonic() + _STOP_CHECK_SECONDS)):
-            return
+def _writes_per_second(config: Config) -> dict[str, float]:
+    return {name: one.max_writes_per_second for name, one in config.connections.items()}
 
 
 def _tune_garbage_collection() -> None:

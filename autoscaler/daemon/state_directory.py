@@ -20,7 +20,7 @@ from autoscaler.config import Config
 from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.remembered import known_of
+from autoscaler.daemon.remembered import known_of, of_cluster
 from autoscaler.sync.ports import HistoryStore, NoHistoryStore
 from autoscaler.telemetry.metrics import Metrics
 
@@ -92,10 +92,11 @@ def open_memory(
     stack.enter_context(closing(store))
     resumption = store.start()
     announcements.resumed(resumption)
+    earlier, resumption = resumption, of_cluster(resumption, config.first_cluster)
     now, known = resumption.now, known_of(config.targets, resumption)
-    store.drop(resumption.histories.keys() - known.keys())
+    store.drop(earlier.histories.keys() - known.keys())
     for key, history in known.items():
-        if history is not resumption.histories[key]:
+        if history is not earlier.histories.get(key):
             # Another restart may come before its first sync.
             store.intend(key, history)
     steps, decided = clock.Steps(now.wall, now.steady), dict[str, float]()

@@ -1,20 +1,20 @@
 """The connections that a configuration names, opened as the ports of the syncs."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, UncachedCluster, find_api_server
+from autoscaler.adapters.cluster import Api, ConnectError, UncachedCluster
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
-from autoscaler.adapters.cluster.events import Events
 from autoscaler.adapters.cluster.rights import ElectionLease, missing_rights
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.loading import ANYWHERE
-from autoscaler.core.election import WriteGate
 from autoscaler.core.target import Target
+from autoscaler.daemon.announcements import of_cluster
+from autoscaler.daemon.clusters import ConnectedCluster, OpenCluster, endpoint_of, events_of
 from autoscaler.daemon.events import EventReporter
 from autoscaler.settings.prometheus import PrometheusSettings
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
@@ -29,44 +29,56 @@ _RIGHTS_SECONDS = 5.0
 @contextmanager
 def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
-) -> Iterator[tuple[Ports, ListedAutoscalers, Callable[[], list[str]]]]:
+) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[str]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
-    Gives with them the other autoscalers in the targets' namespaces, and what asks which rights a
-    daemon would lack.  Raises ConnectError without a usable way to a cluster; sends no request yet.
+    Gives with them the other autoscalers in the targets' namespaces by cluster, and what asks which
+    rights a daemon would lack.  Raises ConnectError without a usable way to a cluster; sends no
+    request yet.
     """
-    server = find_api_server(config.kubernetes.kubeconfig, config.kubernetes.context)
     asked = {query.server for target in targets for query in target.all_queries}
+    apis: dict[str, Api] = {}
     with ExitStack() as stack:
-        api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
-        stack.enter_context(closing(api))
+        for name in dict.fromkeys(target.cluster for target in targets) or (DEFAULT_CLUSTER,):
+            if name in config.connections:
+                server = endpoint_of(config.connections[name])
+                apis[name] = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
+                stack.enter_context(closing(apis[name]))
         read = partial(PrometheusReader, observer=observer, absent_seconds=FOR_A_COMMAND)
         prometheus = {
             name: stack.enter_context(closing(read(settings, threading.Event(), name=name)))
             for name, settings in config.servers.items()
             if name in asked
         }
-        others = ListedAutoscalers(api, {target.namespace for target in targets}, observer)
-        clusters = {DEFAULT_CLUSTER: UncachedCluster(api, others, observer)}
-        lacking = partial(lacked_rights, api, config, targets)
+        others = {
+            name: ListedAutoscalers(
+                api, {target.namespace for target in targets if target.cluster == name}, observer
+            )
+            for name, api in apis.items()
+        }
+        clusters = {
+            name: UncachedCluster(api, others[name], observer) for name, api in apis.items()
+        }
+        lacking = partial(lacked_rights, apis, config, targets)
         yield Ports(prometheus, clusters, reporter), others, lacking
 
 
-def lacked_rights(api: Api, config: Config, targets: Sequence[Target]) -> list[str]:
-    """Return a sentence for each kind of right that a daemon lacks, as far as the server tells."""
+def lacked_rights(apis: Mapping[str, Api], config: Config, targets: Sequence[Target]) -> list[str]:
+    """Return a sentence for each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
-    return missing_rights(
-        api,
-        targets,
-        ElectionLease(election.namespace, election.name) if known else None,
-        events=config.events,
-        deadline=clock.monotonic() + _RIGHTS_SECONDS,
-    )
+    lease = ElectionLease(election.namespace, election.name) if known else None
+    lacked = []
+    for name, api in apis.items():
+        own = [target for target in targets if target.cluster == name]
+        deadline = clock.monotonic() + _RIGHTS_SECONDS
+        missing = missing_rights(api, own, lease, events=config.events, deadline=deadline)
+        lacked += [of_cluster(name, sentence) for sentence in missing]
+    return lacked
 
 
 class Connections:
-    """The connections to Prometheus and the writer of Events of one configuration.
+    """The connections to clusters and to Prometheus, and the writers of Events, of a configuration.
 
     What those ``before`` have as well is used on.  Nothing is asked yet, but for a token.
     """
@@ -74,9 +86,8 @@ class Connections:
     def __init__(
         self,
         config: Config,
-        api: Api,
+        open_cluster: OpenCluster,
         stop: threading.Event,
-        gate: WriteGate,
         observer: Observer,
         before: "Connections | None" = None,
     ) -> None:
@@ -87,8 +98,26 @@ class Connections:
         """By server what a connection to it depends on."""
         self.prometheus: dict[str, PrometheusReader] = {}
         """By the name of the server, which is empty for the default one."""
-        self.events: EventReporter | None = None
+        self.clusters: dict[str, ConnectedCluster] = {}
+        """By name, without those of several that cannot be connected to."""
+        self.unreached: dict[str, str] = {}
+        """Why these cannot be, as a sentence."""
+        self.events: dict[str, EventReporter] = {}
+        """By the name of the cluster."""
         with ExitStack() as opened:
+            for cluster_name, reached in config.connections.items():
+                known = None if before is None else before.clusters.get(cluster_name)
+                if known is None or not known.is_of(reached):
+                    try:
+                        known = open_cluster(cluster_name, reached)
+                    except ConnectError as error:
+                        if len(config.connections) == 1:
+                            raise
+                        # The targets of the others are scaled meanwhile.
+                        self.unreached[cluster_name] = str(error)
+                        continue
+                    opened.callback(known.close)
+                self.clusters[cluster_name] = known
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -96,27 +125,33 @@ class Connections:
                 reader = PrometheusReader(settings, stop, name=name, observer=observer)
                 opened.callback(reader.close)
                 self.prometheus[name] = reader
-            if config.events:
-                kept = None if before is None else before.events
-                self.events = kept or EventReporter(Events(api), gate=gate, observer=observer)
+            for cluster_name, cluster in self.clusters.items() if config.events else ():
+                same = before is not None and before.clusters.get(cluster_name) is cluster
+                kept = before.events.get(cluster_name) if before is not None and same else None
+                self.events[cluster_name] = kept or events_of(cluster)
             opened.pop_all()
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""
-        used = () if but is None else (but.events, *but.prometheus.values())
+        used = () if but is None else but.opened()
+        # The last ones are closed first: Events are written through the connection of a cluster.
         with ExitStack() as closes:
-            for connection in (*self.prometheus.values(), self.events):
-                if connection is not None and connection not in used:
+            for connection in self.opened():
+                if connection not in used:
                     closes.callback(connection.close)
+
+    def opened(self) -> Sequence[ConnectedCluster | PrometheusReader | EventReporter]:
+        """Return all connections, those first that others need."""
+        return *self.clusters.values(), *self.prometheus.values(), *self.events.values()
 
 
 class ReplaceableConnections:
-    """The connections in use, which a reload may replace; that to the API server is for good."""
+    """The connections in use, which a reload may replace."""
 
     def __init__(
-        self, config: Config, api: Api, stop: threading.Event, gate: WriteGate, observer: Observer
+        self, config: Config, open_cluster: OpenCluster, stop: threading.Event, observer: Observer
     ) -> None:
-        self._used_by_all = (api, stop, gate, observer)
+        self._used_by_all = (open_cluster, stop, observer)
         self.current = Connections(config, *self._used_by_all)
 
     @contextmanager
@@ -133,8 +168,12 @@ class ReplaceableConnections:
 
     def event_counts(self) -> EventCounts:
         """Return what became of the Events since the current connections were opened."""
-        events = self.current.events
-        return EventCounts() if events is None else events.counts
+        counts = [events.counts for events in self.current.events.values()]
+        return EventCounts(
+            written=sum(each.written for each in counts),
+            held_back=sum(each.held_back for each in counts),
+            dropped=sum(each.dropped for each in counts),
+        )
 
     def close(self) -> None:
         """Close the current connections."""

@@ -18,7 +18,7 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.sync_result import Rules
-from autoscaler.core.target import QueryKey, Target
+from autoscaler.core.target import QueryKey, Target, TargetName
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import (
     LoadModel,
@@ -264,8 +264,8 @@ _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
 
 
 def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
-    """Yield what is stated of a target, by its key or by NAMESPACE/NAME."""
-    short = f"{target.namespace}/{target.spec.scale_target_ref.name}"
+    """Yield what is stated of a target, by its key or by that without the kind."""
+    short = TargetName.of(target.key).short
     for one in stated:
         if fnmatchcase(target.key, one.target) or fnmatchcase(short, one.target):
             yield one

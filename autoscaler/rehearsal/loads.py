@@ -214,7 +214,7 @@ def of_each_pod(
     at: float,
 ) -> QueryResult:
     """Return an answer with one series for each of these pods, as the metric reads them."""
-    names, labels = query.labels, {query.labels.namespace: namespace}
+    names, labels = query.labels, {**dict(query.series_labels), query.labels.namespace: namespace}
     if isinstance(metric, ContainerResourceMetric):
         labels[names.container] = metric.container
     return QueryResult(
@@ -310,7 +310,7 @@ def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str
     if not isinstance(metric, ExternalMetric | ObjectMetric):
         return {}
     selector = metric.metric.selector or LabelSelector()
-    labels = dict(selector.match_labels)
+    labels = {**dict(selector.match_labels), **dict(query.series_labels)}
     for one in selector.match_expressions:
         if one.operator in {Operator.IN, Operator.EXISTS}:
             labels.setdefault(one.key, one.values[0] if one.values else "any")

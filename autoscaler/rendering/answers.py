@@ -6,6 +6,7 @@ Counts that are not known are null.  A field that has a default is left out whil
 
 from collections.abc import Callable, Collection
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from pydantic import (
     BaseModel,
@@ -24,6 +25,7 @@ from autoscaler.core.decision import Activity, Formula, Outcome, UnreadyRule, Zo
 from autoscaler.core.extensions import FallbackBehavior, PauseMode
 from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, GapKind
 from autoscaler.core.spec import ScalingPolicy
+from autoscaler.core.target import TargetName
 from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
 
 Json = dict[str, Any]
@@ -66,6 +68,14 @@ Sentence = Annotated[str, BeforeValidator(_one_line)]
 """A text on one line, no longer than a sentence may be."""
 Written = Annotated[Json, BeforeValidator(_escaped)]
 """JSON with such texts."""
+
+
+def path_of_target(key: str) -> str:
+    """Return the path of a target below that of the API."""
+    name = TargetName.of(key)
+    quoted = [quote(part, safe="", errors="replace") for part in name]
+    of_cluster = f"/clusters/{quoted[0]}" if name.cluster else ""
+    return f"{of_cluster}/targets/{'/'.join(quoted[1:])}"
 
 
 class _Of:
@@ -237,7 +247,8 @@ class TargetSummary(AnswerModel):
     """How a target stands after a sync."""
 
     target: str
-    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME."""
+    """NAMESPACE/KIND/NAME, of a kind that is not of its usual group NAMESPACE/KIND.GROUP/NAME; with
+    `clusters` the name of the cluster and a / stand before it."""
     state: StateWord
     message: Sentence
     """What was decided, and why."""
@@ -263,6 +274,8 @@ class TargetSummary(AnswerModel):
 class TargetState(TargetSummary):
     """How a target stands, as of its last sync."""
 
+    cluster: str = ""
+    """Its cluster, with `clusters`."""
     namespace: str
     kind: str
     name: str

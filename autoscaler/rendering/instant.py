@@ -301,14 +301,11 @@ def recorded_targets(record: DirectoryRecord) -> answers.TargetList:
 
 def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.TargetState:
     target, entry = _plain(change.target), record.entry_or_none(change)
-    namespace, kind, name = target.split("/", 2)
     results = () if entry is None else entry.decision.metrics
     hpa = None if entry is None else entry.decision.hpa
     return answers.TargetState(
         **_standing(change) | {"target": target},
-        namespace=namespace,
-        kind=kind,
-        name=name,
+        **wording.key_parts(target)._asdict(),
         since=since,
         last_sync=None,
         metrics=tuple(metric_of(result.metric, result) for result in results),

@@ -62,7 +62,13 @@ def coverage(
     """Read a metric as a sync would; the pods are those that the series name."""
     if not answer.series:
         return Coverage((), ("the query returned no series",))
-    per_pod = measures_pods(metric)
+    per_pod, of_all = measures_pods(metric), answer
+    answer = answer.only(query.series_labels)
+    if not answer.series:
+        pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
+        there = existing(target, metric, query, of_all)
+        fault = f"none of the {len(of_all.series)} series is labelled {pairs} (seriesLabels)"
+        return Coverage(0 if per_pod else (), (f"{fault}: {there}",))
     pods = _pods(target, query, answer) if per_pod else ()
     if per_pod and not pods:
         return Coverage(0, (_no_pods(target, metric, query, answer),))
@@ -127,6 +133,7 @@ def labels_of(answer: QueryResult) -> str:
 
 
 def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
+    yield from (name for name, _ in query.series_labels)
     if isinstance(metric, ObjectMetric):
         described = metric.described_object
         yield described.kind.lower()

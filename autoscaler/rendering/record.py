@@ -55,8 +55,8 @@ def target_state(result: SyncResult, since: float | None, message: str = "") -> 
 
 
 def name_fields(target: Target) -> dict[str, str]:
-    """Return the key of a target, and its parts."""
-    return dict(zip(("namespace", "kind", "name"), wording.key_parts(target), strict=True))
+    """Return the parts of a target's key."""
+    return wording.key_parts(target.key)._asdict()
 
 
 def decided(result: SyncResult) -> answers.Decided:

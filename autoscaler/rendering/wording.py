@@ -28,7 +28,7 @@ from autoscaler.core.spec import (
     ScalingPolicy,
     measures_pods,
 )
-from autoscaler.core.target import Target
+from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import printable, rfc3339, time_of_day
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
@@ -83,9 +83,9 @@ def target_key(target: Target) -> str:
     return printable(target.key, _LONGEST_KEY)
 
 
-def key_parts(target: Target) -> list[str]:
-    """Return the namespace, the kind with its group, and the name of a target, printable."""
-    return [printable(part, _LONGEST_NAME) for part in target.key.split("/", 2)]
+def key_parts(key: str) -> TargetName:
+    """Return the parts of a target's key, printable."""
+    return TargetName(*[printable(part, _LONGEST_NAME) for part in TargetName.of(key)])
 
 
 def metric_name(metric: MetricSpec) -> str:

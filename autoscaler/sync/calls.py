@@ -5,7 +5,7 @@ import itertools
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -212,6 +212,57 @@ class LeastRecentlyServed:
         """Forget all other keys."""
         for gone in set(self._last) - keys:
             del self._last[gone]
+
+
+_CALLS_AT_ONCE, _FEWEST_AT_ONCE, _OF_ALL_AT_ONCE = 24, 2, 192
+"""Of one kind at one API server: the most, the fewest where there are many, and of them all."""
+
+
+class ClusterCalls:
+    """Threads for calls to API servers.  Each cluster has its own: it costs only its own targets.
+
+    The more clusters there are, the fewer each has.
+    """
+
+    def __init__(self, stop: threading.Event, writes_per_second: Mapping[str, float]) -> None:
+        self._stop = stop
+        self._reads: dict[str, PriorityPool] = {}
+        self._writes: dict[str, PriorityPool] = {}
+        self.change(writes_per_second)
+
+    def change(self, writes_per_second: Mapping[str, float]) -> None:
+        """Go on with these clusters, at their rates.  No call of another one may run."""
+        at_once = _OF_ALL_AT_ONCE // max(1, len(writes_per_second))
+        at_once = min(_CALLS_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))
+        # Replaced whole: syncs of other clusters run meanwhile.
+        reads, writes = self._reads, self._writes
+        self._reads = {
+            name: reads.get(name) or PriorityPool(f"read {name}".rstrip(), at_once, self._stop)
+            for name in writes_per_second
+        }
+        self._writes = {
+            name: writes.get(name)
+            or PriorityPool(f"write {name}".rstrip(), at_once, self._stop, per_second)
+            for name, per_second in writes_per_second.items()
+        }
+        for name, per_second in writes_per_second.items():
+            self._writes[name].set_rate(per_second)
+        for gone in (reads.keys() | writes.keys()) - writes_per_second.keys():
+            reads[gone].shutdown()
+            writes[gone].shutdown()
+
+    def reads(self, cluster: str) -> PriorityPool:
+        """Return what reads of a cluster run on."""
+        return self._reads[cluster]
+
+    def writes(self, cluster: str) -> PriorityPool:
+        """Return what writes to a cluster run on."""
+        return self._writes[cluster]
+
+    def close(self) -> None:
+        """Wait for the calls that run; those that have not begun are cancelled."""
+        for pool in (*self._reads.values(), *self._writes.values()):
+            pool.shutdown()
 
 
 class FairQueries:

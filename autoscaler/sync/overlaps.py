@@ -19,8 +19,12 @@ Pods = tuple[Pod, ...] | Unavailable | None
 """None: the pods were not read, because the decision does not need them."""
 
 
+Place = tuple[str, str]
+"""A cluster and a namespace of it (`Target.place`)."""
+
+
 class _Selector(NamedTuple):
-    namespace: str
+    place: Place
     text: str
     parsed: LabelSelector
 
@@ -31,7 +35,7 @@ class Overlaps:
     def __init__(self) -> None:
         self._registered: set[str] = set()
         self._selectors: dict[str, _Selector] = {}
-        self._namespaces: dict[str, _Namespace] = defaultdict(_Namespace)
+        self._namespaces: dict[Place, _Namespace] = defaultdict(_Namespace)
         self._candidates: dict[str, set[str]] = defaultdict(set)
         # Syncs of different targets run at the same time.
         self._lock = threading.RLock()
@@ -40,10 +44,10 @@ class Overlaps:
         """Return whether a target is registered, be it with a selector that cannot be parsed."""
         return target in self._registered
 
-    def register(self, target: str, namespace: str, selector: str) -> None:
+    def register(self, target: str, place: Place, selector: str) -> None:
         """Register a target's selector; an empty or malformed one has no candidates."""
         before = self._selectors.get(target)
-        if before is not None and (before.namespace, before.text) == (namespace, selector):
+        if before is not None and (before.place, before.text) == (place, selector):
             return
         with self._lock:
             self.forget(target)
@@ -54,10 +58,10 @@ class Overlaps:
                 return
             if parsed.empty:
                 return
-            for other in self._namespaces[namespace].add(target, parsed):
+            for other in self._namespaces[place].add(target, parsed):
                 self._candidates[target].add(other)
                 self._candidates[other].add(target)
-            self._selectors[target] = _Selector(namespace, selector, parsed)
+            self._selectors[target] = _Selector(place, selector, parsed)
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all other targets."""
@@ -70,10 +74,10 @@ class Overlaps:
             self._registered.discard(target)
             selector = self._selectors.pop(target, None)
             if selector is not None:
-                in_namespace = self._namespaces[selector.namespace]
+                in_namespace = self._namespaces[selector.place]
                 in_namespace.remove(target, selector.parsed)
                 if in_namespace.empty:
-                    del self._namespaces[selector.namespace]
+                    del self._namespaces[selector.place]
             for other in self._candidates.pop(target, set()):
                 self._candidates[other].discard(target)
 

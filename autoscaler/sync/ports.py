@@ -79,8 +79,8 @@ class Cluster(Protocol):
         """List the pods of a namespace that match a selector in string form."""
 
 
-DEFAULT_CLUSTER = "default"
-"""The name of the one cluster that there is."""
+DEFAULT_CLUSTER = ""
+"""The name of the one cluster of a configuration that names none."""
 
 
 Kept = tuple[str, History, float]
@@ -185,16 +185,17 @@ class Ports:
     metrics: Mapping[str, MetricsReader]
     """By the name of the server (`Query.server`)."""
     clusters: Mapping[str, Cluster]
-    """By name."""
+    """By name (`Target.cluster`)."""
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
-    leads_since: Callable[[], float | None] = lambda: -math.inf
-    """Since when, by `clock.steady`, this process leads and may write; None where it does not."""
+    leads_since: Callable[[str], float | None] = lambda _: -math.inf
+    """Since when, by `clock.steady`, this process leads a cluster and may write there; None where
+    it does not."""
     breaker_changed: Callable[[BreakerNews], None] = lambda _: None
     """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""
     clock: Clock = clock
     """What decisions are made by."""
 
-    def cluster_of(self, target: Target) -> Cluster:  # noqa: ARG002 - all have the same one
+    def cluster_of(self, target: Target) -> Cluster:
         """Return the cluster that a target's object is in."""
-        return self.clusters[DEFAULT_CLUSTER]
+        return self.clusters[target.cluster]

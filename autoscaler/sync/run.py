@@ -22,8 +22,8 @@ from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
 from autoscaler.schedules import open_windows
 from autoscaler.sync.calls import NOT_BEGUN, Urgency
 from autoscaler.sync.driver import Coroutine, Driver, Latch
-from autoscaler.sync.overlaps import PodReads, Pods
-from autoscaler.sync.ports import DEFAULT_CLUSTER, SyncSummary
+from autoscaler.sync.overlaps import Place, PodReads, Pods
+from autoscaler.sync.ports import SyncSummary
 from autoscaler.sync.state import SyncState
 
 R = TypeVar("R")
@@ -67,10 +67,13 @@ class SyncRun:
         self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
         self.answered: dict[QueryKey, Latch] = {}
         """Open once the answer is there."""
-        self.registered: dict[str, Latch] = {}
-        """By namespace, open once each selector is known, or known to be unknowable."""
+        self.registered: dict[Place, Latch] = {}
+        """By cluster and namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
-        self.pod_reads = PodReads(self.ports.clusters[DEFAULT_CLUSTER], self.read_deadline)
+        self.pod_reads = {
+            name: PodReads(cluster, self.read_deadline)
+            for name, cluster in self.ports.clusters.items()
+        }
         self.number = 0
         """That of this sync, to the breakers."""
         self.awaited_servers: set[str] = set()
@@ -85,8 +88,8 @@ class SyncRun:
         state.register_cached(self.targets)
         missing = [target for target in self.targets if target.key not in state.overlaps]
         self.unregistered = {target.key for target in missing}
-        for namespace, count in Counter(target.namespace for target in missing).items():
-            self.registered[namespace] = driver.latch(count)
+        for place, count in Counter(target.place for target in missing).items():
+            self.registered[place] = driver.latch(count)
         queries = {query.key for target in self.targets for query in target.all_queries}
         for query in state.queries.in_order(queries):
             self.answered[query] = driver.latch(1)
@@ -152,7 +155,7 @@ class SyncRun:
                 self.state.register(target, scale)
         finally:
             if target.key in self.unregistered:
-                self.registered[namespace].count_down()
+                self.registered[target.place].count_down()
         return scale
 
     def _pods(
@@ -160,7 +163,7 @@ class SyncRun:
     ) -> Coroutine[tuple[Pods, tuple[str, ...]]]:
         """Read the pods where the decision needs them, and which other targets select them too."""
         namespace = target.namespace
-        registered = self.registered.get(namespace)
+        registered = self.registered.get(target.place)
         if registered is not None and not registered.is_open:
             yield registered
         candidates = self.state.overlaps.candidates(target.key)
@@ -170,7 +173,8 @@ class SyncRun:
         pods = None if candidates else cluster.cached_pods(namespace, scale.selector)
         if pods is not None:
             return pods, ()
-        call = partial(self.pod_reads.read, namespace, scale.selector, candidates)
+        reads = self.pod_reads[target.cluster]
+        call = partial(reads.read, namespace, scale.selector, candidates)
         reading = self.state.read(target, self.state.pod_read_order, self.read_deadline, call)
         return (yield from self._result(reading, lambda why: (Unavailable(why), ())))
 
@@ -195,7 +199,7 @@ class SyncRun:
             readings=(),
             ambiguous_with=ambiguous_with,
             controller=controller,
-            sole_writer=state.is_sole_writer(key),
+            sole_writer=state.is_sole_writer(target),
             last_read=last_read,
             last_sync=self._unix(state.last_sync.get(key)),
             hpa=hpa,
@@ -261,13 +265,13 @@ class SyncRun:
         """Write the count, if this process may; the store has it first: no crash loses it."""
         if step.decision.shadow:
             return step.settled(NotWritten(NotWrittenReason.SHADOW))
-        if self.ports.leads_since() is None:
-            return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         target, desired = step.rules.target, step.decision.desired
+        if self.ports.leads_since(target.cluster) is None:
+            return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline
         cluster = self.ports.cluster_of(target)
-        sending = self.state.writes.submit(
+        sending = self.state.cluster_calls.writes(target.cluster).submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
             partial(cluster.write_scale, target.namespace, ref, scale, desired, until),

@@ -15,7 +15,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.sync.breakers import Breakers
-from autoscaler.sync.calls import FairQueries, LeastRecentlyServed, PriorityPool
+from autoscaler.sync.calls import ClusterCalls, FairQueries, LeastRecentlyServed
 from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports
 
@@ -120,8 +120,7 @@ class SyncState:
     stop: threading.Event
     histories: Histories
     queries: FairQueries
-    reads: PriorityPool
-    writes: PriorityPool
+    cluster_calls: ClusterCalls
     breakers: Breakers
     overlaps: Overlaps = field(default_factory=Overlaps)
     last_sync: dict[str, float] = field(default_factory=dict)
@@ -134,16 +133,17 @@ class SyncState:
         self, target: Target, reads: LeastRecentlyServed, deadline: float, call: Callable[[], R]
     ) -> Future[R]:
         """Read something of one target on a thread; a late call answers at once by itself."""
-        return reads.submit(self.reads, target.key, target.namespace, deadline, call, call)
+        pool = self.cluster_calls.reads(target.cluster)
+        return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
-    def is_sole_writer(self, target: str) -> bool:
+    def is_sole_writer(self, target: Target) -> bool:
         """Return whether no other process with our Lease wrote since the scale was last read."""
-        since = self.ports.leads_since()
-        return since is not None and since <= self.last_read.get(target, -math.inf)
+        since = self.ports.leads_since(target.cluster)
+        return since is not None and since <= self.last_read.get(target.key, -math.inf)
 
     def register(self, target: Target, scale: Scale) -> None:
         """Remember a target's selector."""
-        self.overlaps.register(target.key, target.namespace, scale.selector)
+        self.overlaps.register(target.key, target.place, scale.selector)
 
     def register_cached(self, targets: Iterable[Target]) -> None:
         """Remember the cached selectors of targets that have none yet."""

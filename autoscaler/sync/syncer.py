@@ -11,19 +11,20 @@ from autoscaler.core.history import History
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.sync.breakers import Breakers, BreakerStatus
-from autoscaler.sync.calls import FairQueries, PriorityPool
+from autoscaler.sync.calls import ClusterCalls, FairQueries
 from autoscaler.sync.ports import BreakerNews, Ports
 from autoscaler.sync.run import SyncRun, SyncStart
 from autoscaler.sync.state import Histories, SyncState
 
-_READS_AT_ONCE, _WRITES_AT_ONCE = 24, 24
+USUAL_WRITES_PER_SECOND = 100.0
 
 
 class Syncer:
     """Syncs targets, those of several syncs at the same time, and carries their histories on.
 
     ``stop`` ends syncs early: calls that run are finished, no other begins.  ``known`` are the
-    histories to go on with, by the clock at the beginning of ``steps``.
+    histories to go on with, by the clock at the beginning of ``steps``.  ``writes_per_second`` are
+    by cluster, `USUAL_WRITES_PER_SECOND` for one that has none.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Syncer:
         flags: Flags,
         ports: Ports,
         stop: threading.Event,
-        writes_per_second: float = 100.0,
+        writes_per_second: Mapping[str, float] | None = None,
         slow_seconds: float = 2.0,
         known: Mapping[str, History] | None = None,
         steps: Steps | None = None,
@@ -44,8 +45,7 @@ class Syncer:
             stop=stop,
             histories=self.histories,
             queries=FairQueries(slow_seconds),
-            reads=PriorityPool("read", _READS_AT_ONCE, stop),
-            writes=PriorityPool("write", _WRITES_AT_ONCE, stop, writes_per_second),
+            cluster_calls=ClusterCalls(stop, _rates(ports, writes_per_second or {})),
             breakers=Breakers(),
         )
 
@@ -56,8 +56,7 @@ class Syncer:
     def __exit__(self, *_: object) -> None:
         """Wait for the calls that run; those that have not begun are cancelled."""
         self._state.queries.close()
-        for pool in (self._state.reads, self._state.writes):
-            pool.shutdown()
+        self._state.cluster_calls.close()
 
     def register_cached(self, targets: Sequence[Target]) -> None:
         """Remember the cached selectors, before any of the targets is synced."""
@@ -68,7 +67,7 @@ class Syncer:
         flags: Flags,
         ports: Ports,
         targets: Sequence[Target],
-        writes_per_second: float,
+        writes_per_second: Mapping[str, float],
         breaker: Breaker | None = None,
     ) -> None:
         """Go on with other targets, flags and ports; a target whose key stays keeps its history.
@@ -76,7 +75,7 @@ class Syncer:
         No sync may run of one that is changed or removed; others go on with the ports of before.
         """
         self._state.retain(targets)
-        self._state.writes.set_rate(writes_per_second)
+        self._state.cluster_calls.change(_rates(ports, writes_per_second))
         self._state = replace(self._state, flags=flags, ports=ports)
         self._state.tell(self._state.breakers.change(breaker, targets))
 
@@ -122,3 +121,7 @@ class Syncer:
             self._state.ports.reporter.clock_set(step)
         times = SyncStart(now, now if due is None else due, as_of, seconds, budget, at)
         SyncRun(self._state, targets, times).run()
+
+
+def _rates(ports: Ports, writes_per_second: Mapping[str, float]) -> dict[str, float]:
+    return {name: writes_per_second.get(name, USUAL_WRITES_PER_SECOND) for name in ports.clusters}

@@ -41,9 +41,18 @@ A Prometheus server that the configuration names is none: it costs only the targ
 """
 
 
+OF_CLUSTERS = (Component.KUBERNETES, Component.CACHES, Component.LEADERSHIP)
+"""Each named cluster has its own; the daemon is ready while one of several is well."""
+
+
 def component_of(server: str) -> str:
     """Return the component of a Prometheus server, whose name is empty for the default one."""
-    return f"{Component.PROMETHEUS}/{server}" if server else Component.PROMETHEUS
+    return part_of(Component.PROMETHEUS, server)
+
+
+def part_of(component: Component, name: str) -> str:
+    """Return the component of a server or a cluster of this name, which may be empty."""
+    return f"{component}/{name}" if name else component
 
 
 def _part(name: str) -> str:
@@ -154,6 +163,18 @@ class Health:
             if Component.PROMETHEUS not in asked:
                 self._set(Component.PROMETHEUS, ok=True, message=NOT_ASKED)
 
+    def expect_clusters(self, clusters: AbstractSet[str]) -> None:
+        """Watch these clusters from now on, by name; the one of a daemon without names is empty."""
+        with self._lock:
+            for component in OF_CLUSTERS:
+                expected = {part_of(component, name) for name in clusters}
+                known = {name for name in self._states if _part(name) == component}
+                for gone in known - expected:
+                    self._away.pop(gone, None)
+                    del self._states[gone]
+                for name in expected - known if component in REQUIRED else ():
+                    self._set(name, ok=False, message=_NOT_HEARD_OF)
+
     def report_unheard(self) -> None:
         """Set all required components to not heard of yet."""
         for name in REQUIRED:
@@ -192,7 +213,12 @@ class Health:
     def ready(self) -> bool:
         """Whether all required components are well."""
         with self._lock:
-            return all(self._states[name].ok for name in REQUIRED)
+            return all(self._is_well(name) for name in REQUIRED)
+
+    def _is_well(self, component: Component) -> bool:
+        if component in self._states:
+            return self._states[component].ok
+        return any(one.ok for name, one in self._states.items() if _part(name) == component)
 
     def components(self) -> tuple[ComponentState, ...]:
         """Return the state of each known or required component, in a fixed order."""

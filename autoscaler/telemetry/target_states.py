@@ -231,11 +231,11 @@ def _reduced(one: MetricResult) -> MetricResult:
 
 def _labels(target: Target) -> TargetLabels:
     key = wording.target_key(target)
-    head = f'{{target="{escaped(key)}"'
-    _, kind_and_group, name = wording.key_parts(target)
+    of = f',cluster="{escaped(target.cluster)}"' if target.cluster else ""
+    head, parts = f'{{target="{escaped(key)}"{of}', wording.key_parts(target.key)
     info = (
         f'{head},target_namespace="{escaped(target.namespace)}"'
-        f',target_kind="{escaped(kind_and_group)}",target_name="{escaped(name)}"'
+        f',target_kind="{escaped(parts.kind)}",target_name="{escaped(parts.name)}"'
     )
     metrics: list[str] = []
     seen: Counter[str] = Counter()

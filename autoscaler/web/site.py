@@ -87,7 +87,7 @@ ShownViews = Callable[[], Views | None]
 def similar(views: Views, key: str) -> tuple[str, ...]:
     """Return the keys of targets that may be meant by an unknown one, the likeliest first."""
     keys = [one.target.key for one in views.states.known()]
-    name, namespace = _name(key), key.partition("/")[0] + "/"
+    name, namespace = _name(key), key.rpartition("/")[0].rpartition("/")[0] + "/"
     found = [one for one in keys if _name(one) == name]
     if not found:
         near = [one for one in keys if one.startswith(namespace)] or keys

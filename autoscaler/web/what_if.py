@@ -107,6 +107,15 @@ def what_if(
         "text": text.replace("\r\n", "\n"),
         "inForce": as_written(target),
         "servers": list(config.prometheus.servers),
+        "clusters": [
+            {
+                "name": cluster.name,
+                "context": "none",
+                "seriesLabels": dict(cluster.series_labels),
+                "prometheus": cluster.prometheus,
+            }
+            for cluster in config.clusters or ()
+        ],
         "syncPeriod": format_seconds(config.sync_period),
         "flags": asdict(config.flags),
         "directory": str(views.record.directory),

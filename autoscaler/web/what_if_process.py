@@ -74,6 +74,7 @@ def _target(text: str, question: Mapping[str, Any]) -> Any:
             "url": "http://127.0.0.1:9090",
             "servers": {name: {"url": "http://127.0.0.1:9090"} for name in question["servers"]},
         },
+        "clusters": question["clusters"] or None,
         "syncPeriod": question["syncPeriod"],
     }
 
@@ -82,8 +83,8 @@ def _target(text: str, question: Mapping[str, Any]) -> Any:
 
     entry = "\n".join(["targets:", "-", *(f"  {line}" for line in text.split("\n"))])
     config = load(Path(_NAME), lambda: ANYWHERE, entry.encode(), part=part, uses_files=False)
-    (target,) = config.targets
-    return target
+    own = question["inForce"].get("cluster", "")
+    return next((one for one in config.targets if one.cluster == own), config.targets[0])
 
 
 def _rehearsed(former: Any, target: Any, question: Mapping[str, Any]) -> bytes:

@@ -128,10 +128,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
     @contextmanager
     def ports(
         _config: object, _targets: object, reporter: Reporter, _observer: object
-    ) -> Iterator[tuple[Ports, NobodyElse, Callable[[], list[str]]]]:
+    ) -> Iterator[tuple[Ports, dict[str, NobodyElse], Callable[[], list[str]]]]:
         world.planned = True
         ports = replace(world.world(), reporter=reporter)
-        yield ports, NobodyElse(), list
+        yield ports, {"": NobodyElse()}, list
 
     monkeypatch.setattr(planning, "ports_to_plan", ports)
     return world

@@ -90,7 +90,7 @@ triggers: [] => triggers: a metric of type External in a target's `metrics`
 maxAge: 1m => maxAge: it belongs in `record`, `queries.NAME` or `resourceQueries.NAME`
 """
 TARGETS = """
-labels: {team: a} => labels: is not known here: known are behavior, fall
+labels: {team: a} => labels: is not known here: known are behavior, cluster
 prometheus: {} => prometheus: it belongs at the top of the main file
 minReplicaCount: 1 => minReplicaCount: here it is `minReplicas`
 minReplicaCount: 0 => minReplicaCount: `idle: {}` beside it takes the ta

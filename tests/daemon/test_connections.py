@@ -10,8 +10,12 @@ import pytest
 
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.config import Config
+from autoscaler.config.settings import KubernetesSettings
 from autoscaler.core.election import ALWAYS_OPEN
+from autoscaler.daemon.clusters import ConnectedCluster, reached_by
 from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.leadership import ElectionObserver
 from autoscaler.daemon.wiring import ReplaceableConnections
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
@@ -24,6 +28,21 @@ def document(*servers: str, events: bool = True) -> str:
     """Return a configuration with these servers besides the default one."""
     top = f"prometheus: {{url: http://p, servers: {{{', '.join(servers)}}}}}\n"
     return f"{top}events: {str(events).lower()}\ntargets: []\n"
+
+
+class NoCluster(ConnectedCluster):
+    """A cluster that nothing is sent to."""
+
+    def __init__(self, name: str, settings: KubernetesSettings) -> None:
+        self.name = name
+        self.reached_by = reached_by(settings)
+        self.own = True
+        self.observer = ElectionObserver()
+        self.gate = ALWAYS_OPEN
+        self.api = cast(Api, None)  # no Event is written
+
+    def close(self) -> None:
+        """Close nothing."""
 
 
 def noting(close: Callable[[object], None], noted: list[object]) -> Callable[[object], None]:
@@ -49,9 +68,8 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnections]:
     """Give the connections to three servers, and close them in the end."""
     config = loaded(tmp_path, document(MIMIR, BANK))
-    no_api = cast(Api, None)  # no Event is written
-    others = no_api, threading.Event(), ALWAYS_OPEN, UNOBSERVED
-    with closing(ReplaceableConnections(config, *others)) as connections:
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config, NoCluster, stop, UNOBSERVED)) as connections:
         assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
         assert closed == []
         yield connections
@@ -78,14 +96,14 @@ def test_only_what_changed_is_opened_anew(
 ) -> None:
     """A new tenant of one server, a removed server, another query: the rest stays as it is."""
     before = in_use.current.prometheus
-    events = in_use.current.events
+    events = in_use.current.events[""]
     changed = MIMIR.replace("a}}", "c}, resourceQueries: {cpu: mine}}")
     with in_use.replaced(loaded(tmp_path, document(changed))) as new:
         assert closed == []  # until the syncs use the new ones
     assert new.prometheus.keys() == {"", "mimir"}
     assert new.prometheus[""] is before[""]
     assert new.prometheus["mimir"] is not before["mimir"]
-    assert new.events is events
+    assert new.events[""] is events
     assert closed == [before["bank"], before["mimir"]]
     other_query = changed.replace("mine", "ours")
     with in_use.replaced(loaded(tmp_path, document(other_query))) as newer:
@@ -105,3 +123,34 @@ def test_what_was_opened_for_a_reload_that_fails_is_closed(
         raise ZeroDivisionError
     assert in_use.current is current
     assert closed == [new.prometheus["bank"]]
+
+
+def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path) -> None:
+    """One that is reached otherwise is another one; labels and the rate of writes are not."""
+    gone = list[str]()
+
+    class Noted(NoCluster):
+        """Says when it is closed."""
+
+        def close(self) -> None:
+            """Note it."""
+            gone.append(self.name)
+
+    def config(*clusters: str) -> Config:
+        return loaded(tmp_path, f"{document()}clusters: [{', '.join(clusters)}]\n")
+
+    eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config(eu), Noted, stop, UNOBSERVED)) as connections:
+        kept = connections.current.clusters["eu"]
+        events = connections.current.events["eu"]
+        labelled = eu.replace("}", ", seriesLabels: {cluster: a}, maxWritesPerSecond: 1}")
+        for clusters in ((labelled, us), (eu,), (eu, us.replace("context: us", "context: b"))):
+            with connections.replaced(config(*clusters)) as new:
+                assert new.clusters["eu"] is kept
+                assert new.events["eu"] is events
+        assert gone == ["us"]
+        with connections.replaced(config(eu.replace("context: eu", "context: x"), us)) as new:
+            assert new.clusters["eu"] is not kept
+        assert gone == ["us", "us", "eu"]
+    assert gone[3:] == ["us", "eu"]

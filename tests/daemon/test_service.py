@@ -18,6 +18,7 @@ from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
+from autoscaler.core.observation import Unavailable
 from autoscaler.core.target import Target
 from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
@@ -128,7 +129,8 @@ def test_a_reload_that_waits_is_not_taken_for_a_stop(tmp_path: Path) -> None:
     attended, noted = threading.Semaphore(0), list[bool]()
     with Daemon(tmp_path) as daemon:
         loop = daemon.loop()
-        loop.cluster.attend = attended.release  # type: ignore[method-assign]
+        caches = loop.connections.current.clusters[""].caches
+        caches.attend = attended.release  # type: ignore[method-assign]
 
         def swap(*_: object, **__: object) -> None:
             while attended.acquire(blocking=False):
@@ -228,3 +230,31 @@ def test_a_state_directory_that_hangs_stops_no_signal_and_no_watchdog(
         daemon.signals.stop.set()
         running_loop.result(timeout=5)
         assert not answers.is_set()
+
+
+def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
+    tmp_path: Path,
+) -> None:
+    """Its targets are unavailable until a connection can be made; the other one is used on."""
+    kubeconfig = str(tmp_path / "kubeconfig")
+    clusters = [{"name": name, "kubeconfig": kubeconfig} for name in ("eu", "us")]
+    clusters[1]["context"] = "none"
+    targets = [TARGET | {"clusters": ["eu", "us"]}]
+    with Daemon(tmp_path, kubernetes=None, clusters=clusters, targets=targets) as daemon:
+        loop = daemon.loop()
+        eu = loop.connections.current.clusters["eu"]
+        loop._reconfigure(load(daemon.file))
+        assert loop.connections.current.clusters == {"eu": eu}
+        ports = loop._ports(loop.connections.current)
+        (target,) = (one for one in loop.reload.config.targets if one.cluster == "us")
+        scale = ports.cluster_of(target).cached_scale("shop", target.spec.scale_target_ref)
+        assert isinstance(scale, Unavailable)
+        assert 'no context "none"' in scale.message
+        assert ports.leads_since("us") is None
+
+        del clusters[1]["context"]
+        daemon.write(kubernetes=None, clusters=clusters, targets=targets)
+        loop._reconfigure(load(daemon.file))
+        assert loop.connections.current.clusters.keys() == {"eu", "us"}
+        assert loop.connections.current.clusters["eu"] is eu
+        assert not loop.connections.current.unreached

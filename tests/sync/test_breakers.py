@@ -71,7 +71,7 @@ class Fleet:
         """Put a configuration in force."""
         store = _Store(self.world, self)
         ports = replace(self.world.world(), history_store=store, breaker_changed=self.news.append)
-        self.syncer.change(Flags(), ports, self.targets, 100_000.0, breaker)
+        self.syncer.change(Flags(), ports, self.targets, {"": 100_000.0}, breaker)
 
     def sync(self, targets: Sequence[Target] | None = None, seconds: float = 15.0) -> None:
         """Sync some targets, or all, so many seconds after the last ones."""

@@ -44,10 +44,10 @@ def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
     with world.syncer() as syncer:
         register = syncer._state.overlaps.register
 
-        def fail_for_a(target: str, namespace: str, selector: str) -> None:
+        def fail_for_a(target: str, place: tuple[str, str], selector: str) -> None:
             if selector == "app=a":
                 raise_defect()
-            register(target, namespace, selector)
+            register(target, place, selector)
 
         syncer._state.overlaps.register = fail_for_a  # type: ignore[method-assign]
         with pytest.raises(ExceptionGroup) as raised:
@@ -177,7 +177,7 @@ def test_a_backlog_of_writes_ends_with_the_sync() -> None:
     names = [f"t{number}" for number in range(30)]
     world = queue(90.0, **dict.fromkeys(names, 2))
     stop, begun = threading.Event(), clock.monotonic()
-    with world.syncer(stop, writes_per_second=1.0) as syncer:
+    with world.syncer(stop, writes_per_second={"": 1.0}) as syncer:
         syncer.sync([external("shop", name) for name in names], T0, 4.0)
         took = clock.monotonic() - begun
         # Else the end waits for turns that nobody needs any more.

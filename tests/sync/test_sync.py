@@ -252,7 +252,7 @@ def test_a_changed_target_keeps_its_history_and_a_removed_one_loses_it() -> None
     with world.syncer() as syncer:
         syncer.sync([a, b], T0, BUDGET, steady=0.0)
         before = syncer.histories.get(a.key, 0.0)
-        syncer.change(Flags(), world.world(), [edited], 100.0)
+        syncer.change(Flags(), world.world(), [edited], {})
         assert syncer.histories.get(a.key, 0.0) == before
         assert before.recommendations is not None
         assert syncer.histories.get(b.key, 0.0) == History()

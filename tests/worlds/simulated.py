@@ -100,7 +100,7 @@ class SimulatedPorts:
             {DEFAULT_CLUSTER: self},
             reporter,
             NoHistoryStore(),
-            lambda: -math.inf,
+            lambda _: -math.inf,
             clock=self.time,
         )
 
@@ -119,7 +119,7 @@ class SimulatedPorts:
             syncer = stack.enter_context(
                 Syncer(Flags(), self.ports(reporter), Event(), steps=clock.Steps(begin, begin))
             )
-            syncer.change(Flags(), self.ports(reporter), targets, 100_000.0, breaker)
+            syncer.change(Flags(), self.ports(reporter), targets, {"": 100_000.0}, breaker)
             number = 0
             while (now := begin + number * period) < end:
                 self.time.now = now

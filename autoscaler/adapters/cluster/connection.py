@@ -112,23 +112,32 @@ def connect(
 
 
 def find_api_server(
-    kubeconfig: Path | None, context: str | None, service_account: Path = SERVICE_ACCOUNT
+    kubeconfig: Path | None,
+    context: str | None,
+    service_account: Path = SERVICE_ACCOUNT,
+    *,
+    in_cluster: bool = False,
 ) -> ClusterEndpoint:
-    """Return the named API server, else the pod's own, else KUBECONFIG's, or raise ConnectError."""
+    """Return the named API server, else the pod's own, else KUBECONFIG's, or raise ConnectError.
+
+    With ``in_cluster`` it is the pod's own or none.
+    """
     if kubeconfig is not None:
         return _from_kubeconfig([kubeconfig.expanduser()], context)
-    in_cluster = os.environ.get(SERVICE_HOST_ENV_NAME)
+    in_pod = os.environ.get(SERVICE_HOST_ENV_NAME)
     token = service_account / "token"
-    if context is None and in_cluster and token.is_file():
+    if context is None and in_pod and token.is_file():
         origin = "the service account of this pod"
         return ClusterEndpoint(origin, lambda: _in_cluster(service_account), token)
+    if in_cluster:
+        raise ConnectError(f"inCluster is true, and this is no pod with a token at {token}")
     named = os.environ.get("KUBECONFIG")
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
         return _from_kubeconfig(paths, context)
     looked = f"KUBECONFIG={named} names no file that exists" if named else "no ~/.kube/config"
     pod = "this is not a pod of a cluster"
-    if in_cluster:
+    if in_pod:
         pod = f"this pod has no service account token ({token})"
     raise ConnectError(
         f"no Kubernetes configuration: {pod}, and {looked}; "

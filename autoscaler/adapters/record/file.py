@@ -12,12 +12,20 @@ import sqlite3
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from autoscaler.adapters.sqlite_files import MalformedError, Opened, Place, Schema, open_to_write
+from autoscaler.adapters.sqlite_files import (
+    NAME_CLUSTER,
+    MalformedError,
+    Opened,
+    Place,
+    Schema,
+    open_to_write,
+)
 from autoscaler.adapters.state_directory import RECORD, RECORD_LOCK
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
@@ -258,11 +266,19 @@ class RecordFile(Opened):
 
 
 def open_file(
-    directory: Path, now: float, on_set_aside: Callable[[str], None], damage: str = ""
+    directory: Path,
+    now: float,
+    on_set_aside: Callable[[str], None],
+    damage: str = "",
+    cluster: str = "",
 ) -> RecordFile:
-    """Open the file of a directory, or create it (`open_to_write`)."""
+    """Open the file of a directory, or create it (`open_to_write`).
+
+    What is recorded of targets without a cluster is from now on of those in ``cluster``.
+    """
     place = Place(directory, RECORD, RECORD_LOCK, keeps_one=True)
-    return RecordFile(*open_to_write(place, SCHEMA, _begin, now, on_set_aside, damage))
+    begin = partial(_begin, cluster)
+    return RecordFile(*open_to_write(place, SCHEMA, begin, now, on_set_aside, damage))
 
 
 def _storable(text: str) -> str:
@@ -270,8 +286,10 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _begin(connection: sqlite3.Connection) -> dict[str, int]:
+def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
     """Write as chunks what a killed process has left in `recent`; return the ids of targets."""
+    if cluster:
+        connection.execute(NAME_CLUSTER, (cluster,))
     ids = dict(connection.execute("SELECT key, id FROM targets"))
     begins = {target: row for target, *row in connection.execute("SELECT * FROM open")}
     last = connection.execute("SELECT end FROM runs ORDER BY id DESC LIMIT 1").fetchone()

@@ -69,6 +69,7 @@ class RecordWriter:
         limits: Limits | None = None,
         times: Times | None = None,
         note: str = "",
+        cluster: str = "",
         wall: Callable[[], float] = clock.wall,
     ) -> None:
         self.epoch = 0
@@ -78,6 +79,7 @@ class RecordWriter:
         self._limits = limits or Limits()
         self._times = times or Times()
         self._note = f" {note}" if note else ""
+        self._cluster = cluster
         self._wall = wall
         self._rows: deque[SyncRow] = deque()
         self._room = _LEAST_ROOM
@@ -153,7 +155,8 @@ class RecordWriter:
             self._prune(file)
 
     def _open(self, damage: str) -> RecordFile:
-        file = open_file(self._directory, self._wall(), self._set_aside, damage)
+        now, told = self._wall(), self._set_aside
+        file = open_file(self._directory, now, told, damage, self._cluster)
         self._accepts = not self._stop.is_set()
         return file
 

@@ -32,6 +32,8 @@ from autoscaler.web.site import ShownViews, Views
 from autoscaler.web.what_if import MOST_WAITING, body_of, client_of, what_if
 
 _TARGET = "/targets/{namespace}/{kind}/{name}"
+_OF_CLUSTER = "/clusters/{cluster}"
+"""Stands before it with `clusters`."""
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     304: {"description": "Nothing has changed since the ETag of If-None-Match."},
     "default": {
@@ -49,7 +51,15 @@ def _key(
     return f"{namespace}/{kind}/{name}"
 
 
+def _key_in(
+    cluster: Annotated[str, Path(description="The name of the target's cluster.")],
+    key: Annotated[str, Depends(_key)],
+) -> str:
+    return f"{cluster}/{key}"
+
+
 Key = Annotated[str, Depends(_key)]
+KeyInCluster = Annotated[str, Depends(_key_in)]
 HistoryQuery = Annotated[HistoryParameters, Query()]
 ChartQuery = Annotated[ChartParameters, Query()]
 WhatIfQuery = Annotated[WhatIfParameters, Query()]
@@ -78,6 +88,7 @@ def make(views: ShownViews) -> ASGIApp:
     answer = _ApiAnswers(views)
     _of_the_daemon(app, answer)
     _of_targets(app, answer)
+    _of_targets_in_clusters(app, answer)
     once = cache(partial(_document, app))
 
     @app.get("/openapi.json", include_in_schema=False)
@@ -229,6 +240,34 @@ def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get(f"{_TARGET}/explanation", response_model=answers.Explanation)
     async def explanation(request: Request, key: Key, query: ExplanationQuery) -> Response:
         """Explain the decision that held for a target at an instant."""
+        return await answer(request, partial(endpoints.explanation, key, query))
+
+
+def _of_targets_in_clusters(app: FastAPI, answer: _ApiAnswers) -> None:
+    @app.get(f"{_OF_CLUSTER}{_TARGET}", response_model=answers.TargetDetail)
+    async def cluster_target(request: Request, key: KeyInCluster, _: Nothing) -> Response:
+        """Show likewise a target of one of several clusters."""
+        return await answer(request, partial(endpoints.one_target, key))
+
+    @app.get(f"{_OF_CLUSTER}{_TARGET}/chart", response_model=Chart)
+    async def cluster_chart(request: Request, key: KeyInCluster, query: ChartQuery) -> Response:
+        """Show it over time."""
+        return await answer(request, partial(endpoints.chart, key, query))
+
+    @app.post(
+        f"{_OF_CLUSTER}{_TARGET}/what-if",
+        response_model=WhatIfAnswer,
+        openapi_extra={"requestBody": _YAML},
+    )
+    async def cluster_what_if(request: Request, key: KeyInCluster, query: WhatIfQuery) -> Response:
+        """Rehearse a recorded time of it."""
+        return await answer.rehearsed(request, key, query)
+
+    @app.get(f"{_OF_CLUSTER}{_TARGET}/explanation", response_model=answers.Explanation)
+    async def cluster_explanation(
+        request: Request, key: KeyInCluster, query: ExplanationQuery
+    ) -> Response:
+        """Explain the decision that held for it at an instant."""
         return await answer(request, partial(endpoints.explanation, key, query))
 
 

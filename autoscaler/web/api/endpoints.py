@@ -98,6 +98,7 @@ def _page(
     It begins at the target of ``place``, or where that was if it is no longer there.
     """
     words, states, begin = query.search.casefold().split(), frozenset(query.state), 0
+    clusters = frozenset(query.cluster)
     if place is not None:
         numbers = (index for index, one in enumerate(known) if one.target.key == place[1])
         begin = next(numbers, int(place[0]))
@@ -105,6 +106,7 @@ def _page(
         (index, one)
         for index, one in enumerate(known[begin:], begin)
         if (not states or one.state in states)
+        and (not clusters or one.target.cluster in clusters)
         and all(word in one.target.key.casefold() for word in words)
     )
     page = [one for _, one in islice(found, query.limit)]

@@ -30,6 +30,7 @@ RIGHT = {
     "limit": f"a whole number from 1 to {MOST_LIMIT}",
     "continue": "what `continue` of the page before was",
     "state": f"one of {', '.join(State)}",
+    "cluster": "the name of a cluster, at most 100 times",
     "search": f"of at most {_LONGEST_TEXT} characters",
     "target": "NAMESPACE/KIND/NAME, at most 100 times",
     "from": _INSTANT,
@@ -73,6 +74,11 @@ class TargetsParameters(Parameters):
     continue_: Continue = None
     state: list[State] = Field(
         [], description="Only targets in this state; several times for several states."
+    )
+    cluster: list[Text] = Field(
+        [],
+        max_length=100,
+        description="With `clusters`, only targets in this one; several times for several.",
     )
     search: Text = Field(
         "", description="Only targets whose key has all of these words, in either case."

@@ -10,7 +10,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.core.classification import Mark
+from autoscaler.core.classification import Mark, State
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
@@ -127,6 +127,7 @@ class Choice(NamedTuple):
     """What the address asks for: which targets, in which order."""
 
     q: str = ""
+    cluster: str = ""
     state: str = ""
     sort: str = "problems"
     page: int = 1
@@ -135,6 +136,36 @@ class Choice(NamedTuple):
         """Return the address of another choice; the first page unless told."""
         asked = self._replace(page=1)._asdict() | changed
         return address("/", asked, Choice()._asdict())
+
+
+class ClusterTotals(NamedTuple):
+    """A row of the table of clusters: its targets in sums, of those whose count is known."""
+
+    name: str
+    targets: int
+    failing: int
+    current: int
+    desired: int
+
+
+def _of_clusters(rows: Sequence[TargetFacts], names: Sequence[str]) -> list[ClusterTotals]:
+    """Return the sums of each cluster, in the order of the configuration."""
+    by_name = defaultdict[str, list[TargetFacts]](list)
+    for row in rows:
+        by_name[row.target.cluster].append(row)
+    return [_totals(name, by_name[name]) for name in names]
+
+
+def _totals(name: str, rows: Sequence[TargetFacts]) -> ClusterTotals:
+    decisions = [row.last.decision for row in rows if row.last is not None]
+    known = [one for one in decisions if one.current is not None]
+    return ClusterTotals(
+        name,
+        len(rows),
+        sum(row.state is State.FAILING for row in rows),
+        sum(one.current or 0 for one in known),
+        sum(one.desired for one in known),
+    )
 
 
 def _at_maximum(row: TargetFacts) -> bool:
@@ -155,7 +186,7 @@ _ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
 }
 """By name; with a `-` before it it is the other way round."""
 
-_RIGHT = {
+_RIGHT: dict[str, str] = {
     "state": f"one of {', '.join((*STATE_WORDS, AT_MAXIMUM))}",
     "sort": f"one of {', '.join(_ORDERS)}, also with a - before it",
     "page": RIGHT_PAGE,
@@ -164,9 +195,14 @@ _RIGHT = {
 
 def fleet_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
-    choice, wrong = _choice(request.query_params)
+    clusters = [name for name in views.config().connections if name]
+    choice, wrong = _choice(request.query_params, clusters)
     rows, words = views.states.known(), choice.q.casefold().split()
-    found = [row for row in rows if is_found(row.target.key, words)]
+    found = [
+        row
+        for row in rows
+        if choice.cluster in {"", row.target.cluster} and is_found(row.target.key, words)
+    ]
     counts = Counter[str](row.state.value for row in found)
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
     chosen = [
@@ -190,6 +226,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         is_at_maximum=_at_maximum,
         counts=counts,
         total=len(rows),
+        clusters=_of_clusters(rows, clusters),
         found=len(found),
         chosen=len(chosen),
         part=part,
@@ -200,20 +237,24 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     )
 
 
-def _choice(query: QueryParams) -> tuple[Choice, list[str]]:
+def _choice(query: QueryParams, clusters: Sequence[str]) -> tuple[Choice, list[str]]:
     """Read the address; what it cannot choose is ignored, and a sentence says so."""
     state, sort = query.get("state", ""), query.get("sort", "")
     number = page_number(query.get("page", ""))
+    cluster = query.get("cluster", "")
     right = {
+        "cluster": cluster in clusters,
         "state": state in STATE_WORDS or state == AT_MAXIMUM,
         "sort": sort.removeprefix("-") in _ORDERS,
         "page": number is not None,
     }
     choice = Choice(
         search_of(query.get("q", "")),
+        cluster if right["cluster"] else "",
         state if right["state"] else "",
         sort if right["sort"] else "problems",
         number or 1,
     )
     wrong = [key for key, is_right in right.items() if query.get(key) and not is_right]
-    return choice, [ignored(key, query[key], _RIGHT[key]) for key in wrong]
+    named = {"cluster": f"one of {', '.join(clusters)}" if clusters else "left out: there is one"}
+    return choice, [ignored(key, query[key], (_RIGHT | named)[key]) for key in wrong]

@@ -99,7 +99,7 @@ def _percent(share: float | None) -> str:
 
 def target_path(key: str) -> str:
     """Return the path of a target's page."""
-    parts = [quote(part, safe="", errors="replace") for part in key.split("/", 2)]
+    parts = [quote(part, safe="", errors="replace") for part in key.split("/")]
     return f"/targets/{'/'.join(parts)}"
 
 

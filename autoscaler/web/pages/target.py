@@ -20,7 +20,12 @@ from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.agreement import AGREEMENT_SECONDS
-from autoscaler.rendering.answers import Disagreement, Explanation, TargetAgreement
+from autoscaler.rendering.answers import (
+    Disagreement,
+    Explanation,
+    TargetAgreement,
+    path_of_target,
+)
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import explanation_at
 from autoscaler.rendering.record import metric_of
@@ -29,7 +34,7 @@ from autoscaler.settings.durations import format_seconds as duration
 from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.agreement import VERDICT_WORDS, bar_of
-from autoscaler.web.pages.frame import NO_RECORD, ignored, not_found, page, target_path
+from autoscaler.web.pages.frame import NO_RECORD, ignored, not_found, page
 from autoscaler.web.pages.what_if import Draft, WhatIfSection, what_if_section
 from autoscaler.web.site import Views
 
@@ -176,7 +181,7 @@ def target_page(views: Views, request: Request, now: float, draft: Draft | None 
         problem=problem,
         explained=_explained(views, key, view, now, last),
         in_force=None if known is None else in_force(known, views.config().flags, now),
-        chart=f"/api/v1{target_path(key)}/chart",
+        chart=f"/api/v1{path_of_target(key)}/chart",
         agreement=_beside(views, known, now),
         what_if=rehearsed,
     )

@@ -181,7 +181,9 @@ def restarted(
         "SqliteHistoryStore",
         lambda folder, say: SqliteHistoryStore(folder, say, time.clocks, PATIENT),
     )
-    config: Any = SimpleNamespace(state_directory=directory, targets=(HUNG, WELL, NEW))
+    config: Any = SimpleNamespace(
+        state_directory=directory, targets=(HUNG, WELL, NEW), first_cluster=""
+    )
     nobody: Any = SimpleNamespace(state=lambda *_: None, resumed=lambda _: None)
     with ExitStack() as stack:
         yield state_directory.open_memory(config, nobody, nobody, stack)

@@ -40,7 +40,7 @@ def test_it_is_valid(document: Json) -> None:
         assert all(one["schema"] for one in operation.get("parameters", []))
         assert all(one.get("description") for one in operation.get("parameters", []))
     posts = [path for path, item in document["paths"].items() if "post" in item]
-    assert posts == [f"{TARGET}/what-if"]
+    assert posts == [f"{TARGET}/what-if", f"/clusters/{{cluster}}{TARGET}/what-if"]
 
 
 def schema_of(document: Json, path: str, status: str) -> Json:

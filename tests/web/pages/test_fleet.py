@@ -1,5 +1,6 @@
 """The page of all targets, without a browser."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -190,3 +191,21 @@ def test_a_count_of_zero_is_a_number(tmp_path: Path) -> None:
     cells = ask(views, "/").page.of("td")
     cell = next(one for one in cells if one.attributes.get("data-label") == "Replicas")
     assert cell.text.strip() == "0"
+
+
+def test_clusters_have_totals_and_choose(tmp_path: Path) -> None:
+    """One row each, in the order of the configuration, which leads to its targets; no others do."""
+    us = result_of(replace(target_of("web"), cluster="us"), values(90))
+    broken = result_of(replace(target_of("web"), cluster="eu"), FAILED)
+    clusters = [{"name": name, "context": name} for name in ("us", "eu", "ap")]
+    views = views_of(tmp_path, [us, broken], settings={"clusters": clusters})
+    answer = ask(views, "/")
+    table = [row.text.split() for row in answer.page.of("tr")[1:4]]
+    assert [row[:3] for row in table] == [["us", "1", "0"], ["eu", "1", "1"], ["ap", "0", "0"]]
+    assert "/?cluster=eu" in answer.page.links()
+    assert "/targets/eu/shop/Deployment/web" in answer.page.links()
+    assert names(ask(views, "/?cluster=eu")) == ["web"]
+    chosen = ask(views, "/?cluster=eu&sort=name").page.links()
+    assert "/?cluster=eu&sort=-name" in chosen
+    assert "/targets/us/shop/Deployment/web" not in chosen
+    assert "us, eu, ap" in ask(views, "/?cluster=eo").text

@@ -1,0 +1,173 @@
+"""The clusters that a daemon serves: of each its connection, its caches, its Lease and its Events.
+
+Nothing of one waits for another, so that one that is away costs only its own targets.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedCluster
+from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
+from autoscaler.adapters.cluster.events import Events
+from autoscaler.config.cautions import warnings_of_access
+from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
+from autoscaler.core.election import ALWAYS_OPEN, WriteGate
+from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Target
+from autoscaler.core.writes import NotWritten, NotWrittenReason
+from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.leadership import leader_election
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
+
+
+def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
+    """Return the API server of a cluster, of another ``context`` if given; raises ConnectError."""
+    in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
+    try:
+        return find_api_server(
+            settings.kubeconfig, context or settings.context, in_cluster=in_cluster
+        )
+    except ConnectError as error:
+        if isinstance(settings, ClusterSettings):
+            raise ConnectError(f"cluster {settings.name}: {error}") from None
+        raise
+
+
+class ConnectedCluster:
+    """One cluster while it is configured; its watches begin with `set_targets`."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: KubernetesSettings,
+        election: LeaderElection,
+        stop: threading.Event,
+        announcements: Announcements,
+    ) -> None:
+        """Connect, and take part in the election; nothing waits.  Raises ConnectError."""
+        self.name = name
+        self.reached_by = reached_by(settings)
+        self.own = name == DEFAULT_CLUSTER or (
+            isinstance(settings, ClusterSettings) and settings.in_cluster
+        )
+        """Whether the daemon's own pod may be in it."""
+        self.observer = announcements.of_cluster(name)
+        server = endpoint_of(settings)
+        self.gate: WriteGate = ALWAYS_OPEN
+        with ExitStack() as opened:
+            if election.enabled:
+                connection = server.connect(stop=stop, observer=self.observer)
+                leadership = leader_election(election, connection, self.observer)
+                self.gate = opened.enter_context(leadership)
+            for sentence in warnings_of_access(
+                server.origin, server.secrets, url=server.url, verified=server.verified
+            ):
+                announcements.insecure(sentence)
+            self.api = opened.enter_context(server.connect(stop=stop, observer=self.observer))
+            scales = Scales(self.api, self.gate, self.observer)
+            self.caches = WatchedCluster(
+                self.api, scales, Pods(self.api), (), observer=self.observer
+            )
+            opened.enter_context(closing(self.caches))
+            self._opened = opened.pop_all()
+
+    def is_of(self, settings: KubernetesSettings) -> bool:
+        """Return whether it is reached as these settings say; the one without a name stays."""
+        return self.name == DEFAULT_CLUSTER or reached_by(settings) == self.reached_by
+
+    def set_targets(self, targets: Iterable[Target]) -> None:
+        """Watch what those of the targets need that are in it."""
+        self.caches.set_targets([one for one in targets if one.cluster == self.name])
+
+    def close(self) -> None:
+        """Close all of it, within seconds; all writes must have ended."""
+        self._opened.close()
+
+
+def reached_by(settings: KubernetesSettings) -> tuple[object, ...]:
+    """Return what a connection to a cluster depends on."""
+    in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
+    return settings.kubeconfig, settings.context, in_cluster
+
+
+class UnreachedCluster:
+    """Fits `Cluster` where there is no connection to one of several; nothing is known of it."""
+
+    def __init__(self, why: str) -> None:
+        self._unavailable = Unavailable(why)
+        self._unchecked = Unchecked(why)
+
+    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Unavailable:  # noqa: ARG002 - the port's
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def cached_pods(self, namespace: str, selector: str) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> Unchecked:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unchecked
+
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> None:
+        """Fit `Cluster`."""
+
+    def read_scale(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
+
+    def write_scale(
+        self,
+        namespace: str,  # noqa: ARG002 - as above
+        ref: ScaleTargetRef,  # noqa: ARG002 - as above
+        scale: Scale,  # noqa: ARG002 - as above
+        replicas: int,  # noqa: ARG002 - as above
+        deadline: float,  # noqa: ARG002 - as above
+    ) -> NotWritten:
+        """Fit `Cluster`."""
+        return NotWritten(NotWrittenReason.NOT_LEADING)
+
+    def list_pods(self, namespace: str, selector: str, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
+        """Fit `Cluster`."""
+        return self._unavailable
+
+
+OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]
+"""Connects to a cluster of this name; raises ConnectError."""
+
+
+class ClusterEvents(Reporter):
+    """Hands each result to the reporter of Events of its cluster."""
+
+    def __init__(self, reporters: Mapping[str, EventReporter]) -> None:
+        self._reporters = reporters
+
+    def report(self, result: SyncResult) -> None:
+        """Report one target's result."""
+        self._reporters[result.target.cluster].report(result)
+
+    def synced(self, summary: SyncSummary) -> None:
+        """Report the end of a sync."""
+        for reporter in self._reporters.values():
+            reporter.synced(summary)
+
+
+def events_of(cluster: ConnectedCluster) -> EventReporter:
+    """Return what writes Events to a cluster while this process leads there."""
+    return EventReporter(Events(cluster.api), gate=cluster.gate, observer=cluster.observer)
+
+
+def wait_for_watches(
+    clusters: Sequence[ConnectedCluster], stop: threading.Event, seconds: float, pause: float
+) -> None:
+    """Wait until all caches have their objects, ``stop`` is set, or the time is over."""
+    until = clock.monotonic() + seconds
+    for cluster in clusters:
+        while not stop.is_set() and clock.monotonic() < until:
+            if cluster.caches.wait_synced(min(until, clock.monotonic() + pause)):
+                break

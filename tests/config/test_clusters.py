@@ -1,0 +1,184 @@
+"""Several clusters: which one a target is in, what is asked for it, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.config.cautions import cautions_on
+from autoscaler.config.queries import DEFAULTS, queries_of
+from autoscaler.config.written import as_written, compare
+from tests.config.documents import REF, assert_refused, cases, loaded, refused
+
+PROMETHEUS = "prometheus: {url: http://p, servers: {edge: {url: http://e}}}\n"
+CLUSTERS = """\
+clusters:
+- {name: eu, context: eu, seriesLabels: {cluster: eu-1}, maxWritesPerSecond: 50}
+- {name: us, inCluster: true, seriesLabels: {cluster: us-1}, prometheus: edge}
+"""
+RPS = """\
+metrics:
+- {type: Pods, pods: {metric: {name: rps, query: q}, target: {type: AverageValue, averageValue: 1}}}
+- {type: External, external: {metric: {name: queue, query: q}, target: {type: Value, value: 1}}}
+- {type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 1}}}
+- {type: Resource, resource: {name: gpu, target: {type: AverageValue, averageValue: 1}}}
+"""
+GPU = "resourceQueries: {gpu: gpu_by_pod}\n"
+
+
+def document(keys: str, clusters: str = CLUSTERS) -> str:
+    """Return a document of one target with these keys beside the usual ones."""
+    lines = f"namespace: shop\nmaxReplicas: 10\n{REF}{keys}".splitlines()
+    entry = "".join(f"  {line}\n" for line in lines)
+    return f"{PROMETHEUS}{GPU}{clusters}targets:\n-\n{entry}"
+
+
+def test_an_entry_for_several_clusters_is_a_target_of_each(tmp_path: Path) -> None:
+    """Equal but for the cluster; the key begins with its name, and the file has one place."""
+    config = loaded(tmp_path, document("clusters: [us, eu]\n"))
+    assert [one.key for one in config.targets] == [
+        "us/shop/Deployment/web",
+        "eu/shop/Deployment/web",
+    ]
+    first, second = config.targets
+    assert first.spec == second.spec
+    places = {use.place.path for query in queries_of(config) for use in query.uses}
+    assert places == {"targets[0]"}
+    assert as_written(first)["cluster"] == "us"
+
+
+@pytest.mark.parametrize("clusters", ["", "kubernetes: {context: eu}\n"])
+def test_without_clusters_nothing_has_a_cluster(tmp_path: Path, clusters: str) -> None:
+    """Keys and queries are those of before."""
+    config = loaded(tmp_path, document("", clusters))
+    (target,) = config.targets
+    assert (target.key, target.cluster) == ("shop/Deployment/web", "")
+    assert target.queries == (DEFAULTS["cpu"],)
+    assert list(config.connections) == [""]
+
+
+def test_the_only_cluster_is_that_of_all_targets(tmp_path: Path) -> None:
+    """So that the second one is added before targets name any."""
+    config = loaded(tmp_path, document("", "clusters: [{name: eu, context: eu}]\n"))
+    assert [one.key for one in config.targets] == ["eu/shop/Deployment/web"]
+
+
+def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path) -> None:
+    """Of all metrics but External ones; the built-in query keeps the label, and is one request."""
+    config = loaded(tmp_path, document(f"clusters: [eu, us]\nserver: default\n{RPS}"))
+    eu, us = config.targets
+    of_eu, of_us = (("cluster", "eu-1"),), (("cluster", "us-1"),)
+    assert [one.series_labels for one in eu.queries] == [of_eu, (), of_eu, of_eu]
+    assert [one.series_labels for one in us.queries] == [of_us, (), of_us, of_us]
+    assert eu.queries[2].promql == us.queries[2].promql
+    assert eu.queries[2].promql.startswith("sum by (cluster, namespace, pod, container) (rate(")
+    assert eu.queries[2].window == DEFAULTS["cpu"].window
+
+
+def test_a_cluster_has_a_server_that_is_asked_by_default(tmp_path: Path) -> None:
+    """A target's own comes first, and `default` is the one at the top."""
+    of_each = {
+        keys: [one.queries[0].server for one in loaded(tmp_path, document(keys)).targets]
+        for keys in ("clusters: [eu, us]\n", "cluster: us\nserver: default\n")
+    }
+    assert list(of_each.values()) == [["", "edge"], [""]]
+
+
+def test_the_connections_are_by_name(tmp_path: Path) -> None:
+    """Each has its own rate of writes."""
+    connections = loaded(tmp_path, document("cluster: eu\n")).connections
+    rates = {name: one.max_writes_per_second for name, one in connections.items()}
+    assert rates == {"eu": 50, "us": 100}
+
+
+def test_a_reload_tells_what_changes_of_a_cluster(tmp_path: Path) -> None:
+    """A cluster's labels, and targets that come and go with it."""
+    before = loaded(tmp_path, document("cluster: eu\n"))
+    after = loaded(tmp_path, document("clusters: [eu, us]\n").replace("eu-1", "eu-2"))
+    changes = compare(before, after)
+    assert changes.added == ("us/shop/Deployment/web",)
+    assert [str(one) for one in changes.settings] == [
+        "clusters[0].seriesLabels.cluster: eu-1 -> eu-2"
+    ]
+    assert not changes.at_restart
+
+
+TARGETS = """
+cluster: eu1 ~> cluster: `eu1` is no name of `clusters`: did you mean `eu`? known are eu, us
+clusters: [eu, us1] ~> clusters: `us1` is no name of `clusters`: did you mean `us`?
+cluster: EU => cluster: must be a DNS label
+clusters: [] => clusters: needs at least 1 entry
+clusters: [eu, eu] => clusters: names `eu` twice
+cluster: eu; clusters: [us] => cluster: does not go with `clusters`: keep one of them
+"""
+SEVERAL = """
+{name: eu, context: a}, {name: eu, context: b} ~> clusters: two of them are called `eu`
+{name: Eu, context: a} => clusters[0].name: must be a DNS label
+{context: a} => clusters[0].name: is missing
+{name: eu} => clusters[0]: says not which cluster it is: write kubeconfig, context, or inCluster
+{name: eu, inCluster: true, context: a} => clusters[0].inCluster: does not go with kubeconfig
+{name: eu, context: a, prometheus: edg} ~> clusters[0].prometheus: did you mean `edge`?
+{name: eu, context: a, seriesLabels: {a-b: c}}
+    => clusters[0].seriesLabels.a-b: letters, digits and _
+{name: eu, kubeconfig: /nowhere/eu} ~> clusters[0].kubeconfig: there is no file /nowhere/eu
+"""
+
+
+def with_clusters(entries: str) -> str:
+    """Return a document with these clusters and no target."""
+    return f"{PROMETHEUS}targets: []\nclusters: [{entries}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "fragment"),
+    [
+        *cases(document, "targets[0].", TARGETS),
+        *cases(with_clusters, "", SEVERAL),
+        (with_clusters(""), "clusters", "needs at least 1 entry"),
+        (
+            with_clusters("{name: eu, context: a}") + "kubernetes: {context: a}\n",
+            "clusters",
+            "write kubeconfig, context and maxWritesPerSecond at the entries of `clusters`",
+        ),
+        (document(""), "targets[0]", "cluster is missing: which of `clusters` it is in: eu, us"),
+        (
+            document("cluster: eu\n", ""),
+            "targets[0].cluster",
+            "`eu` is no name of `clusters`: there is none; leave it out",
+        ),
+    ],
+)
+def test_what_is_wrong_with_clusters_is_refused(
+    tmp_path: Path, text: str, path: str, fragment: str
+) -> None:
+    """Each with what would be right."""
+    assert_refused(tmp_path, text, path, fragment)
+
+
+def test_a_workload_has_one_target_in_a_cluster(tmp_path: Path) -> None:
+    """The same in another cluster is another workload."""
+    text = document("cluster: eu\n")
+    entry = text[text.index("-\n  namespace") :]
+    loaded(tmp_path, text + entry.replace("cluster: eu", "cluster: us"))
+    (problem,) = refused(tmp_path, text + entry.replace("cluster: eu", "clusters: [us, eu]"))
+    assert "scales Deployment web in shop of eu, as targets[0] does" in str(problem)
+
+
+def test_a_resource_needs_a_query_at_the_server_of_each_cluster(tmp_path: Path) -> None:
+    """A server's own resourceQueries are asked by the targets of a cluster that has it."""
+    own = "{url: http://e, resourceQueries: {tpu: q}}"
+    keys = RPS.replace("name: gpu", "name: tpu")
+    text = document(f"cluster: us\n{keys}").replace("{url: http://e}", own)
+    assert loaded(tmp_path, text).targets[0].queries[3].server == "edge"
+    wrong = text.replace("  cluster: us\n", "  clusters: [us, eu]\n")
+    assert_refused(tmp_path, wrong, "targets[0].metrics[3].resource.name", "without a query")
+
+
+def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path: Path) -> None:
+    """Both are valid, and probably not meant."""
+    clusters = "clusters: [{name: eu, context: a}, {name: us, context: a}]\n"
+    config = loaded(tmp_path, document("cluster: eu\n", clusters))
+    told = {problem.message for problem in cautions_on(config)}
+    assert told == {
+        "no target is in it, so that nothing there is scaled",
+        "is the cluster that `eu` is: its workloads may have two targets each",
+    }

@@ -1,0 +1,58 @@
+"""A daemon that is given `clusters` goes on with what it kept before, as that of the first one."""
+
+from contextlib import closing
+from pathlib import Path
+
+from autoscaler.adapters.record import DirectoryRecord, RecordWriter
+from autoscaler.adapters.store import Resumption
+from autoscaler.adapters.store.rows import Stamp
+from autoscaler.core.history import Contention, History
+from autoscaler.daemon.remembered import of_cluster
+from tests.adapters.record.recording import plain
+
+OLD, NEW = "shop/Deployment/web", "eu/shop/Deployment/web"
+
+
+def history(replicas: int) -> History:
+    """Return a history that is told from others."""
+    return History(contention=Contention(replicas))
+
+
+def test_histories_become_those_of_the_cluster() -> None:
+    """With the time since their last decision; what the cluster's own target knows comes first."""
+    other = "us/shop/Deployment/web"
+    known = {OLD: history(1), other: history(2), "shop/Deployment/api": history(3)}
+    before = Resumption(Stamp(1.0, 1.0, ""), known, undecided={OLD: 5.0})
+    after = of_cluster(before, "eu")
+    assert after.histories == {
+        NEW: history(1),
+        other: history(2),
+        "eu/shop/Deployment/api": history(3),
+    }
+    assert after.undecided == {NEW: 5.0}
+    kept = of_cluster(Resumption(before.now, {NEW: history(4), OLD: history(1)}), "eu")
+    assert kept.histories == {NEW: history(4)}
+
+
+def test_without_clusters_nothing_is_renamed() -> None:
+    """The same object goes on."""
+    before = Resumption(Stamp(1.0, 1.0, ""), {OLD: history(1)})
+    assert of_cluster(before, "") is before
+
+
+def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str]:
+    """Record a sync of a target, and return the keys that the record has then."""
+    with closing(RecordWriter(folder, lambda *_: None, cluster=cluster)) as writer:
+        writer.start()
+        writer.put(plain(at, 1, target))
+    return list(DirectoryRecord(folder).targets())
+
+
+def test_the_record_goes_on(tmp_path: Path) -> None:
+    """Its targets get the name of the cluster once; those of others keep theirs."""
+    assert written(tmp_path, OLD, 1000.0) == [OLD]
+    assert written(tmp_path, NEW, 1060.0, "eu") == [NEW]
+    assert written(tmp_path, "us/shop/Deployment/web", 1120.0, "eu") == [
+        NEW,
+        "us/shop/Deployment/web",
+    ]

@@ -1,0 +1,136 @@
+"""One daemon and one Prometheus for two control planes, in which workloads have equal names."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import requests
+
+from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.daemon import DaemonProcess, Document, target
+from tests.worlds.waiting import wait_until
+from tests.worlds.world import World
+
+DESCRIBED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+@pytest.fixture(scope="module")
+def other_plane() -> Iterator[ControlPlane]:
+    """Start a second control plane, in which no controller acts."""
+    with if_available():
+        plane = ControlPlane(controllers=())
+    with plane:
+        yield plane
+
+
+@pytest.fixture
+def other(world: World, other_plane: ControlPlane) -> Iterator[World]:
+    """Give the same namespace in the second one."""
+    with other_plane.api() as api:
+        api.create("/api/v1/namespaces", {"metadata": {"name": world.namespace}})
+        yield replace(world, plane=other_plane, api=api)
+
+
+def want(world: World, cluster: str, replicas: int) -> None:
+    """Have Prometheus ask for so many replicas of `web` in a cluster."""
+    labels = {"cluster": cluster, "namespace": world.namespace, "deployment": "web"}
+    world.exporter.set(world.metric, labels, replicas)
+    world.prometheus.wait_for(f'{world.metric}{{cluster="{cluster}"}} == {replicas}')
+
+
+def document(eu: World, us: World, clusters: tuple[str, ...] = ("eu", "us")) -> Document:
+    """Return a configuration of one target for these clusters."""
+    metric: Document = {
+        "describedObject": DESCRIBED,
+        "metric": {"name": "demand"},
+        "target": {"type": "AverageValue", "averageValue": 1},
+    }
+    web = target(eu.namespace, "web", {"type": "Object", "object": metric})
+    planes = {"eu": eu.plane, "us": us.plane}
+    return {
+        "prometheus": {"url": eu.prometheus.url},
+        "syncPeriod": "1s",
+        "listen": "127.0.0.1:0",
+        "queries": {"demand": eu.metric},
+        "leaderElection": {"enabled": True, "namespace": eu.namespace},
+        "clusters": [
+            {
+                "name": name,
+                "kubeconfig": str(planes[name].kubeconfig),
+                "seriesLabels": {"cluster": f"{name}-1"},
+            }
+            for name in clusters
+        ],
+        "targets": [{**web, "clusters": list(clusters)}],
+    }
+
+
+def key(world: World, cluster: str) -> str:
+    """Return what the daemon calls `web` of a cluster."""
+    return f"{cluster}/{world.key('web')}"
+
+
+def at(daemon: DaemonProcess, world: World, cluster: str, replicas: int) -> None:
+    """Wait until `web` of a cluster has so many replicas, by a write of the daemon."""
+    daemon.wait_write(key(world, cluster), replicas)
+    assert world.replicas("web") == replicas
+
+
+def on_grid(daemon: DaemonProcess, cluster: str, seconds: int) -> bool:
+    """Return whether a cluster is synced every second for some time; it is looked at ten times."""
+    seen = set[float]()
+    for _ in range(seconds * 10):
+        seen.add(daemon.metric("autoscaler_target_last_success_timestamp_seconds", cluster=cluster))
+        time.sleep(0.1)
+    times = sorted(seen)
+    gaps = [after - before for before, after in pairwise(times)]
+    return len(times) >= seconds - 1 and max(gaps) < 1.5
+
+
+def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) -> None:
+    """Each is scaled on its own series and under the Lease of its cluster.
+
+    One that is away costs only its own target, and comes back by itself; one that a reload takes
+    away and adds again changes nothing for the other.  It takes 35 s.
+    """
+    for plane in (world, other):
+        plane.deploy("web", paused=True)
+    want(world, "eu-1", 3)
+    want(world, "us-1", 5)
+    with world.running(document(world, other)) as daemon:
+        at(daemon, world, "eu", 3)
+        at(daemon, other, "us", 5)
+        lease = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases/autoscaler"
+        holders = [one.api.get(lease)["spec"]["holderIdentity"] for one in (world, other)]
+        assert holders[0] != holders[1]
+        assert daemon.metric("autoscaler_target_desired_replicas", cluster="us") == 5
+        url = f"http://{daemon.address}/api/v1/clusters/us/targets"
+        state = requests.get(f"{url}/{world.key('web')}", timeout=10).json()["state"]
+        assert (state["cluster"], state["target"]) == ("us", key(world, "us"))
+        assert "us/" in daemon.page(f"/targets/{key(world, 'us')}")
+
+        other.plane.stop_apiserver()
+        want(world, "eu-1", 4)
+        at(daemon, world, "eu", 4)
+        assert on_grid(daemon, "eu", 6)
+        answer = requests.get(f"http://{daemon.address}/readyz", timeout=10)
+        assert answer.status_code == 200, answer.text
+        want(world, "us-1", 6)
+        other.plane.start_apiserver()
+        at(daemon, other, "us", 6)
+
+        daemon.write(document(world, other, ("eu",)) | {"stateDirectory": None})
+        daemon.wait_event("target_removed")
+        want(world, "eu-1", 6)
+        at(daemon, world, "eu", 6)
+        health = requests.get(f"http://{daemon.address}/readyz", timeout=10).json()
+        names = {one["name"] for one in health["components"]}
+        assert {"kubernetes/eu", "leadership/eu"} <= names
+        assert not [name for name in names if name.endswith("/us")]
+        daemon.write(document(world, other))
+        daemon.wait_event("target_added")
+        other.set_by_hand("web", 1)
+        wait_until("it is scaled again", lambda: other.replicas("web") == 6)

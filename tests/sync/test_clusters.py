@@ -1,0 +1,146 @@
+"""Several clusters in one sync: each is read and written by itself (semantics 8.12)."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.core.writes import NotWritten, NotWrittenReason
+from autoscaler.sync.calls import ClusterCalls
+from autoscaler.sync.ports import Ports
+from autoscaler.sync.syncer import Syncer
+from tests.worlds.memory import T0, Memory, answer, external
+
+WEB = external("shop", "web")
+EU, US = replace(WEB, cluster="eu"), replace(WEB, cluster="us")
+
+
+def world(eu: int = 2) -> Memory:
+    """Return a world of a Prometheus; its own scales are those of the cluster eu."""
+    return Memory(answers={"queue": answer(90.0)}, scales={"shop/web": Scale(eu, eu, "app=web")})
+
+
+def cluster(replicas: int) -> Memory:
+    """Return another cluster, with a workload of the same names."""
+    return Memory(scales={"shop/web": Scale(replicas, replicas, "app=web")})
+
+
+@contextmanager
+def syncer(ports: Ports, stop: threading.Event | None = None) -> Iterator[Syncer]:
+    """Give a syncer over these ports."""
+    with Syncer(Flags(), ports, stop or threading.Event()) as made:
+        yield made
+
+
+def of_both(eu: Memory, us: Memory) -> Ports:
+    """Return the ports of two clusters and one Prometheus."""
+    return replace(eu.world(), clusters={"eu": eu, "us": us})
+
+
+def sync(ports: Ports, *targets: Target) -> None:
+    """Sync once."""
+    with syncer(ports) as made:
+        made.sync(targets, T0, 10.0)
+
+
+def decided(world: Memory) -> Mapping[str, int]:
+    """Return the counts that were decided, by key."""
+    return {one.target.key: one.decision.desired for one in world.results}
+
+
+def test_workloads_of_equal_names_are_scaled_each_in_its_cluster() -> None:
+    """One query for both; each count is read and written where it belongs."""
+    eu, us = world(), cluster(1)
+    sync(of_both(eu, us), EU, US)
+    assert (eu.written, us.written) == ([("shop/web", 3)], [("shop/web", 3)])
+    assert eu.queried == ["queue"]
+    assert decided(eu) == {"eu/shop/Deployment/web": 3, "us/shop/Deployment/web": 3}
+
+
+@pytest.mark.parametrize(("where", "listed"), [("us", False), ("eu", True)])
+def test_equal_selectors_in_two_clusters_share_no_pod(where: str, listed: bool) -> None:  # noqa: FBT001
+    """Within one cluster the pods are listed, to see whether one matches both."""
+    eu, us = world(), cluster(2)
+    for one in (eu, us):
+        one.scales["shop/api"] = one.scales["shop/web"]
+    sync(of_both(eu, us), EU, replace(external("shop", "api"), cluster=where))
+    assert bool(eu.listed + us.listed) is listed
+
+
+def test_only_the_cluster_that_is_led_is_written() -> None:
+    """Each has its own Lease."""
+    eu, us = world(), cluster(2)
+    led = {"eu": None, "us": 0.0}
+    sync(replace(of_both(eu, us), leads_since=led.__getitem__), EU, US)
+    assert (eu.written, us.written) == ([], [("shop/web", 3)])
+    writes = {one.target.cluster: one.write for one in eu.results}
+    assert writes["eu"] == NotWritten(NotWrittenReason.NOT_LEADING)
+
+
+@dataclass
+class Hanging(Memory):
+    """A cluster whose calls end with the test."""
+
+    freed: threading.Event = field(default_factory=threading.Event)
+    calls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def read_scale(self, *_: object) -> Unavailable:
+        """Fit `Cluster`."""
+        self.calls.release()
+        self.freed.wait(30)
+        return Unavailable("no answer came")
+
+
+def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
+    """More of its calls wait than it has threads; the others' targets are written meanwhile."""
+    eu, us = world(), Hanging()
+    stuck = [external("shop", f"a{number}") for number in range(60)]
+    targets = [*(replace(one, cluster="us") for one in stuck), EU]
+    written = threading.Event()
+    eu.on_write = lambda _: written.set()
+    with syncer(of_both(eu, us)) as made:
+        running = threading.Thread(target=made.sync, args=(targets, T0, 20.0))
+        running.start()
+        assert us.calls.acquire(timeout=5)
+        assert written.wait(5), "the target of the other cluster waited"
+        us.freed.set()
+        running.join(20)
+    outcomes = {one.target.key: one.decision.scale for one in eu.results}
+    assert sum(isinstance(one, Unavailable) for one in outcomes.values()) == len(stuck)
+
+
+@pytest.mark.parametrize(("clusters", "threads"), [(1, 24), (8, 24), (50, 3), (400, 2)])
+def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) -> None:
+    """The more clusters, the fewer of each run at once."""
+    stop, freed = threading.Event(), threading.Event()
+    calls = ClusterCalls(stop, {str(number): 1000.0 for number in range(clusters)})
+    begun = threading.Semaphore(0)
+
+    def call() -> None:
+        begun.release()
+        freed.wait(10)
+
+    for group in range(60):
+        calls.reads("0").submit((0, 0.0), str(group), call)
+    assert all(begun.acquire(timeout=5) for _ in range(threads))
+    assert not begun.acquire(timeout=0.05)
+    freed.set()
+    stop.set()
+    calls.close()
+
+
+def test_a_cluster_that_comes_or_goes_keeps_the_threads_of_the_others() -> None:
+    """With its own rate of writes."""
+    calls = ClusterCalls(threading.Event(), {"eu": 10.0, "us": 10.0})
+    kept = calls.writes("eu")
+    calls.change({"eu": 5.0, "ap": 7.0})
+    assert calls.writes("eu") is kept
+    assert calls.writes("ap").submit((0, 0.0), "shop", lambda: 1).result(5) == 1
+    with pytest.raises(KeyError):
+        calls.reads("us")
+    calls.close()
