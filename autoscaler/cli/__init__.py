@@ -744,8 +744,8 @@ def tune(
 
     It tells which candidates none is better than in shortage, replica-hours and changes together,
     and which one of them is preferred by the costs. They are chosen by the first half of the days
-    and judged on the others, and the configuration as it is stands beside them. Needs optuna: pip
-    install 'autoscaler[tune]'.
+    and judged on the others, and the configuration as it is stands beside them. It needs optuna,
+    which requirements-rehearsal.lock has.
 
     Ctrl-C leaves the best so far.
 

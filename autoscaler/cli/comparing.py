@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from autoscaler.cli.output import CommandError, exit_code, print_text
+from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
 from autoscaler.cli.rehearsing import (
     RehearsalOptions,
     RehearsalPlan,
@@ -49,7 +49,7 @@ def compare(
     The demand is counted in pods of the first one.
     """
     if len(files) < 2:
-        raise CommandError("name two configurations or more, each with -c")
+        raise ArgumentError("name two configurations or more, each with -c")
     if report is not None:
         refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]

@@ -27,6 +27,12 @@ class CommandError(Exception):
     code = 1
 
 
+class ArgumentError(CommandError):
+    """What a command was given cannot be."""
+
+    code = 2
+
+
 def exit_code(command: Callable[_P, int]) -> Callable[_P, int]:
     """Have a command print what is wrong: the code is 2 for what it was given, else mostly 1."""
 

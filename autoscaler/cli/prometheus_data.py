@@ -104,6 +104,10 @@ class PrometheusData:
         """Fit `RehearsalData`: once a period."""
         return None
 
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return ()
+
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`: the median of its pods, by kube-state-metrics."""
         took: dict[str, float] = {}

@@ -102,6 +102,10 @@ class Wanted:
         """Fit `RehearsalData`."""
         return None
 
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return ()
+
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`."""
         self.ready[target.key] = target

@@ -17,7 +17,7 @@ from autoscaler.adapters.prometheus.range_files import default_folder
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.cli import times
-from autoscaler.cli.output import CommandError
+from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.cli.prometheus_data import prometheus_data
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
@@ -27,7 +27,15 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.rehearsal.building import BuildError, Built, RehearsalData, built, metric_name
+from autoscaler.rehearsal.building import (
+    BuildError,
+    Built,
+    RehearsalData,
+    built,
+    metric_name,
+    of_nothing,
+    stated_loads,
+)
 from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
@@ -121,10 +129,16 @@ def plan_of(
     if not targets:
         raise CommandError(f"{config.path} has no targets: there is nothing to rehearse")
     if options.from_record and options.csv:
-        raise CommandError("--from-record and --csv are two sources: give one")
+        raise ArgumentError("--from-record and --csv are two sources: give one")
     assumptions = Assumptions()
     if options.assume is not None:
         assumptions = load_file(options.assume, Assumptions, _FORM)
+        wrong = [
+            f"{options.assume}: {path}: {sentence}"
+            for path, sentence in of_nothing(assumptions, config.targets)
+        ]
+        if wrong:
+            raise ArgumentError("\n".join(wrong))
     warm_up = max(reach(target, config.flags) for target in targets)
     if options.csv:
         data = _file_data(config, targets, options, assumptions)
@@ -134,12 +148,12 @@ def plan_of(
             targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
         )
     if options.begin is None:
-        raise CommandError("--from is missing: the time at which the rehearsal begins")
+        raise ArgumentError("--from is missing: the time at which the rehearsal begins")
     begin, end = span or _time(options, 0.0, clock.wall())
     if options.from_record:
         directory = options.state_directory or config.state_directory
         if directory is None:
-            raise CommandError("stateDirectory is null: name the record with --state-directory")
+            raise ArgumentError("stateDirectory is null: name the record with --state-directory")
         source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
     else:
         begin = _on_grid(begin, targets, options) if span is None else begin
@@ -156,11 +170,12 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
     begin = first if options.begin is None else times.instant(options.begin, now)
     end = last if options.end is None else times.instant(options.end, now)
     if begin >= end:
-        raise CommandError(f"--from ({rfc3339(begin)}) has to be before --to ({rfc3339(end)})")
+        until = "the end of the samples" if options.csv and options.end is None else "--to"
+        raise ArgumentError(f"--from ({rfc3339(begin)}) has to be before {until} ({rfc3339(end)})")
     if end - begin > _LONGEST_SECONDS:
-        raise CommandError("--from is more than 400 days before --to: rehearse less at a time")
+        raise ArgumentError("--from is more than 400 days before --to: rehearse less at a time")
     if options.step is not None and options.step > end - begin:
-        raise CommandError(
+        raise ArgumentError(
             f"--step ({options.step:g} s) is larger than the time of {end - begin:g} s"
         )
     return begin, end
@@ -188,7 +203,9 @@ def _file_data(
         for one in queries_of(config)
         if one.place.path.startswith(_QUERIES)
     }
-    known = dict.fromkeys(_names_of_queries(targets, named))
+    arrivals = dict(_arrivals(targets, assumptions))
+    named |= arrivals
+    known = dict.fromkeys([*_names_of_queries(targets, named), *arrivals.values()])
     files: dict[str, Samples] = {}
     given: set[str] = set()
     mistakes = []
@@ -206,8 +223,17 @@ def _file_data(
         except SamplesError as error:
             mistakes.append(str(error))
     if mistakes:
-        raise CommandError("\n".join(mistakes))
+        raise ArgumentError("\n".join(mistakes))
     return FileData(files, named, assumptions)
+
+
+def _arrivals(targets: Sequence[Target], assumptions: Assumptions) -> Iterator[tuple[str, str]]:
+    """Yield the query of what comes into each queue, and what its file is called."""
+    for target in targets:
+        for metric in target.spec.metrics:
+            for one in stated_loads(assumptions, target, metric):
+                if one.arrivals is not None:
+                    yield one.arrivals, f"{metric_name(metric)}:arrivals"
 
 
 def _named_file(text: str) -> tuple[str, Path]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.cli.output import CommandError
+from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.file_contents import replace_file
 from autoscaler.rendering.rehearsal import RehearsalAnswer
 from autoscaler.web.pages.picture import NoLibraryError, picture_of
@@ -26,10 +26,13 @@ class ReportOptions:
 
 def refuse_to_overwrite(options: ReportOptions) -> None:
     """Refuse, before any work, files that are there already.  Raises CommandError."""
+    for path in (options.report, options.png):
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(f"{path} cannot be written: there is no folder {path.parent}")
     there = [path for path in (options.report, options.png) if path is not None and path.exists()]
     if there and not options.force:
         named = " and ".join(map(str, there))
-        raise CommandError(f"{named} is there already; --force writes over it")
+        raise ArgumentError(f"{named} is there already; --force writes over it")
 
 
 def write_report(
@@ -45,5 +48,5 @@ def write_report(
     except NoLibraryError as error:
         raise CommandError(str(error)) from None
     except OSError as error:
-        where = error.filename or options.report or options.png
+        where = " or ".join(str(one) for one in (options.report, options.png) if one is not None)
         raise CommandError(f"{where} cannot be written: {error.strerror}") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler import clock
-from autoscaler.cli.output import CommandError, exit_code, print_text
+from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
 from autoscaler.cli.rehearsing import (
     RehearsalOptions,
     RehearsalPlan,
@@ -79,6 +79,8 @@ def tune(
 
     The code is 1 if the target cannot be rehearsed, or an interrupt has ended the search.
     """
+    if options.targets:
+        raise ArgumentError("the target stands before the options: --target does not go with tune")
     optuna = _optuna()
     if report is not None:
         refuse_to_overwrite(report)
@@ -110,7 +112,8 @@ def _optuna() -> Any:
         import optuna  # noqa: PLC0415 - an extra
     except ImportError:
         raise CommandError(
-            "a search needs optuna: install it with pip install 'autoscaler[tune]'"
+            "a search needs optuna, which pip install --require-hashes -r "
+            "requirements-rehearsal.lock installs in the checkout of this project"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
@@ -120,7 +123,7 @@ def _target(config: Config, name: str) -> Target:
     keys = chosen([name], [target.key for target in config.targets])
     named = [target for target in config.targets if target.key in keys]
     if len(named) != 1:
-        raise CommandError(f"{name} means {len(named)} targets: name one")
+        raise ArgumentError(f"{name} means {len(named)} targets: name one")
     return named[0]
 
 

@@ -78,6 +78,9 @@ class RehearsalData(Protocol):
     def instants(self, target: Target) -> Iterable[float] | None:
         """Return when it really was synced; None to sync it once a period."""
 
+    def notes(self, target: Target) -> Sequence[str]:
+        """Return what else is to be known of the time, in sentences."""
+
     def ready_seconds(self, target: Target) -> float | None:
         """Return how long pods of a target took to become ready; None if it is not known."""
 
@@ -112,9 +115,8 @@ def built(
     live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
     assumed: list[str] = []
     workload = _workload(live, data, list(_of_target(assumptions.workloads, live)), begin, assumed)
-    stated = list(_of_target(assumptions.loads, live))
     loads = tuple(
-        _load(live, number, workload, data, stated, assumed, begin)
+        _load(live, number, workload, data, assumptions, assumed, begin)
         for number in range(len(live.spec.metrics))
     )
     others = data.others(live)
@@ -127,6 +129,7 @@ def built(
         ran_ready=data.ran_ready(live),
         instants=data.instants(live),
     )
+    assumed += data.notes(live)
     return Built(simulated, assumed)
 
 
@@ -196,13 +199,12 @@ def _load(
     number: int,
     workload: SimulatedWorkload,
     data: RehearsalData,
-    stated: Sequence[LoadAssumption],
+    assumptions: Assumptions,
     assumed: list[str],
     begin: float,
 ) -> MetricLoad:
     metric, query = target.spec.metrics[number], target.queries[number]
-    name = metric_name(metric)
-    of_metric = [one for one in stated if fnmatchcase(name, one.metric)]
+    name, of_metric = metric_name(metric), stated_loads(assumptions, target, metric)
     model_name = _first(one.model for one in of_metric)
     model = default_model(metric) if model_name is None else LoadModel(model_name)
     capacity = _first(one.capacity for one in of_metric)
@@ -222,7 +224,10 @@ def _load(
             )
         labels = labels_of(metric, query, target.namespace)
         queue = data.answers(QueryKey(query.server, arrivals))
-        return QueueLoad(queue, units(served), labels, _length(data.reading(target, number), begin))
+        assumed.append(
+            f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
+        )
+        return QueueLoad(queue, units(served), labels, _length(data, target, number, begin))
     if per_pod is None:
         assumed.append(
             f"for how many pods there is work is not known by {name}, so nothing is scored; state "
@@ -241,9 +246,12 @@ def _load(
     return RecordedLoad(data.reading(target, number), per_pod)
 
 
-def _length(recorded: Answers, begin: float) -> float:
+def _length(data: RehearsalData, target: Target, number: int, begin: float) -> float:
     """Return how long a queue was at the begin; 0 where that is not known."""
-    answer = recorded.at(begin)
+    try:
+        answer = data.reading(target, number).at(begin)
+    except BuildError:
+        return 0.0
     values = [one.value for one in answer.series] if isinstance(answer, QueryResult) else []
     return max(sum(values), 0.0) if all(map(math.isfinite, values)) else 0.0
 
@@ -253,6 +261,28 @@ def metric_name(metric: MetricSpec) -> str:
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
         return metric.name
     return metric.metric.name
+
+
+def stated_loads(
+    assumptions: Assumptions, target: Target, metric: MetricSpec
+) -> list[LoadAssumption]:
+    """Return what is stated of a metric of a target; the first one counts for each key."""
+    name = metric_name(metric)
+    return [one for one in _of_target(assumptions.loads, target) if fnmatchcase(name, one.metric)]
+
+
+def of_nothing(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
+    """Yield the key path of each assumption that is of no target, or no metric, and why."""
+    for number, load in enumerate(assumptions.loads):
+        own = [target for target in targets if any(_of_target((load,), target))]
+        metrics = [metric_name(metric) for target in own for metric in target.spec.metrics]
+        if not own:
+            yield f"loads[{number}].target", f"no target is called {load.target}"
+        elif not any(fnmatchcase(name, load.metric) for name in metrics):
+            yield f"loads[{number}].metric", f"no metric is called {load.metric}"
+    for number, workload in enumerate(assumptions.workloads):
+        if not any(any(_of_target((workload,), target)) for target in targets):
+            yield f"workloads[{number}].target", f"no target is called {workload.target}"
 
 
 def stated_replicas(assumptions: Assumptions, target: Target) -> int | None:

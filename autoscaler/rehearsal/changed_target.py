@@ -4,7 +4,7 @@ A record has of each metric a value as its target was, by the metric's number.  
 as the target was, and only metrics that it had can be rehearsed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autoscaler.core.observation import PodRequests
@@ -65,6 +65,10 @@ class ChangedTargetData:
         if target.sync_period != self.former(target).sync_period:
             return None
         return self.data.instants(self.former(target))
+
+    def notes(self, target: Target) -> Sequence[str]:
+        """Fit `RehearsalData`."""
+        return self.data.notes(self.former(target))
 
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`."""

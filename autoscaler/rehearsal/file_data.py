@@ -1,6 +1,6 @@
 """Samples of files as the data of a rehearsal: each file has those of one query or metric."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -26,7 +26,7 @@ class FileData:
         self._assumptions = assumptions
 
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`."""
+        """Fit `RehearsalData`: what comes into a queue is called after its metric."""
         return self._samples(query.promql, "").answers()
 
     def reading(self, target: Target, number: int) -> Answers:
@@ -77,6 +77,10 @@ class FileData:
         """Fit `RehearsalData`: once a period."""
         return None
 
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return ()
+
     def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: files say nothing of it."""
         return None
@@ -95,12 +99,20 @@ class FileData:
 
     def _of_metrics(self, target: Target) -> Iterator[Samples]:
         for metric, query in zip(target.spec.metrics, target.queries, strict=True):
-            yield self._samples(query.promql, metric_name(metric))
+            samples = self._found(query.promql, metric_name(metric))
+            if samples is not None:
+                yield samples
 
-    def _samples(self, promql: str, metric: str) -> Samples:
+    def _found(self, promql: str, metric: str) -> Samples | None:
         for name in (self._names.get(promql, promql), metric, promql, ""):
             if name in self._files:
                 return self._files[name]
+        return None
+
+    def _samples(self, promql: str, metric: str) -> Samples:
+        found = self._found(promql, metric)
+        if found is not None:
+            return found
         known = self._names.get(promql) or metric or promql
         raise BuildError(
             f"there are no samples of {known}: name their file with --csv {known}=FILE"

@@ -106,6 +106,7 @@ class OutcomeWatcher:
             first = step.decision.current or 0
             taken = _Taken(*self._span, first, self._explain, self._most_reasons)
             self._taken[target.key] = taken
+            taken.begun(target, step.decision.stamp)
         taken.synced(target, step)
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
@@ -149,6 +150,12 @@ class _Taken:
     def __post_init__(self) -> None:
         self.day_ends = self.begin + A_DAY
         self.until = self.begin
+
+    def begun(self, target: SimulatedTarget, first: float) -> None:
+        """Take the time before the first sync, in which nothing is known of the target."""
+        if first - self.begin > _KNOWN_PERIODS * target.period:
+            self.known_until = self.begin
+            self.passed(target, self.begin, first, 0)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
         decision = step.decision

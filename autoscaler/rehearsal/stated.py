@@ -217,6 +217,10 @@ class StatedData:
         """Fit `RehearsalData`: once a period."""
         return None
 
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
+        """Fit `RehearsalData`."""
+        return ()
+
     def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
         """Fit `RehearsalData`: it is assumed."""
         return None

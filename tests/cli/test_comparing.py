@@ -82,11 +82,11 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave)
     source = ("--csv", str(file))
     told = ran("compare", "-c", str(one), *source)
-    assert told == (1, "", "name two configurations or more, each with -c\n")
+    assert told == (2, "", "name two configurations or more, each with -c\n")
     told = ran("compare", "-c", str(one), "-c", str(other), *source)
     assert told == (1, "", "the configurations have no target in common\n")
     code, _, err = ran("compare", "-c", str(one), "-c", str(one), *source, "--report", str(file))
-    assert (code, err) == (1, f"{file} is there already; --force writes over it\n")
+    assert (code, err) == (2, f"{file} is there already; --force writes over it\n")
 
 
 def test_the_report_has_a_part_for_each_configuration(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
     sentence = "'x' is no number; leave out a row of which the value is not known"
     files = ("--csv", f"cpu={file}", "--csv", str(bad), "--csv", str(file))
     assert refused(*of, *files) == (
-        1,
+        2,
         [
             f"--csv cpu={file}: no query or metric is called cpu; there are: {QUEUE}",
             f"{bad}:2: {sentence}",
@@ -169,14 +169,14 @@ def test_what_cannot_be_rehearsed_is_said(config: Path, tmp_path: Path) -> None:
     )
     span = ("--from", "2026-01-01T00:20:00Z", "--to", "2026-01-01T00:10:00Z")
     for arguments, code, said in (
-        (("--csv", str(file), "--from-record"), 1, "--from-record and --csv are two sources"),
-        ((), 1, "--from is missing: the time at which the rehearsal begins"),
+        (("--csv", str(file), "--from-record"), 2, "--from-record and --csv are two sources"),
+        ((), 2, "--from is missing: the time at which the rehearsal begins"),
         (("--from", "soon"), 2, "'soon' is no time"),
-        (("--csv", str(file), *span), 1, "--from (2026-01-01T00:20:00Z) has to be before --to"),
-        (("--csv", str(file), "--step", "2h"), 1, "--step (7200 s) is larger than the time of"),
-        (("--from", "2020-01-01"), 1, "--from is more than 400 days before --to"),
+        (("--csv", str(file), *span), 2, "--from (2026-01-01T00:20:00Z) has to be before --to"),
+        (("--csv", str(file), "--step", "2h"), 2, "--step (7200 s) is larger than the time of"),
+        (("--from", "2020-01-01"), 2, "--from is more than 400 days before --to"),
         (("--csv", str(file), "-t", "shop/wob"), 2, "did you mean shop/web"),
-        (("--from-record", "--from", "1h ago"), 1, "name the record with --state-directory"),
+        (("--from-record", "--from", "1h ago"), 2, "name the record with --state-directory"),
     ):
         found, lines = refused(*of, *arguments)
         assert (found, len(lines)) == (code, 1), arguments
@@ -196,6 +196,40 @@ def test_every_mistake_in_a_file_of_assumptions_is_told(config: Path, tmp_path: 
         [f"{assumed}:4", "workloads[0].replicas"],
         [f"{assumed}:4", "workloads[0].ready"],
     ], said
+
+
+def test_a_queue_is_filled_by_a_file_of_its_arrivals(config: Path, tmp_path: Path) -> None:
+    """It is called after the metric; the file of the metric itself is not needed."""
+    assumed = tmp_path / "assume.yaml"
+    of_queue = f"metric: {QUEUE}, model: queue, arrivals: 'sum(rate(sent[1m]))', servedPerPod: 20"
+    assumed.write_text(f"loads: [{{{of_queue}}}]\n")
+    options = ("-c", str(config), "-t", "shop/web", "--assume", str(assumed), "--csv")
+    found = answer(*options, f"{QUEUE}:arrivals={samples(tmp_path)}")
+    (one,) = found.targets
+    assert one.models == {QUEUE: "queue"}
+    assert one.measures.longest_queue
+    told = "is a queue: sum(rate(sent[1m])) arrive per second, and a ready pod takes out 20"
+    assert f"{QUEUE} {told}" in one.assumed
+    code, said = refused(*options[:-1], "--csv", str(samples(tmp_path)))
+    assert code == 2
+    assert said[0].endswith(f"there are: {QUEUE}, {QUEUE}:arrivals")
+
+
+def test_what_is_assumed_has_to_be_of_something(config: Path, tmp_path: Path) -> None:
+    """Each entry that no target or metric has is told at once."""
+    assumed = tmp_path / "assume.yaml"
+    assumed.write_text(
+        "loads: [{target: shop/other, capacity: 3}, {metric: foo, capacity: 3}]\n"
+        "workloads: [{target: other/*, replicas: 3}]\n"
+    )
+    file = str(samples(tmp_path))
+    code, said = refused("-c", str(config), "--csv", f"{QUEUE}={file}", "--assume", str(assumed))
+    assert code == 2
+    assert said == [
+        f"{assumed}: loads[0].target: no target is called shop/other",
+        f"{assumed}: loads[1].metric: no metric is called foo",
+        f"{assumed}: workloads[0].target: no target is called other/*",
+    ]
 
 
 def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,8 @@ def test_what_cannot_be_searched_is_refused(
     assert (code, err) == (2, f"{above}:1: {told}")
     monkeypatch.setitem(sys.modules, "optuna", None)
     code, _, err = ran(*arguments)
-    told = "a search needs optuna: install it with pip install 'autoscaler[tune]'\n"
+    told = "a search needs optuna, which pip install --require-hashes -r "
+    told += "requirements-rehearsal.lock installs in the checkout of this project\n"
     assert (code, err) == (1, told)
 
 

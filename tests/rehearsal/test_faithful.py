@@ -14,6 +14,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
 from autoscaler.rehearsal.building import built
 from autoscaler.rehearsal.changed_target import ChangedTargetData
+from autoscaler.rehearsal.outcome import OutcomeWatcher
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.sync.ports import Reporter
@@ -137,3 +138,28 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
         at = BASE + sync * PERIOD
         assert after.at(at) == before.at(at)
         assert after.at(at) is not None
+
+
+def test_a_time_before_the_record_begins_is_a_gap() -> None:
+    """Nothing is known of it; what is synced first after ten minutes is scored from then."""
+    (one,) = fleet(BASE, 120, 3, count=1)
+    one.instants = [BASE + 600 + PERIOD * number for number in range(40)]
+    watcher = OutcomeWatcher(BASE, BASE + 1200, lambda step: step.decision.reason)
+    for _ in World([one], watcher).run(BASE, BASE + 1200):
+        pass
+    (outcome,) = watcher.outcomes()
+    assert outcome.measures.gap_seconds == 600.0
+    assert outcome.measures.scored_seconds == 600.0
+
+
+def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
+    """A rehearsal has none, so that its counts may be others."""
+    (one,) = fleet(BASE, 40, 3, count=1)
+    one.workload.annotate({"autoscaler/paused": "true"})
+    with running(tmp_path) as record:
+        recorder = Recorder(record)
+        recorder.configure([one.rules.target], Flags())
+        SimulatedPorts([one]).run(BASE, BASE + 600, PERIOD, Counted(recorder, _Paced(tmp_path)))
+    data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
+    (sentence,) = data.notes(one.rules.target)
+    assert sentence == "it was paused for some of the time, and is not in a rehearsal"

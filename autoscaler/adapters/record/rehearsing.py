@@ -95,6 +95,17 @@ class RecordedData:
         """Fit `RehearsalData`: a sync in which no number changed was one period after another."""
         return _Instants(self, target)
 
+    def notes(self, target: Target) -> Sequence[str]:
+        """Fit `RehearsalData`: by which pauses and other autoscalers the counts came that ran."""
+        marks = Mark(0)
+        for change in self._changes(target):
+            marks |= change.marks
+        words = {
+            Mark.PAUSED: "it was paused for some of the time, and is not in a rehearsal",
+            Mark.CONTROLLED: "another autoscaler controlled it for some of the time",
+        }
+        return [sentence for mark, sentence in words.items() if marks & mark]
+
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`: the median of the pods that decisions of the time saw start."""
         took: dict[str, float] = {}

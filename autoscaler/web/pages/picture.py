@@ -23,7 +23,8 @@ def picture_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> bytes:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError:
         raise NoLibraryError(
-            "a picture needs matplotlib: install it with pip install 'autoscaler[png]'"
+            "a picture needs matplotlib, which pip install --require-hashes -r "
+            "requirements-rehearsal.lock installs in the checkout of this project"
         ) from None
     first = next(iter(rehearsals.values()))
     targets = first.targets[:_MOST_TARGETS]
