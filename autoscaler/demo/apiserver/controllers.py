@@ -4,9 +4,11 @@ A Deployment's pods are its own, without a ReplicaSet between.
 """
 
 import copy
+import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from hashlib import blake2b
 
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -111,8 +113,16 @@ def _pod_of(obj: KubeObject) -> KubeObject:
         "uid": meta(obj)["uid"],
         "controller": True,
     }
-    named = {"name": f"{meta(obj)['name']}-{suffix}", "ownerReferences": [owner]}
+    # As if a ReplicaSet stood between: what looks for a Deployment's pods goes by such names.
+    name = f"{meta(obj)['name']}-{_template_hash(template)}-{suffix}"
+    named = {"name": name, "ownerReferences": [owner]}
     return {"metadata": {**meta(template), **named}, "spec": template.get("spec") or {}}
+
+
+def _template_hash(template: KubeObject) -> str:
+    """Return what names the ReplicaSet of a template: ten letters."""
+    digest = blake2b(json.dumps(template, sort_keys=True).encode(), digest_size=10).digest()
+    return "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in digest)
 
 
 def _ready(value: str, now: str) -> KubeObject:
