@@ -102,6 +102,10 @@ class SimulatedWorkload:
             return len(self._pods)
         return sum(pod.ready_at <= now for pod in self._pods)
 
+    def is_settled(self, now: float) -> bool:
+        """Return whether all pods are ready, and stay so until the count changes."""
+        return now >= self._all_ready_at
+
     def ready_names(self, now: float) -> list[str]:
         """Return the names of the pods that are ready."""
         return [pod.name for pod in self._pods if pod.ready_at <= now]

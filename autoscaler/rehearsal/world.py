@@ -182,9 +182,11 @@ class SimulatedTarget:
         self.history = step.history
         return step
 
-    def pass_time(self, begin: float, end: float) -> list[tuple[float, float, int]]:
+    def pass_time(self, begin: float, end: float) -> Sequence[tuple[float, float, int]]:
         """Let time pass; return its parts, and how many pods were ready in each."""
-        workload, at, parts = self.workload, begin, []
+        workload, at, parts = self.workload, begin, list[tuple[float, float, int]]()
+        if not self._queues and workload.is_settled(begin):
+            return ((begin, end, workload.replicas),)
         for then in (*workload.becomes_ready(begin, end), end):
             ready = workload.ready(at)
             for queue in self._queues:
@@ -204,6 +206,8 @@ class SimulatedTarget:
         return Written(scale)
 
     def _answers(self, now: float) -> Mapping[QueryKey, QueryResult | QueryFailure]:
+        if len(self._keys) == 1 and not self.others:
+            return {self._keys[0]: self.loads[0].answer(now, self.workload)}
         answers: dict[QueryKey, QueryResult | QueryFailure] = {}
         for key, load in zip(self._keys, self.loads, strict=True):
             answer = load.answer(now, self.workload)
