@@ -161,6 +161,8 @@ def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
 
 
 def _difference(measure: MeasureText, one: MeasureComparison) -> str:
+    if one.first is None or one.second is None:
+        return "-"
     difference = one.second - one.first
     sign = "+" if difference > 0 else "-" if difference < 0 else ""
     return f"{sign}{measure_text(measure, abs(difference))}"
@@ -169,7 +171,7 @@ def _difference(measure: MeasureText, one: MeasureComparison) -> str:
 def _verdict(one: MeasureComparison) -> tuple[str, str]:
     """Say which is better, on how many days it was so, and whether that may be chance."""
     days, verdict = one.by_days, one.verdict
-    if verdict is Side.EQUAL:
+    if verdict in {Side.EQUAL, Side.UNKNOWN}:
         return "", ""
     if days.days < LEAST_DAYS:
         whole = "one day" if days.days == 1 else f"{days.days} days"

@@ -19,7 +19,9 @@ from autoscaler.rendering.rehearsal import (
     RehearsedTarget,
     answer_of,
     measure_text,
+    told_measures,
 )
+from autoscaler.rendering.wording import counted
 
 _EXPLAINED_TARGETS = 20
 """With more targets a change has the HPA's own reason, which costs nothing."""
@@ -79,21 +81,17 @@ def lines_of(answer: RehearsalAnswer) -> Iterator[str]:
 
 def target_lines(one: RehearsedTarget) -> Iterator[str]:
     """Yield what came of one target, beside what really ran."""
-    yield f"{one.target}: {one.first_replicas} -> {one.last_replicas} replicas"
+    yield f"{one.target}: {one.first_replicas} -> {counted(one.last_replicas, 'replica')}"
     for name, model in one.models.items():
         yield f"{_GAP}load        {name} is {model}"
     for sentence in one.assumed:
         yield f"{_GAP}assumed     {sentence}"
     yield from (f"{_GAP}gaps        {sentence}" for sentence in _gaps(one))
     rows = [("", "rehearsed", *(["really ran"] if one.ran else []), "")]
-    for measure in MEASURES:
-        found = [
-            measure_text(measure, getattr(of, measure.field))
-            for of in (one.measures, one.ran)
-            if of is not None
-        ]
-        if found[0] != "-":
-            rows.append((measure.heading, *found, measure.meaning))
+    measured = [of for of in (one.measures, one.ran) if of is not None]
+    for measure in told_measures(measured):
+        found = [measure_text(measure, getattr(of, measure.field)) for of in measured]
+        rows.append((measure.heading, *found, measure.meaning))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         first, *others = row
@@ -117,10 +115,10 @@ def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
     """Yield a line for each target."""
     chosen = ("tau_under", "theta_under", "theta_over", "replica_hours", "changes")
     measures = [one for one in MEASURES if one.field in chosen]
+    (of_hours,) = (one for one in measures if one.field == "replica_hours")
     rows = [("TARGET", *(one.heading.upper() for one in measures), "RAN")]
     for target in targets:
-        ran = target.ran
-        hours = "-" if ran is None else f"{ran.replica_hours:.1f}"
+        hours = measure_text(of_hours, None if target.ran is None else target.ran.replica_hours)
         cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
         rows.append((target.target, *cells, hours))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -44,6 +44,7 @@ from autoscaler.rehearsal.tuning import (
     settings_of,
 )
 from autoscaler.rendering.rehearsal import answer_of
+from autoscaler.rendering.wording import counted
 from autoscaler.settings.tuning import TuningSpace
 
 _FORM = "a space is a mapping such as `targetFactors: [0.8, 1.0]`"
@@ -103,7 +104,8 @@ def tune(
         print_text("\n".join(lines_of(found, plan.begin, config)))
     if found.interrupted:
         tried = len(found.candidates) - 1
-        print(f"interrupted: rehearsed {tried} of {search.trials} candidates", file=sys.stderr)
+        of = counted(search.trials, "candidate")
+        print(f"interrupted: rehearsed {tried} of {of}", file=sys.stderr)
     return 1 if found.interrupted else 0
 
 
@@ -241,10 +243,10 @@ class _Searching:
 
     def _tell_duration(self, seconds: float, processes: int) -> None:
         trials = self._search.trials
+        of = "1 process" if processes == 1 else f"{processes} processes"
         lasts = duration(max(1.0, seconds * trials / min(processes, _BATCH)))
         print(
-            f"note: a candidate takes {seconds:.1f} s, {trials} in {processes} processes about "
-            f"{lasts}",
+            f"note: a candidate takes {seconds:.1f} s, {trials} in {of} about {lasts}",
             file=sys.stderr,
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic.alias_generators import to_camel
 
+from autoscaler.cli.output import wrapped
 from autoscaler.config import Config
 from autoscaler.config.queries import queries_of
 from autoscaler.config.written import as_written, changed_parts
@@ -23,7 +24,7 @@ from autoscaler.settings.tuning import TuningSpace
 _QUERIES = "queries."
 _MOST_SHOWN = 10
 _GAP = "  "
-_OF_TABLE = ("tau_under", "shortage_pod_hours", "replica_hours", "changes")
+_WIDTH = 80
 _WORDS = {
     "target_factors": "targets x",
     "tolerances": "tolerance",
@@ -41,7 +42,9 @@ def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
     end = begin + found.days * A_DAY
     first, judged = found.first_days, found.days - found.split
     yield f"{found.target.key}, {rfc3339(begin)} to {rfc3339(end)}, {found.days} days"
-    yield f"{len(found.candidates) - 1} candidates were rehearsed, of this space:"
+    tried = len(found.candidates) - 1
+    were = "candidate was" if tried == 1 else "candidates were"
+    yield f"{tried} {were} rehearsed, of this space:"
     for key, values in space_document(found.space).items():
         yield f"{_GAP}{key}: {as_flow(values)}"
     yield f"preferred: {_preferred(found.preference)}"
@@ -51,13 +54,16 @@ def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
     on_front = found.front()
     shown = sorted(on_front, key=lambda one: found.preference.key(total(one.days[first])))
     shown = shown[:_MOST_SHOWN]
-    few = f"; the {len(shown)} of {len(on_front)} that are preferred most"
-    yield (
-        f"none is better than one of these in {_shortage(found.preference)}, replica-hours and "
-        f"changes together{few if len(shown) < len(on_front) else ''}:"
-    )
+    objectives = [one.heading for one in _objectives(found.preference)]
+    told = f"none is better than one of these in {', '.join(objectives[:-1])} and {objectives[-1]}"
+    told += " together"
+    if len(shown) < len(on_front):
+        told += f"; the {len(shown)} of {len(on_front)} that are preferred most"
+    if found.today not in shown:
+        shown.append(found.today)
+        told += "; beside them the configuration as it is"
+    yield f"{told}:"
     yield ""
-    shown += [one for one in (found.chosen, found.today) if one not in shown]
     shown.sort(key=lambda one: total(one.days[first]).replica_hours)
     yield from _table(found, shown)
     yield ""
@@ -85,16 +91,18 @@ def _preferred(preference: Preference) -> str:
     )
 
 
-def _shortage(preference: Preference) -> str:
-    return "missing pod-hours" if preference.most_short is None else "time short"
+def _objectives(preference: Preference) -> list[MeasureText]:
+    """Return the measures of `Preference.objectives`."""
+    shortage = "shortage_pod_hours" if preference.most_short is None else "tau_under"
+    return [one for one in MEASURES if one.field in {shortage, "replica_hours", "changes"}]
 
 
 # -- the table -------------------------------------------------------------------------------------
 
 
 def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
-    """Yield two lines for each candidate: its measures a day, and what it has."""
-    measures = [one for one in MEASURES if one.field in _OF_TABLE]
+    """Yield a line for each candidate with its measures a day, and below it what it has."""
+    measures = _objectives(found.preference)
     rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
     for one in shown:
         mark = "as it is" if one.is_today else "chosen" if one is found.chosen else ""
@@ -106,19 +114,21 @@ def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
         ]
         rows.append([mark, *numbers])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    indent = 2 * _GAP
     settings = ["", *(described(found.space, one.choice) for one in shown)]
     for row, has in zip(rows, settings, strict=True):
         cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         yield f"{_GAP}{_GAP.join([row[0].ljust(widths[0]), *cells])}".rstrip()
-        if has:
-            yield f"{_GAP}{_GAP}{' ' * widths[0]}{has}"
+        yield from wrapped(has, _WIDTH, first=indent, others=indent)
 
 
 def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
-    value = getattr(total(days), measure.field)
-    if measure.unit != "%":
+    value = total(days).value(measure.field)
+    if value is not None and measure.unit != "%":
         value /= len(days)
-    return f"{value:.1f}" if measure.field == "changes" else measure_text(measure, value)
+    if value is not None and measure.field == "changes":
+        return f"{value:.1f}"
+    return measure_text(measure, value)
 
 
 def described(space: TuningSpace, choice: Choice) -> str:

@@ -148,9 +148,8 @@ def _workload(
         replicas = data.replicas(target)
     if replicas is None:
         replicas = max(target.spec.min_replicas, 1)
-        assumed.append(
-            f"it begins with {replicas} replicas: how many there were at the begin is not known"
-        )
+        counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
+        assumed.append(f"it begins with {counted}: how many there were at the begin is not known")
     ready = _first(one.ready_after for one in stated)
     if ready is None:
         ready = data.ready_seconds(target)

@@ -26,6 +26,7 @@ class Side(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     EQUAL = "equal"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +54,18 @@ class DayCounts:
 
 @dataclass(frozen=True, slots=True)
 class MeasureComparison:
-    """One measure of both, over the whole time and by days."""
+    """One measure of both, over the whole time and by days; None where nothing was scored."""
 
     field: str
-    first: float
-    second: float
+    first: float | None
+    second: float | None
     by_days: DayCounts
 
     @property
     def verdict(self) -> Side:
         """Whether the second is better."""
+        if self.first is None or self.second is None:
+            return Side.UNKNOWN
         if self.first == self.second:
             return Side.EQUAL
         return Side.BETTER if self.second < self.first else Side.WORSE
@@ -78,8 +81,8 @@ def compared_days(
     return tuple(
         MeasureComparison(
             field,
-            getattr(first, field),
-            getattr(second, field),
+            first.value(field),
+            second.value(field),
             counted_days(first_days, second_days, _value_of(field)),
         )
         for field in COMPARED

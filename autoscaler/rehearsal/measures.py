@@ -12,6 +12,17 @@ Where d is 0, a surplus counts against one pod.  A gap in the data is not scored
 
 from dataclasses import dataclass, replace
 
+_OF_DEMAND = {
+    "theta_under",
+    "theta_over",
+    "tau_under",
+    "tau_over",
+    "upsilon",
+    "shortage_pod_hours",
+    "worst_shortage",
+    "longest_shortage_seconds",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Measures:
@@ -41,6 +52,13 @@ class Measures:
     longest_wait_seconds: float | None = None
     """The most that a queue's length was over what its pods could serve; or, without any, the time
     that it stood."""
+
+    def value(self, name: str) -> float | None:
+        """Return a measure by its name; None for one of the demand where nothing was scored."""
+        if name in _OF_DEMAND and not self.scored_seconds:
+            return None
+        found: float | None = getattr(self, name)
+        return found
 
 
 @dataclass(slots=True)

@@ -46,15 +46,20 @@ class Reason(NamedTuple):
 class Part:
     """One part of the time: the least and the most of the demand and of the ready pods in it.
 
-    The demand is None where it was not known; ``replicas`` and ``ran`` are the last of the part:
-    the count, and how many pods really were ready.
+    ``short`` is how many pods were missing at the worst instant of the part: the most of the demand
+    and the least of the ready pods may be of different instants.  Both are None where the demand
+    was not known.  ``demand``, ``ready``, ``replicas`` and ``ran`` are the last of the part; the
+    last two are the count, and how many pods really were ready.
     """
 
     begin: float
+    demand: int | None
     demand_low: int | None
     demand_high: int | None
+    ready: int
     ready_low: int
     ready_high: int
+    short: int | None
     replicas: int
     ran: int | None = None
 
@@ -246,21 +251,26 @@ class _Taken:
 
     def _draw(self, begin: float, ready: int) -> None:
         demand = self.demand
+        short = None if demand is None else max(0, demand - ready)
         if begin >= self.part_ends:
             span = (self.end - self.begin) / MOST_PARTS
             passed = round((begin - self.begin) / span, _DIGITS) if span > 0 else 0.0
             self.part_ends = self.begin + (math.floor(passed) + 1) * span
-            part = Part(begin, demand, demand, ready, ready, self.replicas, self.last_ran)
+            of_demand, of_ready = (demand, demand, demand), (ready, ready, ready)
+            part = Part(begin, *of_demand, *of_ready, short, self.replicas, self.last_ran)
             self.parts.append(part)
             return
         part = self.parts[-1]
+        part.demand, part.ready = demand, ready
         part.replicas, part.ran = self.replicas, self.last_ran
         if ready < part.ready_low:
             part.ready_low = ready
         elif ready > part.ready_high:
             part.ready_high = ready
-        if demand is None:
+        if demand is None or short is None:
             return
+        if part.short is None or short > part.short:
+            part.short = short
         if part.demand_low is None or demand < part.demand_low:
             part.demand_low = demand
         if part.demand_high is None or demand > part.demand_high:

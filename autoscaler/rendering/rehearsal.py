@@ -1,7 +1,7 @@
 """A rehearsal as an answer: for `-o json`, for a report, and for the page of a target."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -15,33 +15,36 @@ from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Te
 
 
 class RehearsalMeasures(AnswerModel):
-    """How well the ready pods followed the demand; shares are of 1."""
+    """How well the ready pods followed the demand; shares are of 1.
+
+    Where nothing was scored, the measures of the demand are left out.
+    """
 
     scored_seconds: float
     """For so long the demand was known."""
     gap_seconds: float
     """For so long it was not."""
-    theta_under: float
+    theta_under: float | None = None
     """Pods that were missing, as a share of the demand, on average over the time."""
-    theta_over: float
+    theta_over: float | None = None
     """Pods that were too many, as a share of the demand, on average over the time."""
-    tau_under: float
+    tau_under: float | None = None
     """The share of the time in which pods were missing."""
-    tau_over: float
+    tau_over: float | None = None
     """The share of the time in which there were too many."""
-    upsilon: float
+    upsilon: float | None = None
     """The share of the time in which demand and ready pods changed in different directions."""
     replica_hours: float
     """Of all pods that were wanted, ready or not."""
-    shortage_pod_hours: float
+    shortage_pod_hours: float | None = None
     """Of the pods that were missing."""
     changes: int
     """How often the count changed."""
     at_max_seconds: float
     """How long the count was at its maximum."""
-    worst_shortage: int
+    worst_shortage: int | None = None
     """The most pods that were missing at an instant."""
-    longest_shortage_seconds: float
+    longest_shortage_seconds: float | None = None
     """The longest time until a shortage had ended."""
     longest_queue: float | None = None
     """The greatest length of a queue."""
@@ -69,16 +72,28 @@ class ReasonAnswer(AnswerModel):
 
 
 class RehearsedLines(AnswerModel):
-    """Lines over time; each number holds until the next.  Null where it is not known."""
+    """Lines over time, in parts that each last until the next.  Null where it is not known."""
 
     times: tuple[ExactInstant, ...]
+    """The begin of each part."""
+    demand: tuple[int | None, ...]
+    """The demand in pods, at the end of the part."""
     demand_low: tuple[int | None, ...]
+    """The least of it."""
     demand_high: tuple[int | None, ...]
+    """The most of it."""
+    ready: tuple[int, ...]
+    """The pods that were ready, at the end of the part."""
     ready_low: tuple[int, ...]
+    """The fewest of them."""
     ready_high: tuple[int, ...]
+    """The most of them."""
+    short: tuple[int | None, ...]
+    """The most pods that were missing at an instant of the part."""
     replicas: tuple[int, ...]
+    """The count, at the end of the part."""
     ran: tuple[int | None, ...]
-    """The count that there really was."""
+    """The count that there really was, at the end of the part."""
 
 
 class RehearsedTarget(AnswerModel):
@@ -165,10 +180,13 @@ def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
         reasons=tuple(ReasonAnswer(**each._asdict()) for each in one.reasons),
         lines=RehearsedLines(
             times=tuple(part.begin for part in parts),
+            demand=tuple(part.demand for part in parts),
             demand_low=tuple(part.demand_low for part in parts),
             demand_high=tuple(part.demand_high for part in parts),
+            ready=tuple(part.ready for part in parts),
             ready_low=tuple(part.ready_low for part in parts),
             ready_high=tuple(part.ready_high for part in parts),
+            short=tuple(part.short for part in parts),
             replicas=tuple(part.replicas for part in parts),
             ran=tuple(part.ran for part in parts),
         ),
@@ -176,8 +194,8 @@ def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
 
 
 def measures_answer(measures: Measures) -> RehearsalMeasures:
-    """Return measures as an answer; a time that never ends is left out."""
-    values = {one.name: getattr(measures, one.name) for one in fields(measures)}
+    """Return measures as an answer; what is not known and a time that never ends are left out."""
+    values = {one.name: measures.value(one.name) for one in fields(measures)}
     return RehearsalMeasures(**{name: value for name, value in values.items() if _is_told(value)})
 
 
@@ -211,6 +229,9 @@ MEASURES = (
     MeasureText("longest_wait_seconds", "longest wait", "in a queue", "s"),
 )
 """The measures in the order in which they are told."""
+_OF_QUEUE = {"longest_queue", "mean_wait_seconds", "longest_wait_seconds"}
+_SMALL_HOURS = 10.0
+"""Below it hours are written with two digits."""
 
 
 def measure_text(measure: MeasureText, value: float | None) -> str:
@@ -221,4 +242,16 @@ def measure_text(measure: MeasureText, value: float | None) -> str:
         return f"{value:.2%}"
     if measure.unit == "s":
         return duration(value)
-    return f"{value:.1f}" if measure.unit == "h" else f"{value:.6g}"
+    if measure.unit == "h":
+        return f"{value:.2f}" if value < _SMALL_HOURS else f"{value:.1f}"
+    return f"{value:.6g}"
+
+
+def told_measures(measured: Sequence[RehearsalMeasures]) -> list[MeasureText]:
+    """Return the measures to be told of some rehearsals: those of a queue only if one has any."""
+    return [
+        measure
+        for measure in MEASURES
+        if measure.field not in _OF_QUEUE
+        or any(getattr(one, measure.field) is not None for one in measured)
+    ]

@@ -60,7 +60,7 @@ def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_pat
     one = found.targets[0]
     assert one.models == {QUEUE: "recorded"}
     assert one.assumed == (
-        "it begins with 1 replicas: how many there were at the begin is not known",
+        "it begins with 1 replica: how many there were at the begin is not known",
         "a pod is ready 30 s after it is created: nothing says how long",
     )
     assert max(one.lines.replicas) == 9
@@ -83,9 +83,50 @@ def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     ]
     assert "  load        queue_messages is recorded" in lines
     rows = {line[2:22].strip(): line[22:].split()[:2] for line in lines}
-    assert rows["replica-hours"][1] == "4.0"
+    assert rows["replica-hours"][1] == "4.00"
     assert rows["changes"][1] == "0"
     assert float(rows["time short"][0].rstrip("%")) < float(rows["time short"][1].rstrip("%"))
+
+
+def without_data(folder: Path) -> Path:
+    """Write samples of an hour ago, of which none is of the time that is replayed."""
+    path = folder / "load.csv"
+    path.write_text(f"t,value\n{int(BASE) - 3600},100\n")
+    return path
+
+
+def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) -> None:
+    """No measure of it is a number: not in the text, the table, the JSON nor the report."""
+    span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T01:00:00Z")
+    csv, report = without_data(tmp_path), tmp_path / "report.html"
+    of_demand = (
+        *("time short", "time over", "shortage", "surplus", "instability"),
+        *("missing pod-hours", "worst shortage", "longest shortage"),
+    )
+    config = tmp_path / "autoscaler.yaml"
+    write_config(config, queue_config("http://127.0.0.1:9", "shop", "web"))
+    arguments = ("replay", "-c", str(config), "--csv", str(csv), *span)
+    code, printed, said = ran(*arguments, "--report", str(report))
+    assert code == 0, said
+    assert "shop/Deployment/web: 1 -> 1 replica\n" in printed
+    rows = {line[4:].split("  ")[0].strip(): line.split("  ") for line in printed.splitlines()}
+    text = {
+        line.strip()[:17].strip(): line.strip()[17:].split()[0:1]
+        for line in printed.splitlines()
+        if line.startswith("  ")
+    }
+    assert {name: text[name] for name in of_demand} == {name: ["-"] for name in of_demand}, rows
+    assert text["replica-hours"] == ["1.00"]
+    assert report.read_text().count('data-label="rehearsed">-</td>') == len(of_demand)
+    (one,) = answer("-c", str(config), "--csv", str(csv), *span).targets
+    assert (one.measures.scored_seconds, one.measures.replica_hours) == (0.0, 1.0)
+    assert (one.measures.tau_under, one.measures.worst_shortage) == (None, None)
+    assert set(one.lines.short) == {None}
+    write_config(
+        config, queue_config("http://127.0.0.1:9", "shop", *(f"web{number}" for number in range(7)))
+    )
+    table = [line.split()[1:] for line in ran(*arguments)[1].splitlines()[-7:]]
+    assert table == [["-", "-", "-", "1.00", "0", "-"]] * 7
 
 
 def test_of_many_targets_each_has_a_line(tmp_path: Path) -> None:

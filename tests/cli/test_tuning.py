@@ -39,7 +39,9 @@ def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
         *("--trials", "16", *COSTS),
     )
     assert code == 0
-    assert re.fullmatch(r"note: a candidate takes [\d.]+ s, 16 in \d+ processes about .*\n", err)
+    assert re.fullmatch(
+        r"note: a candidate takes [\d.]+ s, 16 in (1 process|\d+ processes) about .*\n", err
+    )
     assert (
         "4 candidates were rehearsed, of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]" in out
     )
@@ -138,6 +140,36 @@ def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
     cheapest = min(within, key=lambda one: one["firstDays"]["replicaHours"])
     assert 0 < len(within) < len(tried)
     assert cheapest["chosen"]
+
+
+@pytest.mark.parametrize("preference", [COSTS, ("--most-shortage", "1%")], ids=["costs", "bound"])
+def test_the_table_has_what_it_says_in_80_columns(
+    tmp_path: Path, preference: tuple[str, ...]
+) -> None:
+    """So many of the front as are told, and the configuration as it is, where it is none of them.
+
+    Counts have four digits, and each candidate has a value of each setting.
+    """
+    file = config(tmp_path, "a.yaml", "0.1", maxReplicas=10_000)
+    csv = samples(tmp_path, 2, wave)
+    _, out, _ = ran(
+        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "60", *preference),
+        *("--processes", "1"),
+    )
+    told, _, rest = out.partition("none is better than one of these in ")[2].partition(":\n\n")
+    table = rest.partition("\n\n")[0].splitlines()
+    assert max(map(len, table)) <= 80
+    heading, *rows = [line for line in table if " -> " in line or " a day" in line]
+    assert re.split(r"  +", heading.strip()) == [
+        *(["replica-hours a day", "missing pod-hours a day"] if preference == COSTS else []),
+        *([] if preference == COSTS else ["time short", "replica-hours a day"]),
+        "changes a day",
+    ]
+    shown, front = map(int, re.findall(r"; the (\d+) of (\d+) that are preferred most", told)[0])
+    beside = "; beside them the configuration as it is" in told
+    assert front > shown == len(rows) - beside
+    assert [row[2:10] for row in rows if row[2:10].strip()].count("as it is") == 1
+    assert [row[2:10].strip() for row in rows].count("chosen") == 1
 
 
 def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:

@@ -52,6 +52,16 @@ def test_few_days_are_never_sure() -> None:
     assert {each.by_days.days for each in found} == {0}
 
 
+def test_where_nothing_was_scored_nothing_is_better() -> None:
+    """But replica-hours and changes are known without a demand."""
+    nothing = Measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
+    found = {one.field: one for one in compared_days(DAY, nothing, [DAY], [nothing])}
+    assert (found["tau_under"].second, found["tau_under"].verdict) == (None, Side.UNKNOWN)
+    assert found["shortage_pod_hours"].verdict is Side.UNKNOWN
+    assert found["replica_hours"].verdict is Side.WORSE
+    assert found["changes"].verdict is Side.EQUAL
+
+
 def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:
     """Sums are sums, and the worst is the worst of all."""
     small = Measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)

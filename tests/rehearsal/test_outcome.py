@@ -11,7 +11,7 @@ from autoscaler.rehearsal.outcome import A_DAY, MOST_PARTS, OutcomeWatcher, Targ
 from autoscaler.rehearsal.rehearse import own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from tests.core.builders import BASE
-from tests.rehearsal.fleets import PERIOD, series
+from tests.rehearsal.fleets import PERIOD, rehearsed, series
 from tests.rehearsal.test_world import simulated
 
 DAY_SYNCS = round(A_DAY / PERIOD)
@@ -120,6 +120,29 @@ def test_a_part_has_the_least_and_the_most() -> None:
     peaks = [part for part in found.parts if part.demand_high == 10]
     assert len(peaks) == 1
     assert peaks[0].demand_low == 1
+
+
+def test_what_was_missing_is_of_one_instant() -> None:
+    """Pods that are ready at once follow a demand: its most and their least are no shortage."""
+    course = [150.0] * DAY_SYNCS
+    course[1000:2000] = [300.0] * 1000
+    found = outcome(simulated("web", *course, replicas=5), A_DAY)
+    (rise,) = [part for part in found.parts if (part.demand_low, part.demand_high) == (5, 10)][:1]
+    assert (rise.ready_low, rise.ready_high, rise.short) == (5, 10, 0)
+    assert (rise.demand, rise.ready) == (10, 10)
+    assert {part.short for part in found.parts} == {0}
+    late = outcome(simulated("web", *course, replicas=5, ready=20.0), A_DAY)
+    assert {part.short for part in late.parts} == {0, 5}
+
+
+def test_parts_have_the_worst_shortage_of_the_measures() -> None:
+    """Of targets of all kinds, also where a part has several syncs."""
+    for found in rehearsed(14, 3000).outcomes:
+        assert len(found.parts) == MOST_PARTS
+        short = [part.short or 0 for part in found.parts]
+        assert max(short) == found.measures.worst_shortage
+        for part in found.parts:
+            assert (part.short is None) == (part.demand_low is None)
 
 
 def test_reasons_are_of_instants_at_which_they_changed() -> None:

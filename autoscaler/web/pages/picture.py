@@ -1,8 +1,10 @@
 """A picture of rehearsals, by matplotlib, which is an extra: for a chat message."""
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from autoscaler.core.text import printable
@@ -11,6 +13,7 @@ from autoscaler.rendering.rehearsal import RehearsalAnswer, RehearsedTarget
 _MOST_TARGETS = 4
 _WIDTH, _HEIGHT = 10.0, 3.2
 _LONGEST_TITLE = 100
+_DEMAND = "#b45309"
 
 
 class NoLibraryError(Exception):
@@ -41,28 +44,48 @@ def picture_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> bytes:
 
 
 def _draw(axis: Any, first: RehearsedTarget, rehearsals: Mapping[str, RehearsalAnswer]) -> None:
-    lines = first.lines
-    times = [datetime.fromtimestamp(time, UTC) for time in lines.times]
-    demand, ready = _numbers(lines.demand_high), _numbers(lines.ready_low)
-    axis.step(times, demand, where="post", color="#b45309", linewidth=1.0, label="demand in pods")
+    lines, times = first.lines, _ends(first)
+    axis.plot(times, _twice(lines.demand), color=_DEMAND, linewidth=1.0, label="demand in pods")
+    _fill(axis, times, lines.demand_low, lines.demand_high, color=_DEMAND, alpha=0.18)
     if any(one is not None for one in lines.ran):
-        ran = _numbers(lines.ran)
-        axis.step(times, ran, where="post", color="#6b7685", linestyle="--", label="really ran")
-    if len(rehearsals) == 1:
-        short = [one > other for one, other in zip(demand, ready, strict=True)]
-        shade = {"step": "post", "color": "#b3261e", "alpha": 0.35, "label": "shortage"}
-        axis.fill_between(times, demand, ready, where=short, **shade)
+        axis.plot(times, _twice(lines.ran), color="#6b7685", linestyle="--", label="really ran")
+    if len(rehearsals) == 1 and any(lines.short):
+        least = [
+            None if most is None or short is None else most - short
+            for most, short in zip(lines.demand_high, lines.short, strict=True)
+        ]
+        shade = {"color": "#b3261e", "alpha": 0.35, "label": "shortage"}
+        _fill(axis, times, least, lines.demand_high, **shade)
     for name, answer in rehearsals.items():
         for one in answer.targets:
             if one.target == first.target:
-                own = [datetime.fromtimestamp(time, UTC) for time in one.lines.times]
-                label = f"ready pods, {printable(name, _LONGEST_TITLE)}"
-                axis.step(own, _numbers(one.lines.ready_low), where="post", label=label)
+                own, label = _ends(one), f"ready pods, {printable(name, _LONGEST_TITLE)}"
+                (ready,) = axis.plot(own, _twice(one.lines.ready), label=label)
+                shade = {"color": ready.get_color(), "alpha": 0.18}
+                _fill(axis, own, one.lines.ready_low, one.lines.ready_high, **shade)
     axis.set_title(printable(first.target, _LONGEST_TITLE), fontsize="medium", loc="left")
     axis.set_ylim(bottom=0)
     axis.grid(visible=True, alpha=0.25)
     axis.legend(fontsize="small", loc="upper left")
 
 
-def _numbers(values: Sequence[int | None]) -> list[float]:
-    return [float("nan") if one is None else float(one) for one in values]
+def _fill(
+    axis: Any,
+    times: Sequence[datetime],
+    low: Sequence[int | None],
+    high: Sequence[int | None],
+    **shade: Any,
+) -> None:
+    axis.fill_between(times, _twice(low), _twice(high), linewidth=0, **shade)
+
+
+def _ends(target: RehearsedTarget) -> list[datetime]:
+    """Return the begin and the end of each part: a shade of steps would leave out single ones."""
+    instants = [*target.lines.times, target.end]
+    return [datetime.fromtimestamp(time, UTC) for part in pairwise(instants) for time in part]
+
+
+def _twice(values: Sequence[int | None]) -> list[float]:
+    """Return the number of each part for its begin and its end."""
+    numbers = (math.nan if one is None else float(one) for one in values)
+    return [number for one in numbers for number in (one, one)]

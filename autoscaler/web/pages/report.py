@@ -20,7 +20,9 @@ from autoscaler.rendering.rehearsal import (
     RehearsedChangeAnswer,
     RehearsedTarget,
     measure_text,
+    told_measures,
 )
+from autoscaler.rendering.wording import counted
 from autoscaler.web.pages.frame import environment
 
 _STATIC = Path(__file__).parent / "static"
@@ -116,14 +118,18 @@ def section_of(
     if first.ran is not None:
         columns.append("really ran")
         measured.append(first.ran)
-    rows = []
-    for measure in MEASURES:
-        texts = [measure_text(measure, getattr(one, measure.field)) for one in measured]
-        if any(text != "-" for text in texts):
-            rows.append(MeasureRow(measure.heading, texts, measure.meaning))
+    rows = [
+        MeasureRow(
+            measure.heading,
+            [measure_text(measure, getattr(one, measure.field)) for one in measured],
+            measure.meaning,
+        )
+        for measure in told_measures(measured)
+    ]
     single = len(names) == 1
     counts = [
-        ("" if single else f"{name}: ") + f"{one.first_replicas} → {one.last_replicas} replicas"
+        ("" if single else f"{name}: ")
+        + f"{one.first_replicas} → {counted(one.last_replicas, 'replica')}"
         for name, one in of_target
     ]
     index = [
@@ -135,7 +141,8 @@ def section_of(
     changes = list(first.changes[:_MOST_LISTED]) if single else []
     reasons = list(first.reasons[:_MOST_LISTED]) if single else []
     more = first.measures.changes - len(changes)
-    title = f"{first.measures.changes} changes" + (f", the first {len(changes)}" if more else "")
+    title = counted(first.measures.changes, "change")
+    title += f", the first {len(changes)}" if more else ""
     notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
     return ReportSection(first.target, counts, columns, rows, index, notes, changes, title, reasons)
 

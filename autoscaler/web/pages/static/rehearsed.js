@@ -8,7 +8,11 @@ const HEIGHT = 260;
 
 const instant = (text) => Date.parse(text) / 1000;
 
-const most = (one, other) => one.map((value, index) => (value === null || other[index] === null ? null : Math.max(value, other[index])));
+const each = (one, other, made) => one.map((value, index) => (value === null || other[index] === null ? null : made(value, other[index])));
+
+const READY = ["ready", "readyLow", "readyHigh"];
+
+const range = (low, high) => (low === high ? `${low}` : `${low} to ${high}`);
 
 const gapsOf = ({ times, demandLow }, end) => {
   const gaps = [];
@@ -53,32 +57,43 @@ export const drawRehearsed = (element, rehearsals) => {
   const own = { ...first.lines, times: first.lines.times.map(instant) };
   const end = instant(first.to);
   const { of: look, end: looked } = colours();
-  const ready = targets.map(({ target }) => at(target.lines.times.map(instant), target.lines.readyLow, own.times));
+  const ready = targets.map(({ target: { lines } }) => {
+    const times = lines.times.map(instant);
+    return Object.fromEntries(READY.map((name) => [name, at(times, lines[name], own.times)]));
+  });
   const single = targets.length === 1;
   const told = toldOf(first);
   const marks = single ? first.changes.map((one) => ({ ...one, time: instant(one.time), kind: "ours" })) : [];
   const kept = { data: { times: own.times, shades: gapsOf(own, end) } };
   const columns = () => [
-    ...(single ? [most(own.demandHigh, own.readyLow), own.readyLow, most(own.readyHigh, own.demandLow), own.demandLow] : []),
-    own.demandHigh, own.demandLow, own.ran, ...ready,
+    own.demandHigh, own.demandLow,
+    ...ready.flatMap((one) => [one.readyHigh, one.readyLow]),
+    // The most and the least of a part may be of different instants: pods were missing or too many where it is known.
+    ...(single ? [
+      own.demandHigh, each(own.demandHigh, own.short, (high, short) => high - short),
+      each(own.ready, own.demand, Math.max), own.demand,
+    ] : []),
+    own.demand, own.ran, ...ready.map((one) => one.ready),
   ];
-  const base = single ? 4 : 0;
+  const colourOf = (index) => look(LINES[index % LINES.length]);
+  const fills = [
+    faint(look("--desired"), 0.18), ...ready.map((_, index) => faint(colourOf(index), 0.18)),
+    ...(single ? [faint(look("--bad"), 0.3), faint(look("--current"), 0.12)] : []),
+  ];
   const series = [
-    ...(single ? [edge("short of"), edge("ready"), edge("over"), edge("demand")] : []),
-    line("demand", look("--desired"), { width: 1.25 }), edge("least demand"),
+    ...fills.flatMap(() => [edge("most"), edge("least")]),
+    line("demand", look("--desired"), { width: 1.25 }),
     line("really ran", look("--bounds"), { dash: [4, 3], width: 1.5 }),
-    ...ready.map((_, index) => line(targets[index].name, look(LINES[index % LINES.length]), { width: 2 })),
+    ...ready.map((_, index) => line(targets[index].name, colourOf(index), { width: 2 })),
   ];
-  const bands = [{ series: [base + 1, base + 2], fill: faint(look("--desired"), 0.18) }];
-  if (single) {
-    bands.push({ series: [1, 2], fill: faint(look("--bad"), 0.3) }, { series: [3, 4], fill: faint(look("--current"), 0.12) });
-  }
+  const bands = fills.map((fill, index) => ({ series: [2 * index + 1, 2 * index + 2], fill }));
   const found = new Map(["--shade-lapse", "--foreign", "--ours", "--surface", "--text", "--dim", "--bounds"].map((name) => [name, look(name)]));
   const said = element.parentElement.querySelector(".said");
   const tell = (time, index) => {
     const numbers = [
-      own.demandHigh[index] === null ? "demand not known" : `demand ${own.demandHigh[index]}`,
-      ...ready.map((values, number) => `${targets[number].name} ${values[index] ?? "–"}`),
+      own.demandLow[index] === null ? "demand not known" : `demand ${range(own.demandLow[index], own.demandHigh[index])}`,
+      ...ready.map((one, number) => `${targets[number].name} ${range(one.readyLow[index] ?? "–", one.readyHigh[index] ?? "–")}`),
+      ...(single && own.short[index] ? [`missing ${own.short[index]}`] : []),
       ...(own.ran[index] === null ? [] : [`really ran ${own.ran[index]}`]),
     ];
     const why = single ? toldAt(told, time) : "";
