@@ -12,7 +12,7 @@ from typing import NamedTuple
 from autoscaler.core.decision import Outcome
 from autoscaler.core.step import Step
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import QueueLoad, SharedLoad
+from autoscaler.rehearsal.loads import LoadModel, MetricLoad, QueueLoad, SharedLoad
 from autoscaler.rehearsal.measures import Measures, Score
 from autoscaler.rehearsal.world import SimulatedTarget, pods_in
 
@@ -201,6 +201,9 @@ class _Taken:
         self.reasons.append(Reason(decision.stamp, self.explain(step)))
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        if end <= self.day_ends and end <= self.known_until:
+            self._passed(target, begin, end, ready)
+            return
         while begin < end:
             while begin >= self.day_ends:
                 self.days.append(self.score.cut())
@@ -224,10 +227,8 @@ class _Taken:
         if self.failed:
             self.failed_seconds += seconds
         for load in target.loads:
-            if isinstance(load, QueueLoad):
-                self._queued(load)
-            elif isinstance(load, SharedLoad) and load.censored:
-                self.censored_seconds += seconds
+            if load.model is not LoadModel.RECORDED:
+                self._take_from(load, seconds)
         self._draw(begin, ready)
 
     def _score_what_ran(
@@ -244,10 +245,14 @@ class _Taken:
         if None not in {count, before} and count != before:
             self.ran.changed()
 
-    def _queued(self, load: QueueLoad) -> None:
-        for seconds, length, served, wait in load.passed:
-            self.score.queue(seconds, length, served, wait)
-        load.passed.clear()
+    def _take_from(self, load: MetricLoad, seconds: float) -> None:
+        """Take what a load tells besides the demand."""
+        if isinstance(load, QueueLoad):
+            for each, length, served, wait in load.passed:
+                self.score.queue(each, length, served, wait)
+            load.passed.clear()
+        elif isinstance(load, SharedLoad) and load.censored:
+            self.censored_seconds += seconds
 
     def _draw(self, begin: float, ready: int) -> None:
         demand = self.demand
@@ -296,8 +301,12 @@ class _Taken:
 
 def demand_of(target: SimulatedTarget, step: Step) -> int | None:
     """Return for how many pods there is work: the most of all metrics; None if one is unknown."""
+    loads, readings = target.loads, step.inputs.observation.readings
+    if len(loads) == 1:
+        demand = loads[0].demand(readings[0])
+        return None if demand is None else math.ceil(round(demand, _DIGITS))
     most = None
-    for load, reading in zip(target.loads, step.inputs.observation.readings, strict=True):
+    for load, reading in zip(loads, readings, strict=True):
         demand = load.demand(reading)
         if demand is None:
             return None
