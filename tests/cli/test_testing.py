@@ -127,6 +127,16 @@ def test_a_counter_example_names_its_series_as_yaml_does(name: str, tmp_path: Pa
     assert list(yaml.safe_load(printed)) == [name]
 
 
+@pytest.mark.parametrize(("load", "told"), [(1, "from 3 to 1 replica"), (60, "to 2 replicas")])
+def test_one_replica_is_no_replicas(load: int, told: str, tmp_path: Path) -> None:
+    """In the explanation of a test that fails, where the count has gone down."""
+    start = f"start: {{replicas: 3}}, series: {{queue: {load}x20}}"
+    test = f"tests:\n- {{name: a, {start}, never: {{below: 3}}}}\n"
+    _, out, _ = ran("test", str(written(tmp_path, test)))
+    assert re.search(rf"the scale was updated .*{told}$", out, re.MULTILINE)
+    assert not re.search(r"\b1 (replicas|changes|syncs|runs)\b", out)
+
+
 def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> None:
     """The series are in the file."""
     test = "tests:\n- {name: gap, series: {queue: _x9}, never: {below: 2}}\n"
