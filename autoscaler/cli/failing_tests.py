@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from autoscaler.core.decision import Decision
-from autoscaler.documents import path_of
+from autoscaler.documents import as_flow, path_of
 from autoscaler.policy_tests.expectations import Unmet, desired_of, proposal_of
 from autoscaler.policy_tests.generated import CounterExample
 from autoscaler.policy_tests.kept_world import TargetRun
@@ -31,9 +31,12 @@ def failure_text(
     """Return all that is to be said of a test that failed."""
     lines = []
     if example is not None:
-        lines += [f"  found in run {example.number}; to see it again, write instead of `random`:"]
+        stated = run.test.series
+        keys = "`random` and `series`" if stated else "`random`"
+        lines += [f"  found in run {example.number}; to see it again, write instead of {keys}:"]
         lines += ["  series:"]
-        lines += [f"    {_key(one.name)}: {written(one.items)}" for one in example.series]
+        series = (*stated, *example.lasting)
+        lines += [f"    {_key(one.name)}: {written(one.items)}" for one in series]
     for one in broken[:_MOST_TOLD]:
         place = f"{file.source.path}:{file.line(one.location)}: {path_of(one.location)}"
         lines.append(f"  {place}: {one.sentence}")
@@ -43,23 +46,23 @@ def failure_text(
     for one in broken:
         told.setdefault((one.run.target.key, one.index), one)
     for one in list(told.values())[:_MOST_EXPLAINED]:
-        lines += ["", *_explained(one, sources, str(file.config.path)), "", *_timeline(one)]
+        lines += ["", *_explained(one, sources), "", *_timeline(one)]
     if run.assumed:
         lines += ["", "  assumed:", *(f"    {sentence}" for sentence in run.assumed)]
     return "\n".join(lines)
 
 
 def _key(name: str) -> str:
-    """Write a name as a key of YAML."""
-    plain = name.replace("_", "").replace("-", "").isalnum()
-    return name if plain else "'" + name.replace("'", "''") + "'"
+    """Write a name as a key of YAML, with quotes where it needs them."""
+    return as_flow([name])[1:-1]
 
 
-def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]], file: str) -> list[str]:
+def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
     step = one.run.counts[one.index].step
     if step is None:
         return ["  the daemon had not decided anything by then"]
-    text = explain(step.result, sources.get(one.run.target.key, ()), file)
+    # The series are in the file of tests: Prometheus need not have them.
+    text = explain(step.result, sources.get(one.run.target.key, ()), file=None)
     return [f"  {line}" for line in text.split("\n")]
 
 

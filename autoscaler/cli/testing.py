@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from autoscaler import clock
 from autoscaler.cli.failing_tests import failure_text
@@ -68,9 +69,17 @@ class FileResult:
         return [one for one in self.results if one.summary]
 
 
+class UnwritableReportError(CommandError):
+    """The results cannot be written where they are asked for."""
+
+    code = 2
+
+
 @exit_code
 def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
     """Run all tests of some files, print what came of them, and return the exit code."""
+    if wishes.junit is not None:
+        _check_writable(wishes.junit)
     code, found = _run_all(files, wishes)
     if not wishes.watch:
         return code
@@ -172,11 +181,26 @@ def _assumed(result: PolicyTestResult) -> list[str]:
     return [f"       {sentence}" for sentence in result.assumed]
 
 
+def _check_writable(file: Path) -> None:
+    """Say before the tests run that a report cannot be written; nothing stays behind."""
+    try:
+        if file.exists():
+            file.open("ab").close()
+        else:
+            TemporaryFile(dir=file.parent).close()
+    except OSError as error:
+        raise _unwritable(file, error) from None
+
+
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"{file} cannot be written: {error.strerror or error}") from None
+        raise _unwritable(file, error) from None
+
+
+def _unwritable(file: Path, error: OSError) -> UnwritableReportError:
+    return UnwritableReportError(f"{file} cannot be written: {error.strerror or error}")
 
 
 def _stamps(files: Sequence[Path], found: Sequence[FileResult]) -> list[object]:

@@ -130,7 +130,8 @@ def settle(
     """Record that the API server accepted the write; it counts from the decision's stamp."""
     current, desired, now = decision.current or 0, decision.desired, decision.time
     status = StatusRecorder(decision.conditions, now)
-    message = f"the scale was updated from {current} to {desired} replicas"
+    replicas = "replica" if desired == 1 else "replicas"
+    message = f"the scale was updated from {current} to {desired} {replicas}"
     status.set_true(ABLE_TO_SCALE, "SucceededRescale", message)
     event = Event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {decision.reason}")
     history = applied(spec, history, current, desired, decision.stamp, now=now)

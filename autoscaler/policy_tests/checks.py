@@ -1,14 +1,18 @@
 """What is wrong with a policy test, each part of which is right by itself."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from autoscaler.config.problems import Finding, below
-from autoscaler.core.target import Target
+from autoscaler.core.spec import measures_pods
+from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location
-from autoscaler.policy_tests.ready import matches
+from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.series_names import NamedSeries, Reader
 from autoscaler.rehearsal.building import metric_name
+from autoscaler.rehearsal.loads import LoadModel
+from autoscaler.rehearsal.world import SimulatedTarget
 from autoscaler.settings import durations
 from autoscaler.settings.models import Model
 from autoscaler.settings.policy_tests import Expectation, PolicyTest, RandomSeries, WorldEvent
@@ -50,6 +54,39 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
         yield from (below(("expect", index), one) for one in _of_expectation(expected, duration))
     if test.random is not None:
         yield from _of_random(test.random, test)
+
+
+def of_no_pod(test: ReadyTest, targets: Sequence[SimulatedTarget]) -> Iterator[Finding]:
+    """Find the series that nothing reads, since no pod of these targets is called so."""
+    by_key = {target.key: target for target in targets}
+    begin = test.model.start.at
+    places = {name: ("random", "series", index) for index, name in enumerate(_made_up(test.model))}
+    for series in (*test.series, *test.generated):
+        if any(_is_read(series, reader, by_key) for reader in series.readers):
+            continue
+        keys = dict.fromkeys(reader[0] for reader in series.readers)
+        pods = [pod for key in keys for pod in by_key[key].workload.ready_names(begin)]
+        message = f"is of no pod of what is tested; at the begin these are: {_joined(pods)}"
+        yield _finding(places.get(series.name, ("series", series.name)), message)
+
+
+def _made_up(test: PolicyTest) -> Sequence[str]:
+    return () if test.random is None else test.random.series
+
+
+def _is_read(series: NamedSeries, reader: Reader, by_key: Mapping[str, SimulatedTarget]) -> bool:
+    """Return whether a reader takes a series; what is not read pod by pod takes any."""
+    if series.labels is None or isinstance(reader, QueryKey):
+        return True
+    key, number = reader
+    target = by_key[key]
+    query, metric = target.rules.target.queries[number], target.rules.target.spec.metrics[number]
+    if not measures_pods(metric) or target.loads[number].model is not LoadModel.RECORDED:
+        return True
+    names = query.labels
+    namespace = series.labels.get(names.namespace, target.rules.target.namespace)
+    pod = series.labels.get(names.pod, "")
+    return namespace == target.rules.target.namespace and target.workload.may_have(pod)
 
 
 def listed(targets: Sequence[Target]) -> str:

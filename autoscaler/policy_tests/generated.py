@@ -1,5 +1,6 @@
 """Looks for series with which `never` is broken, and for a short one among them."""
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from autoscaler.policy_tests.expectations import Unmet, unmet
 from autoscaler.policy_tests.ready import ReadyTest
 from autoscaler.policy_tests.running import PolicyTestRun, run
 from autoscaler.policy_tests.series_names import NamedSeries
-from autoscaler.series_notation import Item, Omitted, Ramp, Stale
+from autoscaler.series_notation import Item, Omitted, Ramp, Stale, count_of
 from autoscaler.settings.policy_tests import RandomSeries
 
 MOST_TRIES = 300
@@ -27,6 +28,18 @@ class CounterExample:
     series: tuple[NamedSeries, ...]
     run: PolicyTestRun
     unmet: list[Unmet]
+
+    @property
+    def lasting(self) -> Iterator[NamedSeries]:
+        """The series, with gaps behind them until all that is broken is.
+
+        A test lasts to its last sample; a value in place of a gap might keep the rule.
+        """
+        last, interval = max(one.time for one in self.unmet), self.run.test.interval
+        for one in self.series:
+            missing = math.ceil(last / interval) + 1 - count_of(one.items)
+            gap = (Omitted(missing),) if missing > 0 else ()
+            yield one._replace(items=(*one.items, *gap))
 
 
 def searched(test: ReadyTest, stated: RandomSeries) -> CounterExample | PolicyTestRun:

@@ -11,7 +11,7 @@ from autoscaler.config.problems import Finding, Problem, below
 from autoscaler.config.settings import KEYS, Sources
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location, Value
-from autoscaler.policy_tests.checks import listed, mistakes_of
+from autoscaler.policy_tests.checks import listed, mistakes_of, of_no_pod
 from autoscaler.policy_tests.ready import ReadyTest, matches
 from autoscaler.policy_tests.running import built_targets
 from autoscaler.policy_tests.series_names import NamedSeries, SeriesNames, names_of_queries
@@ -90,9 +90,9 @@ def _with_texts(source: OtherFile, number: int, test: Value) -> Value:
     texts: dict[str, Value] = {}
     for name, value in series.items():
         texts[name] = value
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             written = source.places["tests", number, "series", name].plain
-            texts[name] = "" if value is None else written or str(value)
+            texts[name] = written or str(value)
     return {**test, "series": texts}
 
 
@@ -171,11 +171,18 @@ class _Preparing:
             self._faulty(test, place, names),
         )
         if len(self.findings) == before:
-            try:
-                built_targets(ready, (*series, *generated))
-            except BuildError as error:
-                self._find((*place, "loads"), str(error))
+            self._build(ready, place)
         return ready if len(self.findings) == before else None
+
+    def _build(self, ready: ReadyTest, place: Location) -> None:
+        """Find what only its simulated targets show."""
+        try:
+            targets = built_targets(ready, (*ready.series, *ready.generated))
+        except BuildError as error:
+            self._find((*place, "loads"), str(error))
+            return
+        found = of_no_pod(ready, [one.target for one in targets])
+        self.findings += (below(place, one) for one in found)
 
     def _find(self, location: Location, message: str, *, shown: bool = False) -> None:
         self.findings.append(Finding(location, message, show_value=shown))
@@ -243,4 +250,4 @@ def _duration(test: PolicyTest, interval: float) -> float:
     ends = [one.to if one.at is None else one.at for one in test.expect]
     ends += [event.at + (event.for_ or 0.0) for event in test.events]
     ends += [(count_of(items) - 1) * interval for items in test.series.values()]
-    return max((one for one in ends if one is not None), default=0.0)
+    return max((0.0, *(one for one in ends if one is not None)))

@@ -1,6 +1,7 @@
 """Simulated workloads: a count, and pods that take their time to become ready."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from autoscaler.core.observation import (
     Unavailable,
 )
 
+_NUMBER = re.compile(r"0|[1-9][0-9]*+")
 _NO_REQUESTS = PodRequests(())
 LONG_AGO = 86_400.0
 """So many seconds before the begin the first pods have started and become ready."""
@@ -109,6 +111,11 @@ class SimulatedWorkload:
     def ready_names(self, now: float) -> list[str]:
         """Return the names of the pods that are ready."""
         return [pod.name for pod in self._pods if pod.ready_at <= now]
+
+    def may_have(self, pod: str) -> bool:
+        """Return whether one of its pods is called so, now or later."""
+        name, _, number = pod.rpartition("-")
+        return name == self.name and _NUMBER.fullmatch(number) is not None
 
     def becomes_ready(self, begin: float, end: float) -> list[float]:
         """Return when pods become ready after ``begin`` and before ``end``, in order."""

@@ -47,11 +47,12 @@ _LABEL_WIDTH = 12
 def explain(
     result: SyncResult,
     sources: Sequence[QuerySource] = (),
-    file: str = "FILE",
+    file: str | None = "FILE",
     other: str = "",
 ) -> str:
     """Explain a whole decision line by line; ``sources`` are of its queries.
 
+    ``file`` is the configuration of which a hint asks Prometheus; without one there is no hint.
     ``other`` is what another autoscaler has decided.  Where it is kept what was decided from, it
     has the rules in force and the last change too.
     """
@@ -83,7 +84,8 @@ def explain(
         stages["saturated"] = [reasons.saturation(missing, decision.time)]
     stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
     readings = [metric.reading for metric in decision.metrics]
-    if any(isinstance(reading, Gap) and reading.kind is GapKind.EMPTY for reading in readings):
+    is_empty = any(isinstance(one, Gap) and one.kind is GapKind.EMPTY for one in readings)
+    if file is not None and is_empty:
         stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
     at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"

@@ -48,6 +48,8 @@ BEGIN = "2026-01-05T00:00:00Z"
 
 
 def _series(value: object) -> tuple[Item, ...]:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise ValueError("is empty: write _ for no sample")
     if isinstance(value, str):
         return parse(value)
     raise ValueError("must be a series in promtool's notation, such as 200x20 0+10x20 _ stale")
@@ -63,7 +65,7 @@ def _instant(text: str) -> float:
 SeriesText = Annotated[
     tuple[Item, ...],
     BeforeValidator(_series),
-    WithJsonSchema({"type": ["string", "number", "null"]}),
+    WithJsonSchema({"type": ["string", "number"]}),
 ]
 Begin = Annotated[
     float,

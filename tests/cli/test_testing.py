@@ -1,5 +1,6 @@
 """`autoscaler test` as its users see it: what it prints, its exit codes, JUnit XML, --watch."""
 
+import json
 import re
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
+from autoscaler.cli.testing import _check_writable
 from tests.cli.test_commands import ran
 from tests.policy_tests.files import QUEUE, written
 from tests.worlds.waiting import wait_until
@@ -78,9 +81,69 @@ def test_a_counter_example_is_told_as_a_series(tmp_path: Path) -> None:
     assert code == 1
     assert re.search(
         r"found in run [0-9]+; to see it again, write instead of `random`:\n"
-        r"  series:\n    queue: [0-9x+. -]+\n",
+        r"  series:\n    queue: [0-9x+._ -]+\n",
         out,
     )
+
+
+@pytest.mark.parametrize(
+    ("never", "seed", "stated"),
+    [
+        ("{above: 20, below: 20}", 1, ""),
+        ("{changesPer10m: 3}", 1, ""),
+        ("{changesPer10m: 3}", 2, ""),
+        ("{below: 20}", 1, "  series: {maxReplicasQuery: 18 stale}\n"),
+        ("{below: 12}", 3, "  series: {maxReplicasQuery: 18 stale}\n"),
+    ],
+)
+def test_what_is_printed_of_a_counter_example_fails_again(
+    never: str, seed: int, stated: str, tmp_path: Path
+) -> None:
+    """At the same time in the same way, also where the series ends before that."""
+    config = QUEUE + ("  maxReplicasQuery: max(m)\n" if stated else "")
+    random = f"  random: {{series: [queue], between: [0, 900], runs: 30, seed: {seed}}}\n"
+    head = f"tests:\n- name: any\n  start: {{replicas: 20}}\n  never: {never}\n"
+    code, out, _ = ran("test", str(written(tmp_path, f"{head}{random}{stated}", config)))
+    assert code == 1
+    begin, end = out.index("  series:\n"), out.index(str(tmp_path))
+    printed = out[begin:end].rstrip(" ")
+    pasted = written(tmp_path, head + printed, config)
+    code, again, _ = ran("test", str(pasted))
+    assert code == 1
+    sentence = re.compile(r"never\.\w+: (at .*)")
+    assert sentence.findall(again)[0] == sentence.findall(out)[0]
+
+
+@pytest.mark.parametrize("name", ["on", "12", "a: b", 'queue{a="b"}', "it's"])
+def test_a_counter_example_names_its_series_as_yaml_does(name: str, tmp_path: Path) -> None:
+    """In quotes where YAML would read something else."""
+    config = QUEUE.replace("queue:", f"{json.dumps(name.partition('{')[0])}:")
+    config = config.replace("name: queue", f"name: {json.dumps(name.partition('{')[0])}")
+    named = json.dumps(name)
+    test = f"tests:\n- name: a\n  random: {{series: [{named}], between: [0, 900]}}\n"
+    code, out, _ = ran("test", str(written(tmp_path, f"{test}  never: {{above: 8}}\n", config)))
+    assert code == 1
+    printed = out.partition("  series:\n")[2].partition("\n")[0]
+    assert list(yaml.safe_load(printed)) == [name]
+
+
+@pytest.mark.parametrize(("load", "told"), [(1, "from 3 to 1 replica"), (60, "to 2 replicas")])
+def test_one_replica_is_no_replicas(load: int, told: str, tmp_path: Path) -> None:
+    """In the explanation of a test that fails, where the count has gone down."""
+    start = f"start: {{replicas: 3}}, series: {{queue: {load}x20}}"
+    test = f"tests:\n- {{name: a, {start}, never: {{below: 3}}}}\n"
+    _, out, _ = ran("test", str(written(tmp_path, test)))
+    assert re.search(rf"the scale was updated .*{told}$", out, re.MULTILINE)
+    assert not re.search(r"\b1 (replicas|changes|syncs|runs)\b", out)
+
+
+def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> None:
+    """The series are in the file."""
+    test = "tests:\n- {name: gap, series: {queue: _x9}, never: {below: 2}}\n"
+    code, out, _ = ran("test", str(written(tmp_path, test)))
+    assert code == 1
+    assert "the query returned no series" in out
+    assert "validate --prometheus" not in out
 
 
 def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
@@ -137,11 +200,25 @@ def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """With 1, after the tests."""
+    """With 2, before the tests run."""
     file = written(tmp_path, GOOD)
-    code, out, err = ran("test", str(file), "--junit", str(tmp_path))
-    assert (code, out) == (1, f"{file}: 1 passed\n")
-    assert err == f"{tmp_path} cannot be written: Is a directory\n"
+    for report, why in (
+        (tmp_path, "Is a directory"),
+        (tmp_path / "nodir" / "x.xml", "No such file or directory"),
+        (file / "x.xml", "Not a directory"),
+    ):
+        told = (2, "", f"{report} cannot be written: {why}\n")
+        assert ran("test", str(file), "--junit", str(report)) == told
+
+
+def test_a_report_stays_as_it_is_until_the_tests_have_run(tmp_path: Path) -> None:
+    """Whether it can be written leaves nothing behind, and takes nothing away."""
+    report = tmp_path / "x.xml"
+    _check_writable(report)
+    assert not [*tmp_path.iterdir()]
+    report.write_text("of before")
+    _check_writable(report)
+    assert report.read_text() == "of before"
 
 
 def test_watch_runs_again_when_a_file_changes(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import get_args
 import pytest
 import yaml
 
+from autoscaler.policy_tests.checks import MOST_REPLICAS, MOST_SYNCS
+from autoscaler.series_notation import MOST_SAMPLES
 from autoscaler.settings.models import fields_by_key
 from autoscaler.settings.policy_tests import (
     Expectation,
@@ -70,6 +72,17 @@ def test_each_key_is_described() -> None:
     missing = {key for key in keys if not re.search(rf"[`{{ ]{key}[`:]", PAGE)}
     assert not missing
     assert not {reason for reason in get_args(LimitReason) if f"`{reason}`" not in PAGE}
+
+
+def test_the_limits_are_those_that_are_told() -> None:
+    """Of the samples of a series, and of the syncs and replicas of a test."""
+    told = (
+        f"A series may have {MOST_SAMPLES:,} samples",
+        f"a test {MOST_SYNCS:,} syncs of all its targets",
+        f"each of at most {MOST_REPLICAS:,} replicas",
+    )
+    page = " ".join(PAGE.split())
+    assert [one for one in told if one not in page] == []
 
 
 def test_what_ci_runs_is_yaml_that_runs_the_command() -> None:

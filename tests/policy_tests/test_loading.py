@@ -14,6 +14,7 @@ from autoscaler.core.classification import State
 from autoscaler.core.target import QueryKey
 from autoscaler.documents import read
 from autoscaler.policy_tests.loading import load_tests
+from autoscaler.series_notation import Ramp
 from autoscaler.settings.policy_tests import LimitReason, StateName
 from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written
 
@@ -63,23 +64,52 @@ def test_the_configuration_is_another_file_or_stands_beside_the_tests(tmp_path: 
 
 
 def test_a_series_is_read_as_it_is_written(tmp_path: Path) -> None:
-    """0x10 is eleven zeros, though YAML reads it as 16; a number and nothing are series too."""
+    """0x10 is eleven zeros, though YAML reads it as 16; a number is a series too."""
     for text, expected in (
         ("0x10", [0.0] * 11),
         ("16", [16.0]),
         ("1e2", [100.0]),
-        ("", []),
-        ("~", []),
+        ("_", []),
         ("'2x1'", [2.0, 2.0]),
     ):
         (test,) = loaded(tmp_path, one(f"series: {{queue: {text}}}\n{EXPECT}")).tests
         found = [item for series in test.series for item in series.items]
-        values = [getattr(item, "value", None) for item in found for _ in range(_times(item))]
+        ramps = [item for item in found if isinstance(item, Ramp)]
+        values = [item.value for item in ramps for _ in range(item.times + 1)]
         assert values == expected, text
 
 
-def _times(item: object) -> int:
-    return getattr(item, "times", 0) + 1
+@pytest.mark.parametrize(
+    ("name", "replicas", "pods"),
+    [
+        ('rps{pod="apx-1"}', 2, "web-0, web-1"),
+        ('rps{pod="web-01"}', 1, "web-0"),
+        ('rps{pod="web-"}', 1, "web-0"),
+        ('rps{pod="web-0", namespace="other"}', 1, "web-0"),
+        ('rps{zone="a"}', 0, "none"),
+        ('rps{pod="web"}', 12, ", ".join(f"web-{number}" for number in range(10)) + " and 2 more"),
+    ],
+)
+def test_a_series_of_no_pod_is_refused(name: str, replicas: int, pods: str, tmp_path: Path) -> None:
+    """Nothing would read it; the pods that there are at the begin are named."""
+    told = f"is of no pod of what is tested; at the begin these are: {pods}"
+    start = f"start: {{replicas: {replicas}}}"
+    found = mistakes(tmp_path, one(f"{start}\nseries:\n  {name}: 1\n{EXPECT}"), WEB)
+    place = f'{WEB.count(chr(10)) + 5}: tests[0].series["{name}"]'
+    assert found == [f"{place}: {told}"]
+    random = f"random: {{series: ['{name}'], between: [0, 9]}}\nnever: {{above: 1}}"
+    (found_random,) = mistakes(tmp_path, one(f"{start}\n{random}"), WEB)
+    assert f"tests[0].random.series[0]: {told}" in found_random
+
+
+def test_a_series_of_a_pod_that_may_come_is_taken(tmp_path: Path) -> None:
+    """So is any that is added up, of a load that pods share, or that is of no pods."""
+    for series in ('rps{pod="web-7"}: 1', 'rps{pod="web-0", namespace="shop"}: 1'):
+        assert not mistakes(tmp_path, one(f"series:\n  {series}\n{EXPECT}"), WEB)
+    shared = "loads: [{metric: rps, model: shared}]"
+    text = one(f'{shared}\nseries:\n  rps{{pod="old-1"}}: 1\n{EXPECT}')
+    assert not mistakes(tmp_path, text, WEB)
+    assert not mistakes(tmp_path, one(f'series:\n  queue{{pod="apx-1"}}: 1\n{EXPECT}'))
 
 
 def test_a_series_is_named_by_query_metric_or_promql(tmp_path: Path) -> None:
@@ -118,6 +148,9 @@ def test_bounds_and_holds_have_series_too(tmp_path: Path) -> None:
             f"series: {{queue: 1 + 2}}\n{EXPECT}",
             "tests[0].series.queue: has '+', which is none of promtool's notation: write numbers",
         ),
+        (f'series: {{queue: ""}}\n{EXPECT}', "series.queue: is empty: write _ for no sample"),
+        (f"series: {{queue: ' '}}\n{EXPECT}", "series.queue: is empty: write _ for no sample"),
+        (f"series: {{queue: }}\n{EXPECT}", "series.queue: is empty: write _ for no sample"),
         (f"series: {{queue: [1]}}\n{EXPECT}", "must be a series in promtool's notation, such as"),
         (
             f"series: {{'queue{{a=b}}': 1}}\n{EXPECT}",
@@ -257,6 +290,8 @@ def test_a_test_is_as_long_as_what_it_says(tmp_path: Path) -> None:
     ):
         (test,) = loaded(tmp_path, one(f"series: {{queue: 1x10}}\n{more}")).tests
         assert test.duration == seconds, more
+    (test,) = loaded(tmp_path, one("series: {queue: _x0}\nnever: {above: 9}")).tests
+    assert test.duration == 0.0
 
 
 def test_what_the_interval_is(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_series_with_labels_are_of_their_pods(tmp_path: Path) -> None:
         series:
           rps{pod="web-0"}: 30x2
           rps{pod="web-1"}: 40x2
-          rps{pod="nobody"}: 1000x2
+          rps{pod="web-50"}: 1000x2
         never: {above: 7}
     """
     run = only(ran(tmp_path, test, WEB))

@@ -334,6 +334,7 @@ def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, h
     text = explain(synced(spec(QUEUE), 1, reading), (), "a.yaml")
     hint = "`autoscaler validate --prometheus a.yaml` shows which labels exist"
     assert text.count(hint) == hints
+    assert "hint" not in explain(synced(spec(QUEUE), 1, reading), file=None)
 
 
 def test_the_record_has_the_names_of_the_hpa_in_the_reason_only() -> None:
