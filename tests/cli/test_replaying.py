@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -109,14 +110,9 @@ def test_where_nothing_was_scored_nothing_is_told_of_the_demand(tmp_path: Path) 
     code, printed, said = ran(*arguments, "--report", str(report))
     assert code == 0, said
     assert "shop/Deployment/web: 1 -> 1 replica\n" in printed
-    rows = {line[4:].split("  ")[0].strip(): line.split("  ") for line in printed.splitlines()}
-    text = {
-        line.strip()[:17].strip(): line.strip()[17:].split()[0:1]
-        for line in printed.splitlines()
-        if line.startswith("  ")
-    }
-    assert {name: text[name] for name in of_demand} == {name: ["-"] for name in of_demand}, rows
-    assert text["replica-hours"] == ["1.00"]
+    told = dict(re.findall(r"^  ([a-z -]+?)  +(\S+)", printed, re.MULTILINE))
+    assert {name: told[name] for name in of_demand} == dict.fromkeys(of_demand, "-")
+    assert told["replica-hours"] == "1.00"
     assert report.read_text().count('data-label="rehearsed">-</td>') == len(of_demand)
     (one,) = answer("-c", str(config), "--csv", str(csv), *span).targets
     assert (one.measures.scored_seconds, one.measures.replica_hours) == (0.0, 1.0)

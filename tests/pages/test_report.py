@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from autoscaler.rendering.rehearsal import answer_of
 from autoscaler.web.pages.report import report_of
-from tests.rehearsal.fleets import rehearsed
+from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.worlds.browsing import PHONE, findings, tab
 
 
@@ -38,3 +38,33 @@ def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) ->
         page.locator("table.index tbody a").nth(2).click()
         expect(page.locator("#target-3")).to_be_in_viewport()
         expect(page.locator("section.rehearsed").nth(2).locator("canvas")).to_be_visible()
+
+
+_SHADED = """() => {
+  const canvas = document.querySelector(".rehearsed-chart canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const share = data[at + 3] / 255;
+    const [red, green, blue] = data.slice(at, at + 3);
+    const isRed = (red - Math.max(green, blue)) * share > 35;
+    if (isRed && Math.abs(green - blue) * share < 15) found += 1;
+  }
+  return found;
+}"""
+"""Returns how many dots of a chart have the shade of a shortage, over white."""
+
+
+@pytest.mark.parametrize("short", [0, 4])
+def test_only_pods_that_were_missing_are_shaded(
+    browser: Browser, tmp_path: Path, short: int
+) -> None:
+    """A demand and ready pods that both are 2 to 9 in each part are no shortage by themselves."""
+    path = tmp_path / "report.html"
+    path.write_text(report_of({"rehearsed": with_lines((0, short, 0, None))}, "t"))
+    with tab(browser, f"file://{path}", color_scheme="light", bypass_csp=True) as opened:
+        opened.page.goto(f"file://{path}")
+        expect(opened.page.locator(".rehearsed-chart canvas").first).to_be_visible()
+        expect(opened.page.locator(".said")).to_contain_text("demand 2 to 9, rehearsed 2 to 9")
+        assert (opened.page.evaluate(_SHADED) > 1000) == (short > 0)
+        assert opened.complaints == []

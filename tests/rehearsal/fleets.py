@@ -3,7 +3,7 @@
 import math
 import random
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autoscaler.core.extensions import Idle
@@ -30,6 +30,7 @@ from autoscaler.rehearsal.loads import (
 from autoscaler.rehearsal.rehearse import Rehearsal, rehearse
 from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
 from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.rendering.rehearsal import RehearsalAnswer, RehearsedLines, answer_of
 from tests.core.builders import (
     BASE,
     average,
@@ -88,6 +89,30 @@ def rehearsed(count: int, syncs: int = 240, seed: int = 5) -> Rehearsal:
         one.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
     built = [Built(one, ["a pod is ready in time: nothing says how long"]) for one in targets]
     return rehearse(built, BASE, BASE + syncs * PERIOD)
+
+
+def with_lines(short: Sequence[int | None]) -> RehearsalAnswer:
+    """Return the answer of one target, whose demand and ready pods both are 2 to 9 in each part.
+
+    So many pods were missing in each; None where the demand was not known.
+    """
+    answer = answer_of(rehearsed(1, 4))
+    known = [None if one is None else 1 for one in short]
+    lines = RehearsedLines(
+        times=tuple(BASE + PERIOD * part for part in range(len(short))),
+        demand=tuple(one and 5 for one in known),
+        demand_low=tuple(one and 2 for one in known),
+        demand_high=tuple(one and 9 for one in known),
+        ready=(5,) * len(short),
+        ready_low=(2,) * len(short),
+        ready_high=(9,) * len(short),
+        short=tuple(short),
+        replicas=(5,) * len(short),
+        ran=(None,) * len(short),
+    )
+    (target,) = answer.targets
+    drawn = target.model_copy(update={"lines": lines, "end": BASE + PERIOD * len(short)})
+    return answer.model_copy(update={"targets": (drawn,)})
 
 
 def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterator[SimulatedTarget]:
