@@ -39,6 +39,23 @@ def test_one_day_is_not_sure(tmp_path: Path) -> None:
     assert not re.search("better|worse|not sure", out)
 
 
+def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(tmp_path: Path) -> None:
+    """A dash in the text and null in JSON, where 0 would be the best that there is."""
+    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+    arguments = (
+        *("compare", "-c", str(one), "-c", str(other), "--csv"),
+        *(str(samples(tmp_path, 1, wave)), "--from", "2026-02-01T00:00:00Z"),
+        *("--to", "2026-02-01T02:00:00Z"),
+    )
+    _, out, _ = ran(*arguments)
+    assert re.search(r"^    time short +- -> +- +-$", out, re.MULTILINE)
+    assert re.search(r"^    replica-hours +2.00 -> 2.00 +0.00$", out, re.MULTILINE)
+    (pair,) = json.loads(ran(*arguments, "-o", "json")[1])["comparisons"]
+    found = {each["measure"]: each for each in pair["targets"]["shop/Deployment/web"]}
+    short = found["tauUnder"]
+    assert (short["first"], short["second"], short["verdict"]) == (None, None, "unknown")
+
+
 def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
     """What all have is also told in total; JSON has the same."""
     first = config(tmp_path, "a.yaml", "10", "web", "api", "old")

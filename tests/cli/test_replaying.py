@@ -334,6 +334,9 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
     measures = schema["$defs"]["RehearsalMeasures"]["properties"]
     assert all("description" in one for one in measures.values())
     assert set(document["targets"][0]["measures"]) <= set(measures)
+    lines = schema["$defs"]["RehearsedLines"]["properties"]
+    assert all("description" in one for one in lines.values())
+    assert document["targets"][0]["lines"].keys() == lines.keys() >= {"demand", "ready", "short"}
 
 
 def test_the_json_is_one_line_without_what_is_not_there(config: Path, tmp_path: Path) -> None:

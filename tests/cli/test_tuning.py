@@ -148,7 +148,7 @@ def test_the_table_has_what_it_says_in_80_columns(
 ) -> None:
     """So many of the front as are told, and the configuration as it is, where it is none of them.
 
-    Counts have four digits, and each candidate has a value of each setting.
+    Replica-hours have five digits, and each candidate has a value of each setting.
     """
     file = config(tmp_path, "a.yaml", "0.1", maxReplicas=10_000)
     csv = samples(tmp_path, 2, wave)
@@ -167,6 +167,7 @@ def test_the_table_has_what_it_says_in_80_columns(
     ]
     shown, front = map(int, re.findall(r"; the (\d+) of (\d+) that are preferred most", told)[0])
     beside = "; beside them the configuration as it is" in told
+    assert beside == (preference != COSTS)  # of which it is one of those that are preferred
     assert front > shown == len(rows) - beside
     assert [row[2:10] for row in rows if row[2:10].strip()].count("as it is") == 1
     assert [row[2:10].strip() for row in rows].count("chosen") == 1
