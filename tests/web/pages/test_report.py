@@ -60,7 +60,7 @@ def test_a_picture_needs_a_library_that_is_an_extra(monkeypatch: pytest.MonkeyPa
     pytest.importorskip("matplotlib", reason="the extra png is not installed")
     assert picture_of(answers, "t").startswith(b"\x89PNG")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(NoLibraryError, match="-r requirements-rehearsal.lock"):
+    with pytest.raises(NoLibraryError, match=r"-r requirements-rehearsal\.lock"):
         picture_of(answers, "t")
 
 
