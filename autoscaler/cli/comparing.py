@@ -30,7 +30,13 @@ from autoscaler.rehearsal.comparison import (
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import TargetOutcome
 from autoscaler.rehearsal.rehearse import Rehearsal
-from autoscaler.rendering.rehearsal import MEASURES, MeasureText, answer_of, measure_text
+from autoscaler.rendering.rehearsal import (
+    MEASURES,
+    MeasureText,
+    answer_of,
+    day_counts_document,
+    measure_text,
+)
 
 _GAP = "  "
 _ALL = "all targets"
@@ -209,9 +215,5 @@ def _measure(one: MeasureComparison) -> dict[str, object]:
         "first": one.first,
         "second": one.second,
         "verdict": one.verdict.value,
-        "days": one.by_days.days,
-        "betterDays": one.by_days.better,
-        "worseDays": one.by_days.worse,
-        "chance": one.by_days.chance,
-        "sure": one.by_days.sure,
+        **day_counts_document(one.by_days),
     }

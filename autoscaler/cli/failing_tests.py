@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from autoscaler.cli.output import aligned
 from autoscaler.core.decision import Decision
 from autoscaler.documents import as_flow, path_of
 from autoscaler.policy_tests.expectations import Unmet, desired_of, proposal_of
@@ -70,17 +71,12 @@ def _timeline(one: Unmet) -> list[str]:
     """Return a table of the syncs around a count."""
     first, last = max(0, one.index - _BEFORE), one.index + _AFTER + 1
     rows = [_row(one.run, i) for i in range(first, min(last, len(one.run.counts)))]
-    widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
-    lines = [f"    {_aligned(_HEADS, widths)}"]
-    for index, row in enumerate(rows, first):
-        mark = ">" if index == one.index else " "
-        lines.append(f"  {mark} {_aligned(row, widths)}")
-    return lines
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-    return "  ".join(cells).rstrip()
+    head, *lines = aligned([_HEADS, *rows], left=range(len(_HEADS)))
+    marks = (">" if index == one.index else " " for index in range(first, first + len(rows)))
+    return [
+        f"    {head}",
+        *(f"  {mark} {line}" for mark, line in zip(marks, lines, strict=True)),
+    ]
 
 
 def _row(run: TargetRun, index: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import functools
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import ParamSpec
 
 from autoscaler.cli.target_names import UnknownTargetError
@@ -74,6 +74,17 @@ def print_text(text: str, indent: int = 2 * len(_INDENT)) -> None:
     for line in text.split("\n"):
         others = " " * indent if line.startswith(" ") else _INDENT
         print("\n".join(wrapped(line, width, others=others) or [""]))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> Iterator[str]:
+    """Yield rows of a table as lines, two blanks between columns; those not ``left`` end alike."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield _INDENT.join(cells).rstrip()
 
 
 def counts(current: int | None, desired: int | None, unknown: str) -> str:

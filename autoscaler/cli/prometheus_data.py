@@ -1,7 +1,7 @@
 """What is known of the past by the Prometheus servers of a configuration, for rehearsals."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,6 @@ from autoscaler.cli.range_needs import (
     STARTED,
     Wanted,
     needs_of,
-    other_queries,
     wanted_for,
 )
 from autoscaler.config import Config
@@ -33,7 +32,7 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, measures_pods
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import metric_name
+from autoscaler.rehearsal.building import RehearsalData, metric_name
 from autoscaler.rehearsal.loads import TotalOfAnswers, Totals
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.rehearsal.workloads import requests_of
@@ -51,7 +50,7 @@ class DataError(CommandError):
 
 
 @dataclass(frozen=True)
-class PrometheusData:
+class PrometheusData(RehearsalData):
     """Fits `autoscaler.rehearsal.building.RehearsalData`; it can be pickled.
 
     All of it is on disk: nothing is asked any more, and each call begins anew.
@@ -74,10 +73,6 @@ class PrometheusData:
         fetched = self.fetched[query.key, ""]
         return fetched.answers(self.time, lambda matrix: selected(metric, query, matrix))
 
-    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Fit `RehearsalData`."""
-        return {key: self.answers(key) for key in other_queries(target)}
-
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`: an average is of the pods that were ready."""
         if measures_pods(target.spec.metrics[number]):
@@ -99,14 +94,6 @@ class PrometheusData:
         """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         return None if fetched is None else pods_in(fetched.answers(self.time).at(self.time.begin))
-
-    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: once a period."""
-        return None
-
-    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return ()
 
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`: the median of its pods, by kube-state-metrics."""

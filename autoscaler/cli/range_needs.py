@@ -4,7 +4,7 @@ https://github.com/kubernetes/kube-state-metrics/tree/main/docs
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -20,7 +20,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import QueryKey, Target, metric_key
 from autoscaler.rehearsal.answers import Answers, ChunkedAnswers
-from autoscaler.rehearsal.building import BuildError, built
+from autoscaler.rehearsal.building import BuildError, RehearsalData, built
 from autoscaler.rehearsal.loads import TotalOfAnswers, Totals
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
@@ -57,7 +57,7 @@ class RangeNeed:
 
 
 @dataclass
-class Wanted:
+class Wanted(RehearsalData):
     """Fits `RehearsalData`: knows nothing, and notes what it is asked for."""
 
     queries: dict[QueryKey, None] = field(default_factory=dict)
@@ -75,36 +75,12 @@ class Wanted:
         """Fit `RehearsalData`."""
         return self.answers(target.queries[number].key)
 
-    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Fit `RehearsalData`."""
-        return {key: self.answers(key) for key in other_queries(target)}
-
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`."""
         if measures_pods(target.spec.metrics[number]):
             self.pods[target.key, number] = target
             return TotalOfAnswers(ChunkedAnswers(()))
         return TotalOfAnswers(self.reading(target, number))
-
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is not known."""
-        return None
-
-    def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return None
-
-    def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return None
-
-    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return None
-
-    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return ()
 
     def ready_seconds(self, target: Target) -> float | None:
         """Fit `RehearsalData`."""
@@ -116,12 +92,6 @@ class Wanted:
         if resources_of(target):
             self.requested[target.key] = target
         return None
-
-
-def other_queries(target: Target) -> list[QueryKey]:
-    """Return the queries of a target that are of no metric."""
-    own = {query.key for query in target.queries}
-    return [query.key for query in target.all_queries if query.key not in own]
 
 
 def resources_of(target: Target) -> set[str]:

@@ -22,7 +22,7 @@ from autoscaler.cli.prometheus_data import prometheus_data
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
-from autoscaler.config.queries import queries_of
+from autoscaler.config.queries import named_queries
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -33,8 +33,8 @@ from autoscaler.rehearsal.building import (
     RehearsalData,
     built,
     metric_name,
-    of_nothing,
     stated_loads,
+    unmatched,
 )
 from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.file_data import FileData
@@ -45,7 +45,6 @@ from autoscaler.rehearsal.samples_file import Samples, SamplesError, read_sample
 from autoscaler.rehearsal.time_grid import TimeGrid
 from autoscaler.settings.assumptions import Assumptions
 
-_QUERIES = "queries."
 _FORM = "assumptions are a mapping with `loads` and `workloads`"
 _LONGEST_SECONDS = 400 * 86_400.0
 
@@ -135,7 +134,7 @@ def plan_of(
         assumptions = load_file(options.assume, Assumptions, _FORM)
         wrong = [
             f"{options.assume}: {path}: {sentence}"
-            for path, sentence in of_nothing(assumptions, config.targets)
+            for path, sentence in unmatched(assumptions, config.targets)
         ]
         if wrong:
             raise ArgumentError("\n".join(wrong))
@@ -198,11 +197,7 @@ def _file_data(
     config: Config, targets: Sequence[Target], options: RehearsalOptions, assumptions: Assumptions
 ) -> FileData:
     """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
-    named = {
-        one.key.promql: one.place.path.removeprefix(_QUERIES)
-        for one in queries_of(config)
-        if one.place.path.startswith(_QUERIES)
-    }
+    named = {key.promql: name for name, key in named_queries(config).items()}
     arrivals = dict(_arrivals(targets, assumptions))
     named |= arrivals
     known = dict.fromkeys([*_names_of_queries(targets, named), *arrivals.values()])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from autoscaler.cli.output import exit_code, print_text
+from autoscaler.cli.output import aligned, exit_code, print_text
 from autoscaler.cli.rehearsing import RehearsalOptions, plan_of, progress_bar, rehearsed
 from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.config import load
@@ -92,13 +92,7 @@ def target_lines(one: RehearsedTarget) -> Iterator[str]:
     for measure in told_measures(measured):
         found = [measure_text(measure, getattr(of, measure.field)) for of in measured]
         rows.append((measure.heading, *found, measure.meaning))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        first, *others = row
-        *numbers, meaning = others
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]
-        yield f"{_GAP}{_GAP.join([*cells, meaning])}".rstrip()
+    yield from (f"{_GAP}{line}".rstrip() for line in aligned(rows, left={0, len(rows[0]) - 1}))
 
 
 def _gaps(one: RehearsedTarget) -> Iterator[str]:
@@ -121,7 +115,4 @@ def _table(targets: Sequence[RehearsedTarget]) -> Iterator[str]:
         hours = measure_text(of_hours, None if target.ran is None else target.ran.replica_hours)
         cells = (measure_text(one, getattr(target.measures, one.field)) for one in measures)
         rows.append((target.target, *cells, hours))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for first, *others in rows:
-        right = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
-        yield _GAP.join([first.ljust(widths[0]), *right])
+    yield from aligned(rows)

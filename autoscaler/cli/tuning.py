@@ -32,8 +32,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import duration
 from autoscaler.documents import Location
 from autoscaler.rehearsal.comparison import total
-from autoscaler.rehearsal.measures import Measures
-from autoscaler.rehearsal.outcome import A_DAY
+from autoscaler.rehearsal.measures import A_DAY, Measures
 from autoscaler.rehearsal.rehearse import Rehearsal
 from autoscaler.rehearsal.tuning import (
     Candidate,

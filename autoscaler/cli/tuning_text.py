@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic.alias_generators import to_camel
 
-from autoscaler.cli.output import wrapped
+from autoscaler.cli.output import aligned, wrapped
 from autoscaler.config import Config
-from autoscaler.config.queries import queries_of
+from autoscaler.config.queries import named_queries
 from autoscaler.config.written import as_written, changed_parts
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
@@ -14,14 +14,18 @@ from autoscaler.core.text import rfc3339
 from autoscaler.documents import as_flow, as_yaml
 from autoscaler.rehearsal.building import metric_name
 from autoscaler.rehearsal.comparison import LEAST_DAYS, DayCounts, total
-from autoscaler.rehearsal.measures import Measures
-from autoscaler.rehearsal.outcome import A_DAY
+from autoscaler.rehearsal.measures import A_DAY, Measures
 from autoscaler.rehearsal.tuning import Candidate, Choice, Preference, Tuned
-from autoscaler.rendering.rehearsal import MEASURES, MeasureText, measure_text, measures_answer
+from autoscaler.rendering.rehearsal import (
+    MEASURES,
+    MeasureText,
+    day_counts_document,
+    measure_text,
+    measures_answer,
+)
 from autoscaler.settings.durations import format_seconds
 from autoscaler.settings.tuning import TuningSpace
 
-_QUERIES = "queries."
 _MOST_SHOWN = 10
 _GAP = "  "
 _WIDTH = 80
@@ -113,12 +117,10 @@ def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
             for measure in measures
         ]
         rows.append([mark, *numbers])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     indent = 2 * _GAP
     settings = ["", *(described(found.space, one.choice) for one in shown)]
-    for row, has in zip(rows, settings, strict=True):
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        yield f"{_GAP}{_GAP.join([row[0].ljust(widths[0]), *cells])}".rstrip()
+    for line, has in zip(aligned(rows), settings, strict=True):
+        yield f"{_GAP}{line}".rstrip()
         yield from wrapped(has, _WIDTH, first=indent, others=indent)
 
 
@@ -183,12 +185,7 @@ def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
     """
     changed = changed_parts(before, after)
     if "metrics" in changed:
-        named = {
-            one.place.path.removeprefix(_QUERIES): one.key
-            for one in queries_of(config)
-            if one.place.path.startswith(_QUERIES)
-        }
-        changed["metrics"] = _by_name(after, changed["metrics"], named)
+        changed["metrics"] = _by_name(after, changed["metrics"], named_queries(config))
     yield from as_yaml(changed).splitlines()
 
 
@@ -246,18 +243,8 @@ def document_of(found: Tuned) -> dict[str, object]:
         "chosenByDays": found.split,
         "space": space_document(found.space),
         "candidates": [told(one) for one in found.candidates],
-        "lastDaysOfChosen": _counted(found.judged()),
-        "lastDaysChosenAnew": _counted(found.judged_anew()),
+        "lastDaysOfChosen": day_counts_document(found.judged()),
+        "lastDaysChosenAnew": day_counts_document(found.judged_anew()),
         "configuration": as_written(found.tuned),
         "interrupted": found.interrupted,
-    }
-
-
-def _counted(counts: DayCounts) -> dict[str, object]:
-    return {
-        "days": counts.days,
-        "betterDays": counts.better,
-        "worseDays": counts.worse,
-        "chance": counts.chance,
-        "sure": counts.sure,
     }

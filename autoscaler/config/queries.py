@@ -206,6 +206,16 @@ class AskedQuery:
     holds: list[HoldUse] = field(default_factory=list)
 
 
+def named_queries(config: Config) -> dict[str, QueryKey]:
+    """Return what the names of `queries` stand for; this reads the files again."""
+    begin = "queries."
+    return {
+        one.place.path.removeprefix(begin): one.key
+        for one in queries_of(config)
+        if one.place.path.startswith(begin)
+    }
+
+
 def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
     """List each query of a valid configuration, server by server; ``content`` as for `load`."""
     sources = sources_of(config, content)

@@ -8,9 +8,9 @@ from autoscaler.config.problems import Finding, below
 from autoscaler.core.spec import measures_pods
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location
-from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.ready import ReadyTest
 from autoscaler.policy_tests.series_names import NamedSeries, Reader
-from autoscaler.rehearsal.building import metric_name
+from autoscaler.rehearsal.building import is_called, metric_name
 from autoscaler.rehearsal.loads import LoadModel
 from autoscaler.rehearsal.world import SimulatedTarget
 from autoscaler.settings import durations
@@ -40,7 +40,7 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
         yield _finding((), message)
     yield from _many_replicas(test, targets)
     for at, of in _with_targets(test):
-        if not any(matches(target, of) for target in targets):
+        if not any(is_called(target, of) for target in targets):
             message = f"is none of the test's targets; these are: {listed(targets)}"
             yield Finding((*at, "target"), message)
     names = [metric_name(metric) for target in targets for metric in target.spec.metrics]

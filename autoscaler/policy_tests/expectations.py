@@ -20,8 +20,8 @@ from autoscaler.core.status import (
 from autoscaler.core.step import Step
 from autoscaler.documents import Location
 from autoscaler.policy_tests.kept_world import TargetRun
-from autoscaler.policy_tests.ready import matches
 from autoscaler.policy_tests.running import PolicyTestRun
+from autoscaler.rehearsal.building import is_called
 from autoscaler.rendering import reasons, wording
 from autoscaler.settings import durations
 from autoscaler.settings.policy_tests import Expectation, Never
@@ -62,7 +62,7 @@ def unmet(run: PolicyTestRun) -> list[Unmet]:
     found: list[Unmet] = []
     for index, expected in enumerate(run.test.model.expect):
         for one in run.targets.values():
-            if matches(one.target, expected.target):
+            if is_called(one.target, expected.target):
                 at = (*place, "expect", index)
                 found += _unmet(expected, one, at)
     for where, never in run.test.never:

@@ -5,8 +5,9 @@ from functools import partial
 from typing import NamedTuple
 
 from autoscaler.policy_tests.kept_world import PolicyTestWorld, restart
-from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.ready import ReadyTest
 from autoscaler.policy_tests.series_names import Reader
+from autoscaler.rehearsal.building import is_called
 from autoscaler.rehearsal.stated import Fault, FaultyAnswers, FaultyLoad
 from autoscaler.rehearsal.world import SimulatedTarget
 from autoscaler.settings.policy_tests import WorldEvent
@@ -23,7 +24,7 @@ def happenings(test: ReadyTest, world: PolicyTestWorld) -> Iterator[Happening]:
     """Yield what an event does, and what takes it back when its time is over."""
     for event in test.model.events:
         for target in world.targets:
-            if not matches(target.rules.target, event.target):
+            if not is_called(target.rules.target, event.target):
                 continue
             end = None if event.for_ is None else event.at + event.for_
             for change, back in _changes(event, target, world):
@@ -75,7 +76,7 @@ def _annotate(target: SimulatedTarget, changes: Mapping[str, str | None]) -> Non
 
 def add_faults(test: ReadyTest, target: SimulatedTarget) -> None:
     """Let the queries of a target fail, or warn, when the test's events say so."""
-    own = [event for event in test.model.events if matches(target.rules.target, event.target)]
+    own = [event for event in test.model.events if is_called(target.rules.target, event.target)]
     of_query = [event for event in own if event.query_fails or event.partial]
     if not of_query:
         return

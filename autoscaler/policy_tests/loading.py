@@ -12,10 +12,10 @@ from autoscaler.config.settings import KEYS, Sources
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location, Value
 from autoscaler.policy_tests.checks import listed, mistakes_of, of_no_pod
-from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.ready import ReadyTest
 from autoscaler.policy_tests.running import built_targets
 from autoscaler.policy_tests.series_names import NamedSeries, SeriesNames, names_of_queries
-from autoscaler.rehearsal.building import BuildError
+from autoscaler.rehearsal.building import BuildError, is_called
 from autoscaler.series_notation import count_of
 from autoscaler.settings.models import fields_by_key
 from autoscaler.settings.policy_tests import PolicyTest, PolicyTests
@@ -195,7 +195,7 @@ class _Preparing:
             message = f"is missing: the configuration has {len(every)} targets: {listed(every)}"
             self._find((*place, "target"), message)
             return ()
-        found = tuple(target for target in every if matches(target, test.target))
+        found = tuple(target for target in every if is_called(target, test.target))
         if not found:
             message = f"is none of the configuration's targets; these are: {listed(every)}"
             self._find((*place, "target"), message, shown=True)

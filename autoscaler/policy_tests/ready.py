@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
@@ -29,9 +28,3 @@ class ReadyTest:
     """The series that are made up, without samples."""
     faulty: Mapping[str, frozenset[Reader]] = field(default_factory=dict)
     """Who reads the query that an event names."""
-
-
-def matches(target: Target, pattern: str) -> bool:
-    """Return whether a pattern is of a target: of its key, or of NAMESPACE/NAME."""
-    short = f"{target.namespace}/{target.spec.scale_target_ref.name}"
-    return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)

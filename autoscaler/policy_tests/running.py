@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.policy_tests.happenings import add_faults, happenings
 from autoscaler.policy_tests.kept_world import PolicyTestWorld, TargetRun
-from autoscaler.policy_tests.ready import ReadyTest, matches
+from autoscaler.policy_tests.ready import ReadyTest
 from autoscaler.policy_tests.series_names import NamedSeries
-from autoscaler.rehearsal.building import Built, built, metric_name
+from autoscaler.rehearsal.building import Built, built, is_called, metric_name
 from autoscaler.rehearsal.stated import StatedData, StatedSeries
 from autoscaler.series_notation import SeriesSamples, samples_of
 from autoscaler.settings.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
@@ -90,7 +90,7 @@ def run(test: ReadyTest, generated: Iterable[NamedSeries] = ()) -> PolicyTestRun
 
 
 def _replicas(test: PolicyTest, target: Target) -> int:
-    stated = (one.replicas for one in test.workloads if matches(target, one.target))
+    stated = (one.replicas for one in test.workloads if is_called(target, one.target))
     found = next((count for count in stated if count is not None), test.start.replicas)
     return max(target.spec.min_replicas, _FIRST_REPLICAS) if found is None else found
 

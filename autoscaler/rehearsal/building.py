@@ -1,10 +1,11 @@
 """Builds the simulated targets of a configuration from what is recorded and what is assumed."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import PodRequests
@@ -48,44 +49,61 @@ _CONTAINER = "app"
 _V = TypeVar("_V")
 
 
-class RehearsalData(Protocol):
+class RehearsalData(ABC):
     """What is known of the past: answers to queries, and the pods that ran.
 
-    Each call returns answers that begin anew.
+    Each call returns answers that begin anew.  What a source does not know it does not override.
     """
 
+    @abstractmethod
     def answers(self, query: QueryKey) -> Answers:
         """Return the whole answers to a query.  Raises BuildError where none are known."""
 
+    @abstractmethod
     def reading(self, target: Target, number: int) -> Answers:
         """Return the answers to the query of the metric with this number, as it reads them."""
 
-    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Return the answers to the queries of a target that are of no metric."""
-
+    @abstractmethod
     def totals(self, target: Target, number: int) -> Totals:
         """Return the total over the pods of a target of its metric with this number."""
 
-    def ran(self, target: Target) -> Answers | None:
+    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
+        """Return the answers to the queries of a target that are of no metric."""
+        return {key: self.answers(key) for key in other_queries(target)}
+
+    def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - of those that know it
         """Return which count a target really had; None if it is not known."""
+        return None
 
-    def ran_ready(self, target: Target) -> Answers | None:
+    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - as above
         """Return how many of its pods really were ready; None if it is not known."""
+        return None
 
-    def replicas(self, target: Target) -> int | None:
+    def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - as above
         """Return the count at the begin, or at that of a warm-up; None if it is not known."""
+        return None
 
-    def instants(self, target: Target) -> Iterable[float] | None:
+    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - as above
         """Return when it really was synced; None to sync it once a period."""
+        return None
 
-    def notes(self, target: Target) -> Sequence[str]:
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - as above
         """Return what else is to be known of the time, in sentences."""
+        return ()
 
-    def ready_seconds(self, target: Target) -> float | None:
+    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - as above
         """Return how long pods of a target took to become ready; None if it is not known."""
+        return None
 
-    def requests(self, target: Target) -> PodRequests | None:
+    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - as above
         """Return what a pod of a target requests; None if it is not known."""
+        return None
+
+
+def other_queries(target: Target) -> list[QueryKey]:
+    """Return the queries of a target that are of no metric: of bounds, and of a hold."""
+    own = {query.key for query in target.queries}
+    return [query.key for query in target.all_queries if query.key not in own]
 
 
 class BuildError(Exception):
@@ -210,23 +228,7 @@ def _load(
     limit = None if capacity is None else units(capacity)
     per_pod = limit or target_per_pod(metric, workload)
     if model is LoadModel.QUEUE:
-        arrivals = _first(one.arrivals for one in of_metric)
-        served = _first(one.served_per_pod for one in of_metric)
-        if arrivals is None or served is None or measures_pods(metric):
-            raise BuildError(
-                f"{target.key}: the metric {name} cannot be a queue: "
-                + (
-                    "it is of each pod"
-                    if measures_pods(metric)
-                    else "state arrivals (PromQL, per second) and servedPerPod (per second)"
-                )
-            )
-        labels = labels_of(metric, query, target.namespace)
-        queue = data.answers(QueryKey(query.server, arrivals))
-        assumed.append(
-            f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
-        )
-        return QueueLoad(queue, units(served), labels, _length(data, target, number, begin))
+        return _queue(target, number, data, of_metric, assumed, begin)
     if per_pod is None:
         assumed.append(
             f"for how many pods there is work is not known by {name}, so nothing is scored; state "
@@ -243,6 +245,29 @@ def _load(
             "pods, state model: shared"
         )
     return RecordedLoad(data.reading(target, number), per_pod)
+
+
+def _queue(
+    target: Target,
+    number: int,
+    data: RehearsalData,
+    stated: Sequence[LoadAssumption],
+    assumed: list[str],
+    begin: float,
+) -> QueueLoad:
+    metric, query = target.spec.metrics[number], target.queries[number]
+    arrivals = _first(one.arrivals for one in stated)
+    served, name = _first(one.served_per_pod for one in stated), metric_name(metric)
+    if arrivals is None or served is None or measures_pods(metric):
+        why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
+        why = "it is of each pod" if measures_pods(metric) else why
+        raise BuildError(f"{target.key}: the metric {name} cannot be a queue: {why}")
+    assumed.append(
+        f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
+    )
+    answers = data.answers(QueryKey(query.server, arrivals))
+    labels = labels_of(metric, query, target.namespace)
+    return QueueLoad(answers, units(served), labels, _length(data, target, number, begin))
 
 
 def _length(data: RehearsalData, target: Target, number: int, begin: float) -> float:
@@ -270,7 +295,7 @@ def stated_loads(
     return [one for one in _of_target(assumptions.loads, target) if fnmatchcase(name, one.metric)]
 
 
-def of_nothing(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
+def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
     """Yield the key path of each assumption that is of no target, or no metric, and why."""
     for number, load in enumerate(assumptions.loads):
         own = [target for target in targets if any(_of_target((load,), target))]
@@ -293,11 +318,14 @@ _A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
 
 
 def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
-    """Yield what is stated of a target, by its key or by that without the kind."""
+    """Yield what is stated of a target."""
+    return (one for one in stated if is_called(target, one.target))
+
+
+def is_called(target: Target, pattern: str) -> bool:
+    """Return whether a pattern is of a target: of its key, or of that without the kind."""
     short = TargetName.of(target.key).short
-    for one in stated:
-        if fnmatchcase(target.key, one.target) or fnmatchcase(short, one.target):
-            yield one
+    return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)
 
 
 def _first(values: Iterable[_V | None]) -> _V | None:

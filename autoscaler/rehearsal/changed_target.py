@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import BuildError, RehearsalData, metric_name
+from autoscaler.rehearsal.building import BuildError, RehearsalData, metric_name, other_queries
 from autoscaler.rehearsal.loads import Totals
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedTargetData:
+class ChangedTargetData(RehearsalData):
     """The data of targets as they were, for targets of the same workloads.
 
     It fits `RehearsalData`; ``former`` returns a target as it was.
@@ -39,18 +39,17 @@ class ChangedTargetData:
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Fit `RehearsalData`."""
         known = self.data.others(self.former(target))
-        own = {query.key for query in target.queries}
-        for query in target.all_queries:
-            if query.key not in own and query.key not in known:
+        for key in other_queries(target):
+            if key not in known:
                 raise BuildError(
-                    f"nothing is recorded of the query {query.promql}; "
+                    f"nothing is recorded of the query {key.promql}; "
                     "`autoscaler replay` asks Prometheus"
                 )
         return known
 
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is not known."""
-        return None
+    def ran_ready(self, target: Target) -> Answers | None:
+        """Fit `RehearsalData`."""
+        return self.data.ran_ready(self.former(target))
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""

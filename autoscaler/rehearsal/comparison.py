@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from math import comb
 
-from autoscaler.rehearsal.measures import Measures
+from autoscaler.rehearsal.measures import A_DAY, Measures
 
 COMPARED = ("tau_under", "theta_under", "shortage_pod_hours", "replica_hours", "changes")
 """The measures that are compared; of each less is better."""
@@ -17,7 +17,6 @@ LEAST_DAYS = 3
 _SURE = 0.05
 _SHORTEST_DAY = 0.5
 """A day of which less was scored is too short to count."""
-_A_DAY = 86_400.0
 
 
 class Side(StrEnum):
@@ -102,7 +101,7 @@ def counted_days(
     pairs = [
         (key(one), key(other))
         for one, other in zip(first, second, strict=False)
-        if min(one.scored_seconds, other.scored_seconds) >= _SHORTEST_DAY * _A_DAY
+        if min(one.scored_seconds, other.scored_seconds) >= _SHORTEST_DAY * A_DAY
     ]
     better = sum(other < one for one, other in pairs)
     return DayCounts(len(pairs), better, sum(other > one for one, other in pairs))

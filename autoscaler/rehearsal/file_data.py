@@ -1,18 +1,17 @@
 """Samples of files as the data of a rehearsal: each file has those of one query or metric."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import BuildError, metric_name, stated_replicas
+from autoscaler.rehearsal.building import BuildError, RehearsalData, metric_name, stated_replicas
 from autoscaler.rehearsal.loads import TotalOfAnswers, Totals, labels_of
 from autoscaler.rehearsal.samples_file import Samples
 from autoscaler.settings.assumptions import Assumptions
 
 
-class FileData:
+class FileData(RehearsalData):
     """Fits `RehearsalData`: samples by the name of a query or metric, or by PromQL.
 
     Those with an empty name are of each query.  ``names`` are those of PromQL.
@@ -53,16 +52,6 @@ class FileData:
             counts = _Constant(stated)
         return TotalOfAnswers(samples.answers(), counts)
 
-    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Fit `RehearsalData`."""
-        own = {query.key for query in target.queries}
-        keys = [query.key for query in target.all_queries if query.key not in own]
-        return {key: self.answers(key) for key in keys}
-
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is not known."""
-        return None
-
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: the replicas of the first file that has them."""
         counted = (samples.counts() for samples in self._of_metrics(target))
@@ -72,22 +61,6 @@ class FileData:
         """Fit `RehearsalData`: those of the first row."""
         counts = (samples.replicas for samples in self._of_metrics(target))
         return next((int(column[0]) for column in counts if column), None)
-
-    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: once a period."""
-        return None
-
-    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return ()
-
-    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: files say nothing of it."""
-        return None
-
-    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: files say nothing of it."""
-        return None
 
     def span(self) -> tuple[float, float]:
         """Return the first instant of all files, and the last one with the step that it holds."""

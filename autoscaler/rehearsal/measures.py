@@ -12,6 +12,9 @@ Where d is 0, a surplus counts against one pod.  A gap in the data is not scored
 
 from dataclasses import dataclass, replace
 
+A_DAY = 86_400.0
+"""Seconds."""
+
 _OF_DEMAND = {
     "theta_under",
     "theta_over",

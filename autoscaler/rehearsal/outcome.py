@@ -13,10 +13,9 @@ from autoscaler.core.decision import Outcome
 from autoscaler.core.step import Step
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import LoadModel, MetricLoad, QueueLoad, SharedLoad
-from autoscaler.rehearsal.measures import Measures, Score
+from autoscaler.rehearsal.measures import A_DAY, Measures, Score
 from autoscaler.rehearsal.world import SimulatedTarget, pods_in
 
-A_DAY = 86_400.0
 MOST_PARTS = 1_000
 """Of the time of a chart."""
 MOST_CHANGES = 2_000

@@ -10,7 +10,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.step import Step
 from autoscaler.core.target import Target
 from autoscaler.rehearsal.building import Built
-from autoscaler.rehearsal.outcome import Explain, OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.outcome import MOST_PARTS, Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.rehearsal.world import World
 
 _MOST_REASONS = 20_000
@@ -69,7 +69,7 @@ def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal
     What it raises ends the rehearsal there: a KeyboardInterrupt leaves what is done.
     """
     most_reasons = _MOST_REASONS // max(len(targets), 1)
-    watcher = OutcomeWatcher(begin, end, explain, min(most_reasons, 1_000))
+    watcher = OutcomeWatcher(begin, end, explain, min(most_reasons, MOST_PARTS))
     world = World([one.target for one in targets], watcher, breaker)
     until = begin
     try:

@@ -5,16 +5,16 @@ Instants are Unix seconds.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from autoscaler.core.observation import PodRequests, Reading
+from autoscaler.core.observation import Reading
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import measures_pods
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import LOOKBACK_SECONDS, Answers
-from autoscaler.rehearsal.building import BuildError
+from autoscaler.rehearsal.building import BuildError, RehearsalData, other_queries
 from autoscaler.rehearsal.loads import (
     LoadModel,
     MetricLoad,
@@ -150,7 +150,7 @@ class EachPodLoad:
 
 
 @dataclass(frozen=True)
-class StatedData:
+class StatedData(RehearsalData):
     """The series of a test as data of a rehearsal; ``of_metrics`` are by target key and number.
 
     An average of pods is that of the ``replicas`` of the target at the begin.
@@ -184,9 +184,7 @@ class StatedData:
 
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Fit `RehearsalData`."""
-        own = {query.key for query in target.queries}
-        keys = [query.key for query in target.all_queries if query.key not in own]
-        return {key: self._answers(self.of_queries.get(key, ())) for key in keys}
+        return {key: self._answers(self.of_queries.get(key, ())) for key in other_queries(target)}
 
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`."""
@@ -201,33 +199,9 @@ class StatedData:
             one.labels is not None for one in series
         )
 
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is not known."""
-        return None
-
-    def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: nothing has run."""
-        return None
-
     def replicas(self, target: Target) -> int | None:
         """Fit `RehearsalData`."""
         return self.counts[target.key]
-
-    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: once a period."""
-        return None
-
-    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
-        return ()
-
-    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is assumed."""
-        return None
-
-    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: they are assumed."""
-        return None
 
     def load(self, load: MetricLoad, target: Target, number: int) -> MetricLoad:
         """Return the load of a metric, of which each pod reads the same if it does not react."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from autoscaler.core.text import duration
+from autoscaler.rehearsal.comparison import DayCounts
 from autoscaler.rehearsal.measures import Measures
 from autoscaler.rehearsal.outcome import TargetOutcome
 from autoscaler.rehearsal.rehearse import Rehearsal
@@ -201,6 +202,17 @@ def measures_answer(measures: Measures) -> RehearsalMeasures:
 
 def _is_told(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
+
+
+def day_counts_document(counts: DayCounts) -> dict[str, object]:
+    """Return on how many days which was better, as JSON."""
+    return {
+        "days": counts.days,
+        "betterDays": counts.better,
+        "worseDays": counts.worse,
+        "chance": counts.chance,
+        "sure": counts.sure,
+    }
 
 
 class MeasureText(NamedTuple):

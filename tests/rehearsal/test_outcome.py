@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.core.step import Step
 from autoscaler.rehearsal.loads import QueueLoad
-from autoscaler.rehearsal.outcome import A_DAY, MOST_PARTS, OutcomeWatcher, TargetOutcome
+from autoscaler.rehearsal.measures import A_DAY
+from autoscaler.rehearsal.outcome import MOST_PARTS, OutcomeWatcher, TargetOutcome
 from autoscaler.rehearsal.rehearse import own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from tests.core.builders import BASE

@@ -28,7 +28,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import BuildError
+from autoscaler.rehearsal.building import BuildError, RehearsalData
 from autoscaler.rehearsal.loads import Total, Totals, labels_of, requested_by_pod
 
 _EMPTY = QueryResult(())
@@ -38,7 +38,7 @@ _MOST_CHANGES = 100_000
 _MOST_ENTRIES = 50
 
 
-class RecordedData:
+class RecordedData(RehearsalData):
     """Fits `RehearsalData`.  Its methods raise RecordError."""
 
     def __init__(self, record: DirectoryRecord, begin: float, end: float, flags: Flags) -> None:
@@ -46,6 +46,9 @@ class RecordedData:
         self._begin, self._end = begin, end
         self._flags = flags
         self._formers: dict[str, Target] = {}
+        self._changes_of: tuple[str, list[Change]] = ("", [])
+        self._pods_of: tuple[str, list[tuple[Pod, ...]]] = ("", [])
+        """What was read last, by its target: a target is built in one go, and asks for it often."""
 
     def answers(self, query: QueryKey) -> Answers:
         """Fit `RehearsalData`: the record has what metrics read, and no other queries."""
@@ -75,10 +78,6 @@ class RecordedData:
         if hold is not None:
             found[hold.query.key] = _InForce(self._changes(target), _held)
         return found
-
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`: it is not known."""
-        return None
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""
@@ -167,6 +166,11 @@ class RecordedData:
 
     def _changes(self, target: Target) -> list[Change]:
         """Return the changes of a target up to the end, and the one that held at the begin."""
+        if self._changes_of[0] != target.key:
+            self._changes_of = target.key, self._read_changes(target)
+        return self._changes_of[1]
+
+    def _read_changes(self, target: Target) -> list[Change]:
         found: list[Change] = []
         before = None
         while len(found) < _MOST_CHANGES:
@@ -180,8 +184,13 @@ class RecordedData:
         held = self._record.change_at(target.key, self._begin)
         return sorted([*found, *([] if held is None else [held])], key=lambda one: one.time)
 
-    def _pods(self, target: Target) -> Iterator[tuple[Pod, ...]]:
-        """Yield the pods that decisions of the time saw, the last ones first."""
+    def _pods(self, target: Target) -> list[tuple[Pod, ...]]:
+        """Return the pods that decisions of the time saw, the last ones first."""
+        if self._pods_of[0] != target.key:
+            self._pods_of = target.key, list(self._read_pods(target))
+        return self._pods_of[1]
+
+    def _read_pods(self, target: Target) -> Iterator[tuple[Pod, ...]]:
         for change in self._record.changes(
             [target.key], self._begin, self._end, limit=_MOST_ENTRIES
         ):
