@@ -1,6 +1,7 @@
 """One candidate by itself: clocks that are set or stand still, failures, and defects."""
 
 import threading
+from collections.abc import Mapping
 from typing import cast
 
 from autoscaler import clock
@@ -23,7 +24,13 @@ class FakeLease(Leases):
         """Find what was written last."""
         return self.present
 
-    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
+    def write(
+        self,
+        record: LeaseRecord,
+        over: Lease | None,  # noqa: ARG002 - the port's
+        deadline: float,  # noqa: ARG002 - the port's
+        annotations: Mapping[str, str] | None = None,  # noqa: ARG002 - the port's
+    ) -> Lease | Failure:
         """Take it, or fail."""
         if self.failure is None:
             self.present = Lease(record, {})
