@@ -1,6 +1,7 @@
 """One candidate by itself: clocks that are set or stand still, failures, and defects."""
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import cast
 
@@ -19,9 +20,11 @@ class FakeLease(Leases):
         super().__init__(cast(Api, None), "shop", "autoscaler")
         self.present = present
         self.failure: Failure | None = None
+        self.reads = self.writes = 0
 
     def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
         """Find what was written last."""
+        self.reads += 1
         return self.present
 
     def write(
@@ -32,6 +35,7 @@ class FakeLease(Leases):
         annotations: Mapping[str, str] | None = None,  # noqa: ARG002 - the port's
     ) -> Lease | Failure:
         """Take it, or fail."""
+        self.writes += 1
         if self.failure is None:
             self.present = Lease(record, {})
             return self.present
@@ -54,6 +58,28 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.may_write_until() < clock.monotonic() - 3000
     leadership.try_acquire_or_renew()
     assert leadership.leading()
+
+
+def test_who_hears_of_each_renewal_asks_for_none() -> None:
+    """It leads as soon as the Lease is given back, or has run out; it asks if the watch breaks."""
+    times = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.02)
+    lease, told = FakeLease(Lease(LeaseRecord("b", 2.0, version="1"), {})), Told()
+    leadership = Leadership(lease, "a", times, observer=told)
+    leadership.watching = lambda: True
+    leadership.start()
+    told.wait_for(Role.FOLLOWER)
+    leadership.hear(lease.present)
+    time.sleep(0.3)
+    reads = lease.reads
+    time.sleep(0.5)
+    assert (lease.reads, lease.writes) == (reads, 0)
+    leadership.watching = lambda: False
+    wait_until("it asks", lambda: lease.reads > reads + 3)
+    leadership.watching = lambda: True
+    renewed = clock.monotonic()
+    leadership.hear(Lease(LeaseRecord("b", 2.0, renewed=1.0, version="2"), {}))
+    assert 1.9 < told.wait_for(Role.LEADER) - renewed < 5
+    leadership.close()
 
 
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
