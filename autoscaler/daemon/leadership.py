@@ -16,7 +16,7 @@ from enum import Enum
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.config.settings import LeaderElection
-from autoscaler.core.election import Election, ElectionTimes, WriteGate
+from autoscaler.core.election import ClusterLeader, Election, ElectionTimes, WriteGate
 from autoscaler.core.text import printable
 from autoscaler.transport import Observer
 
@@ -88,6 +88,11 @@ class Leadership(WriteGate):
     def leads_since(self) -> float | None:
         """Return since when, by `clock.steady`, this process leads; None where it does not."""
         return self._election.leads_since(self._steady())
+
+    def leader(self, cluster: str) -> ClusterLeader:
+        """Return who leads the cluster, which has this name."""
+        holder = self._election.leader(self._steady())
+        return ClusterLeader(cluster, holder == self.identity, holder)
 
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended."""
