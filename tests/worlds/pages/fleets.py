@@ -112,7 +112,7 @@ def story(folder: Path) -> Fleet:
 
 
 def regions(folder: Path) -> Fleet:
-    """Return three clusters with equal workloads; this process leads the first, another the rest."""
+    """Return three clusters with equal workloads, of which this process leads the first."""
     leaders = (
         ClusterLeader("eu", leading=True, holder="autoscaler-0_5f2a91c4"),
         *(
