@@ -6,10 +6,11 @@ It is a table for people at a terminal, or one line for each target with tabs fo
 import json
 import shutil
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from autoscaler.cli.leaders import who_leads
 from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
@@ -19,14 +20,12 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.rendering import wording
 from autoscaler.rendering.agreement import moved
-from autoscaler.rendering.answers import LeaderState, TargetList, TargetState
+from autoscaler.rendering.answers import TargetList, TargetState
 from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component
 
 _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", "STATE")
 _REASON = "REASON"
-_MOST_NAMED = 10
-"""So many clusters of one leader are named."""
 _METRICS_COLUMN = 1
 _GAP = "  "
 # As kubectl's ages (duration.HumanDuration of apimachinery): below so many seconds, in these units.
@@ -67,7 +66,7 @@ def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -
         print(summary(shown))
         if in_shadow := sum(target.mode == Mode.SHADOW for target in listed.targets):
             print(moved(len(listed.targets) - in_shadow, in_shadow))
-    for line in (*who_leads(shown), *what_is_not_ok(shown)):
+    for line in (*who_leads(shown.leaders or (), keys), *what_is_not_ok(shown)):
         print(line, file=sys.stderr if as_json else sys.stdout)
     return 0
 
@@ -79,29 +78,6 @@ def summary(report: TargetList) -> str:
     states = sorted(found, key=lambda one: known.index(one) if one in known else len(known))
     total = wording.counted(len(report.targets), "target")
     return f"{total}: {', '.join(f'{found[state]} {state}' for state in states)}"
-
-
-def who_leads(report: TargetList) -> Iterator[str]:
-    """Yield a sentence for each process that leads clusters of these targets.
-
-    Nothing is said of the only cluster while the daemon itself leads it.
-    """
-    clusters, by_leader = {target.cluster for target in report.targets}, defaultdict(list)
-    for one in report.leaders or ():
-        if one.cluster in clusters and (one.cluster or not one.leading):
-            by_leader[_leader_words(one)].append(printable(one.cluster))
-    for words, names in by_leader.items():
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        of = ", ".join(names[:_MOST_NAMED]) + more
-        yield f"{of}: {words}" if of else f"this daemon stands by: {words}"
-
-
-def _leader_words(one: LeaderState) -> str:
-    if one.leading:
-        return "led by this daemon"
-    if not one.holder:
-        return "nobody is known to lead"
-    return f"led by {one.holder}" + (f", see {one.url}" if one.url else "")
 
 
 def what_is_not_ok(report: TargetList) -> Iterator[str]:
