@@ -40,6 +40,21 @@ class ElectionTimes:
     retry_period: float = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterLeader:
+    """Who leads a cluster, as far as one process knows; a cluster without a name is the only one.
+
+    ``holder`` is the name in the Lease, and empty where nobody is known to lead; ``url`` is where
+    its pages are.  Both are texts from outside.
+    """
+
+    cluster: str
+    leading: bool
+    """Whether this process leads it."""
+    holder: str = ""
+    url: str | None = None
+
+
 class Election:
     """The election as one process sees it.
 
@@ -66,6 +81,13 @@ class Election:
     def holder(self) -> str:
         """The holder in the record last observed; empty for none."""
         return "" if self._observed is None else self._observed.holder
+
+    def leader(self, now: float) -> str:
+        """Return who holds the Lease now, as far as is known; empty for nobody."""
+        if self.leading(now):
+            return self.identity
+        known = now < self.expires_at and self.holder != DELETED
+        return self.holder if known else ""
 
     @property
     def expires_at(self) -> float:
@@ -153,6 +175,10 @@ class WriteGate:
     def leading(self) -> bool:
         """Return whether this process leads."""
         return self.leads_since() is not None
+
+    def leader(self, cluster: str) -> ClusterLeader:
+        """Return who leads the cluster, which has this name."""
+        return ClusterLeader(cluster, self.leading())
 
     def stop(self) -> None:
         """Begin to end; all writes must have ended."""

@@ -22,9 +22,22 @@ from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, Watc
 from autoscaler.adapters.cluster.scale_cache import is_newer
 from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.config.settings import LeaderElection
-from autoscaler.core.election import Election, ElectionTimes, LeaseRecord, WriteGate
+from autoscaler.core.election import (
+    ClusterLeader,
+    Election,
+    ElectionTimes,
+    LeaseRecord,
+    WriteGate,
+)
 from autoscaler.core.text import printable
-from autoscaler.daemon.sharing import ClusterShare, LeaseShare, Sharing, identity_in
+from autoscaler.daemon.sharing import (
+    URL,
+    ClusterShare,
+    LeaseShare,
+    Sharing,
+    identity_in,
+    process_of,
+)
 from autoscaler.daemon.writes_under_way import WritesUnderWay
 from autoscaler.settings.fields import HOSTNAME
 from autoscaler.transport import Observer
@@ -117,6 +130,15 @@ class Leadership(WriteGate):
     def leads_since(self) -> float | None:
         """Return since when, by `clock.steady`, this process leads; None where it does not."""
         return self._election.leads_since(self._steady())
+
+    def leader(self, cluster: str) -> ClusterLeader:
+        """Return who leads the cluster, which has this name."""
+        lease, holder = self._lease, self._election.leader(self._steady())
+        told = lease is not None and lease.record.holder == holder
+        url = lease.annotations.get(URL) if told and lease is not None else None
+        shown = url if isinstance(url, str) else None
+        process = process_of(holder) if cluster else holder
+        return ClusterLeader(cluster, holder == self.identity, process, shown)
 
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended."""

@@ -14,6 +14,7 @@ from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
+from autoscaler.core.election import ClusterLeader
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
@@ -172,7 +173,7 @@ class MainLoop:
             agreement=comparing.reader,
             free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
-            leads=lambda: bool(self._led()) if election.enabled else None,
+            leaders=lambda: self._leaders() if election.enabled else None,
         )
 
     @property
@@ -182,6 +183,16 @@ class MainLoop:
     def _led(self) -> frozenset[str]:
         """Return the clusters that this process leads."""
         return frozenset(name for name, one in self._clusters.items() if one.gate.leading())
+
+    def _leaders(self) -> list[ClusterLeader]:
+        """Return who leads each cluster, in the order of the configuration."""
+        clusters = self._clusters
+        return [
+            clusters[name].gate.leader(name)
+            if name in clusters
+            else ClusterLeader(name, leading=False)
+            for name in self.reload.config.connections
+        ]
 
     def run(self) -> None:
         """Sync until a signal says stop."""

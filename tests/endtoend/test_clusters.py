@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 import requests
+import yaml
 
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
@@ -106,6 +107,10 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases/autoscaler"
         holders = [one.api.get(lease)["spec"]["holderIdentity"] for one in (world, other)]
         assert holders[0] != holders[1]
+        assert yaml.safe_load(daemon.page("/api/v1/health"))["leaders"] == [
+            {"cluster": cluster, "leading": True, "holder": holder, "url": None}
+            for cluster, holder in zip(("eu", "us"), holders, strict=True)
+        ]
         assert daemon.metric("autoscaler_target_desired_replicas", cluster="us") == 5
         url = f"http://{daemon.address}/api/v1/clusters/us/targets"
         state = requests.get(f"{url}/{world.key('web')}", timeout=10).json()["state"]

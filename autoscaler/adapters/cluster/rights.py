@@ -20,7 +20,7 @@ TARGETS = "config/kubernetes/base/clusterrole.yaml"
 """The manifest with the rights where the targets are."""
 LEASE = "config/kubernetes/base/role.yaml"
 """The manifest with the rights to the Lease."""
-SHARED_LEASES = "config/kubernetes/shared/role.yaml"
+SHARED_LEASES = "config/kubernetes/components/sharing/kustomization.yaml"
 """The same where several daemons share the clusters."""
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -7,7 +7,7 @@ from typing import cast
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
-from autoscaler.core.election import ElectionTimes, LeaseRecord
+from autoscaler.core.election import ClusterLeader, ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership, Role, unique
 from tests.daemon.leadership.conftest import Told
 from tests.worlds.waiting import wait_until
@@ -93,6 +93,29 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
     assert r" is held by b \x1b[2Jxxx" in sentence
     assert sentence.isprintable()
     assert len(sentence) < 400
+
+
+def test_who_leads_is_known_as_long_as_the_lease_lasts() -> None:
+    """This process, another one, and nobody once the Lease has run out or was deleted."""
+    passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False, holder="b")
+    lease.present = None
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    passed[0] = 16.0
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=True, holder="a")
+    passed[0] += 11.0
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    lease.present = Lease(LeaseRecord("b", 15.0, version="2"), {})
+    lease.failure = Failure("conflict", status=409)
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu").holder == "b"
+    passed[0] += 16.0
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
 
 
 def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
