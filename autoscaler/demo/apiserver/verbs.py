@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler.adapters.cluster.discovery import selector_text
-from autoscaler.core import selectors
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -15,10 +14,10 @@ from autoscaler.demo.apiserver.objects import (
     KubeObject,
     ServedResource,
     key,
-    labels,
     meta,
     typed,
 )
+from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.watches import watch_events
 
@@ -112,18 +111,12 @@ class Verbs:
 
     def _list(self, request: ApiRequest) -> ApiAnswer:
         """List all that is selected in one page, as a server may whatever the `limit`."""
-        try:
-            selector = selectors.parse(request.query.get("labelSelector", ""))
-        except ValueError as error:
-            raise refusals.bad_request(f"unable to parse requirement: {error}") from None
-        name = _name_selected(request.query.get("fieldSelector", ""))
+        asked = selection(request.namespace, request.query)
         objects, version = self._store.list_all(request.resource)
         items = [
             {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
             for obj in objects
-            if request.namespace in {"", key(obj)[0]}
-            and name in {"", key(obj)[1]}
-            and selector.matches(labels(obj))
+            if asked.has(obj)
         ]
         listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
         kind = f"{request.resource.kind}List"
@@ -172,14 +165,6 @@ class Verbs:
                         with refusals.if_there():
                             self._store.delete(resource, *key(obj))
         return ApiAnswer(200, deleted)
-
-
-def _name_selected(text: str) -> str:
-    """Return the name that a field selector requires, empty for any; it can be no other field."""
-    field_name, _, name = text.partition("=")
-    if field_name not in {"", "metadata.name"}:
-        raise refusals.bad_request(f"field label not supported: {field_name}")
-    return name
 
 
 def _decode(request: ApiRequest) -> KubeObject:
