@@ -119,9 +119,7 @@ def main() -> int:
     add("--daemons", type=int, default=3)
     add("--clusters", type=int, default=12)
     add("--real", type=int, default=0, metavar="N", help="of the clusters, control planes (0)")
-    add("--lease", type=float, default=15.0, metavar="SECONDS", help="leaseDuration (15)")
-    add("--renew", type=float, metavar="SECONDS", help="renewDeadline")
-    add("--retry", type=float, metavar="SECONDS", help="retryPeriod")
+    Times.add_to(parser)
     add("--no-share", action="store_true", help="daemons that take what they get")
     add("--keep", type=Path, metavar="FOLDER", help="a new folder that keeps logs and course.json")
     given = parser.parse_args()
@@ -133,7 +131,7 @@ def _measured(given: argparse.Namespace, report: Report) -> int:
         daemons=given.daemons,
         clusters=given.clusters,
         real=given.real,
-        times=Times(given.lease, given.renew, given.retry),
+        times=Times.of(given),
         share=not given.no_share,
     )
     with ExitStack() as stack:

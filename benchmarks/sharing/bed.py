@@ -1,11 +1,13 @@
 """Daemons with one configuration, the clusters that they serve, and a proxy between each two."""
 
+import argparse
 import random
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from autoscaler import clock
 from benchmarks.sharing.clusters import NAMESPACE, WORKLOADS, SharedCluster, control_plane, stand_in
@@ -33,6 +35,19 @@ class Times:
     def renew_deadline(self) -> float:
         """How long a leader goes on without a renewal."""
         return self.lease * 2 / 3 if self.renew is None else self.renew
+
+    @staticmethod
+    def add_to(parser: argparse.ArgumentParser) -> None:
+        """Add the options of a command that say them."""
+        add = parser.add_argument
+        add("--lease", type=float, default=15.0, metavar="SECONDS", help="leaseDuration (15)")
+        add("--renew", type=float, metavar="SECONDS", help="renewDeadline")
+        add("--retry", type=float, metavar="SECONDS", help="retryPeriod")
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Self:
+        """Return what these options say."""
+        return cls(given.lease, given.renew, given.retry)
 
     def settings(self) -> Document:
         """Return them as a configuration has them."""
