@@ -192,6 +192,19 @@ def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace
     assert versions == sorted(set(versions))
 
 
+def test_a_deletion_may_have_preconditions(cluster: ClusterUnderTest, namespace: str) -> None:
+    """An object that has changed since it was read, or is another one, stays: 409 Conflict."""
+    path = f"{manifests.leases(namespace)}/one"
+    read = cluster.create(manifests.leases(namespace), lease("one"))["metadata"]
+    written = cluster.patch(path, {"spec": {"holderIdentity": "b"}}).version
+    current = {"uid": read["uid"], "resourceVersion": written}
+    for other in ({"uid": "0"}, {"resourceVersion": read["resourceVersion"]}):
+        reply = cluster.request("DELETE", path, {"preconditions": current | other})
+        assert (reply.status, reply.body["reason"]) == (409, "Conflict")
+    assert cluster.request("DELETE", path, {"preconditions": current}).status == 200
+    assert cluster.get(path).status == 404
+
+
 def test_pods_are_selected_by_their_labels(api: Api, namespace: str, web: str) -> None:
     """Those of other labels, or of another namespace, are not listed; a bad selector is told."""
     assert web

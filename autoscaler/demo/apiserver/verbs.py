@@ -157,7 +157,8 @@ class Verbs:
 
     def _delete(self, request: ApiRequest) -> ApiAnswer:
         """Delete at once, a namespace with all that is in it."""
-        deleted = self._store.delete(request.resource, request.namespace, request.name)
+        asked = (request.resource, request.namespace, request.name)
+        deleted = self._store.delete(*asked, _preconditions(request))
         if request.resource is NAMESPACES:
             for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
@@ -181,6 +182,14 @@ def _decode(request: ApiRequest) -> KubeObject:
     ):
         raise refusals.bad_request("the object, its metadata or its spec is no object")
     return obj
+
+
+def _preconditions(request: ApiRequest) -> KubeObject:
+    """Read those of a DeleteOptions, which need not be there."""
+    given = (_decode(request) if request.body else {}).get("preconditions") or {}
+    if not isinstance(given, dict) or not {*map(type, given.values())} <= {str}:
+        raise refusals.bad_request("the preconditions are no texts")
+    return given
 
 
 def _merged(obj: object, patch: KubeObject) -> KubeObject:
