@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler.adapters.cluster.discovery import selector_text
-from autoscaler.core import selectors
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -15,10 +14,10 @@ from autoscaler.demo.apiserver.objects import (
     KubeObject,
     ServedResource,
     key,
-    labels,
     meta,
     typed,
 )
+from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.watches import watch_events
 
@@ -112,18 +111,12 @@ class Verbs:
 
     def _list(self, request: ApiRequest) -> ApiAnswer:
         """List all that is selected in one page, as a server may whatever the `limit`."""
-        try:
-            selector = selectors.parse(request.query.get("labelSelector", ""))
-        except ValueError as error:
-            raise refusals.bad_request(f"unable to parse requirement: {error}") from None
-        name = _name_selected(request.query.get("fieldSelector", ""))
+        asked = selection(request.namespace, request.query)
         objects, version = self._store.list_all(request.resource)
         items = [
             {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
             for obj in objects
-            if request.namespace in {"", key(obj)[0]}
-            and name in {"", key(obj)[1]}
-            and selector.matches(labels(obj))
+            if asked.has(obj)
         ]
         listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
         kind = f"{request.resource.kind}List"
@@ -164,7 +157,8 @@ class Verbs:
 
     def _delete(self, request: ApiRequest) -> ApiAnswer:
         """Delete at once, a namespace with all that is in it."""
-        deleted = self._store.delete(request.resource, request.namespace, request.name)
+        asked = (request.resource, request.namespace, request.name)
+        deleted = self._store.delete(*asked, _preconditions(request))
         if request.resource is NAMESPACES:
             for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
@@ -172,14 +166,6 @@ class Verbs:
                         with refusals.if_there():
                             self._store.delete(resource, *key(obj))
         return ApiAnswer(200, deleted)
-
-
-def _name_selected(text: str) -> str:
-    """Return the name that a field selector requires, empty for any; it can be no other field."""
-    field_name, _, name = text.partition("=")
-    if field_name not in {"", "metadata.name"}:
-        raise refusals.bad_request(f"field label not supported: {field_name}")
-    return name
 
 
 def _decode(request: ApiRequest) -> KubeObject:
@@ -196,6 +182,14 @@ def _decode(request: ApiRequest) -> KubeObject:
     ):
         raise refusals.bad_request("the object, its metadata or its spec is no object")
     return obj
+
+
+def _preconditions(request: ApiRequest) -> KubeObject:
+    """Read those of a DeleteOptions, which need not be there."""
+    given = (_decode(request) if request.body else {}).get("preconditions") or {}
+    if not isinstance(given, dict) or not {*map(type, given.values())} <= {str}:
+        raise refusals.bad_request("the preconditions are no texts")
+    return given
 
 
 def _merged(obj: object, patch: KubeObject) -> KubeObject:
