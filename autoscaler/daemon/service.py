@@ -5,7 +5,7 @@ The main thread polls leadership, health and reloads.
 
 import gc
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -51,9 +51,6 @@ LONGEST_SYNC_SECONDS = 30.0
 
 _MOST_OF_PERIOD = 0.9
 """The part of its period that a sync may take; the next one is left out while it runs."""
-
-_LIST_SHARE = 1 / 4
-"""The part of a sync's time that new lists have after the process stood still."""
 
 _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
@@ -316,6 +313,10 @@ class MainLoop:
         def leads_since(name: str) -> float | None:
             return clusters[name].gate.leads_since() if name in clusters else None
 
+        def listing_anew(name: str) -> Callable[[float], None] | None:
+            caches = clusters[name].caches if name in clusters else None
+            return None if caches is None or caches.is_current() else caches.wait_current
+
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)
             for own in of_own:
@@ -331,6 +332,7 @@ class MainLoop:
             reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
             history_store=self._memory.history_store,
             leads_since=leads_since,
+            listing_anew=listing_anew,
             breaker_changed=breaker_changed,
         )
 
@@ -339,13 +341,9 @@ class MainLoop:
 
     def _tick(self, slot: Slot) -> Tick:
         def call(due: float) -> None:
-            begun = clock.monotonic()
             budget = min(_MOST_OF_PERIOD * slot.period, LONGEST_SYNC_SECONDS)
             try:
-                for cluster in self._clusters.values():
-                    cluster.caches.wait_current(begun + _LIST_SHARE * budget)
-                left = budget - (clock.monotonic() - begun)
-                self.syncer.sync(slot.targets, clock.wall(), left, due=due)
+                self.syncer.sync(slot.targets, clock.wall(), budget, due=due)
             finally:
                 # Also if the sync of one target raises: the others were synced.
                 self.telemetry.health.sync_completed(tick.name)
