@@ -24,8 +24,8 @@ def watch_events(
     bookmark where they are allowed, or with one ERROR event, or when ``going`` returns False: the
     server stops, or the client does not listen any more.  Raises `Refused` for what is no number.
     """
-    version = _number(query, "resourceVersion") or store.version
-    deadline = clock.monotonic() + (_number(query, "timeoutSeconds") or _LONGEST_SECONDS)
+    version = number(query, "resourceVersion") or store.version
+    deadline = clock.monotonic() + (number(query, "timeoutSeconds") or _LONGEST_SECONDS)
     bookmarks = query.get("allowWatchBookmarks") == "true"
 
     def stream(version: int) -> Iterator[KubeObject | None]:
@@ -56,7 +56,8 @@ def _event(change: StoreChange, obj: KubeObject) -> KubeObject:
     return {"type": "ADDED" if change.previous is None else "MODIFIED", "object": obj}
 
 
-def _number(query: Mapping[str, str], name: str) -> int:
+def number(query: Mapping[str, str], name: str) -> int:
+    """Read a parameter of a request, 0 where there is none.  Raises `Refused` for no number."""
     text = query.get(name) or "0"
     if not text.isdecimal():
         raise bad_request(f'{name}: Invalid value: "{text}"')
