@@ -112,6 +112,21 @@ def test_an_unknown_token_is_unauthorized(cluster: ClusterUnderTest) -> None:
     assert (reply.status, reply.body["reason"]) == (401, "Unauthorized")
 
 
+def test_a_list_comes_in_pages(cluster: ClusterUnderTest, namespace: str) -> None:
+    """A page has as many objects as it may have, and the version of the first; a token goes on."""
+    path = manifests.deployments(namespace)
+    for name in ("a", "b", "c"):
+        cluster.create(path, manifests.deployment(name, 0))
+    first = cluster.get(path, limit="2")
+    token = first.body["metadata"]["continue"]
+    last = cluster.get(path, **{"limit": "2", "continue": token})
+    names = [[one["metadata"]["name"] for one in page.body["items"]] for page in (first, last)]
+    assert names == [["a", "b"], ["c"]]
+    assert "continue" not in last.body["metadata"]
+    assert last.version == first.version
+    assert cluster.get(path, **{"limit": "2", "continue": "another"}).status == 400
+
+
 @pytest.mark.usefixtures("web")
 def test_annotations_are_set_and_removed(api: Api, namespace: str) -> None:
     """By a merge patch, and read by a list of that name alone."""

@@ -12,6 +12,7 @@ from autoscaler.demo.apiserver.objects import (
     NAMESPACES,
     RESOURCES,
     KubeObject,
+    ObjectKey,
     ServedResource,
     key,
     meta,
@@ -19,7 +20,7 @@ from autoscaler.demo.apiserver.objects import (
 )
 from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
-from autoscaler.demo.apiserver.watches import watch_events
+from autoscaler.demo.apiserver.watches import number, watch_events
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -110,15 +111,24 @@ class Verbs:
         return ApiAnswer(200, _scale_of(obj) if request.scale else obj)
 
     def _list(self, request: ApiRequest) -> ApiAnswer:
-        """List all that is selected in one page, as a server may whatever the `limit`."""
+        """List what is selected, at most `limit` objects at once.
+
+        What follows a page is as it is when it is asked for, and a watch that begins at the first
+        one tells of what changed meanwhile.
+        """
         asked = selection(request.namespace, request.query)
-        objects, version = self._store.list_all(request.resource)
+        objects, now = self._store.list_all(request.resource)
+        version, after = _continued(request.query.get("continue", ""), now)
+        selected = [obj for obj in objects if asked.has(obj) and key(obj) > after]
+        page = selected[: number(request.query, "limit") or len(selected)]
+        metadata = {"resourceVersion": str(version)}
+        if len(page) < len(selected):
+            metadata["continue"] = "/".join((str(version), *key(page[-1])))
         items = [
             {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
-            for obj in objects
-            if asked.has(obj)
+            for obj in page
         ]
-        listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
+        listed = {"metadata": metadata, "items": items}
         kind = f"{request.resource.kind}List"
         return ApiAnswer(
             200, {**listed, "kind": kind, "apiVersion": request.resource.group_version}
@@ -166,6 +176,16 @@ class Verbs:
                         with refusals.if_there():
                             self._store.delete(resource, *key(obj))
         return ApiAnswer(200, deleted)
+
+
+def _continued(token: str, version: int) -> tuple[int, ObjectKey]:
+    """Return the version of a list and the last object of the page before, by its token."""
+    if not token:
+        return version, ("", "")
+    first, *last = token.split("/")
+    if not first.isdecimal() or len(last) != 2:
+        raise refusals.bad_request("continue key is not valid")
+    return int(first), (last[0], last[1])
 
 
 def _decode(request: ApiRequest) -> KubeObject:

@@ -27,8 +27,8 @@ def watch_events(
     ADDED, one that is selected no more DELETED.  Raises `Refused` for a query that cannot be read.
     """
     asked = selection(namespace, query)
-    version = _number(query, "resourceVersion") or store.version
-    deadline = clock.monotonic() + (_number(query, "timeoutSeconds") or _LONGEST_SECONDS)
+    version = number(query, "resourceVersion") or store.version
+    deadline = clock.monotonic() + (number(query, "timeoutSeconds") or _LONGEST_SECONDS)
     bookmarks = query.get("allowWatchBookmarks") == "true"
 
     def stream(version: int) -> Iterator[KubeObject | None]:
@@ -64,7 +64,8 @@ def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
     return None
 
 
-def _number(query: Mapping[str, str], name: str) -> int:
+def number(query: Mapping[str, str], name: str) -> int:
+    """Read a parameter of a request, 0 where there is none.  Raises `Refused` for no number."""
     text = query.get(name) or "0"
     if not text.isdecimal():
         raise bad_request(f'{name}: Invalid value: "{text}"')
