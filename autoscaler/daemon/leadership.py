@@ -63,6 +63,8 @@ class Role(Enum):
     """It led, and could not renew the Lease in time."""
     UNREADABLE = "unreadable"
     """It does not lead, and the Lease cannot be read or written."""
+    FULL = "full"
+    """Nobody leads, and this process leads as many clusters as it may."""
     RESIGNED = "resigned"
     """It was stopped."""
 
@@ -369,6 +371,11 @@ class Leadership(WriteGate):
         if self.leading():
             self._handed_over = False
             self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
+        elif failure is None and self._is_left_free():
+            sentence = (
+                f"{leases} is held by nobody: this process leads as many as maxClusters permits"
+            )
+            self._report_role(Role.FULL, "", sentence)
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
             if self._handed_over:
@@ -385,6 +392,12 @@ class Leadership(WriteGate):
         elif failure is not None:
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
             self._report_role(Role.UNREADABLE, failure.message, sentence)
+
+    def _is_left_free(self) -> bool:
+        """Return whether the Lease is free, and this process may not bid for it."""
+        now, free = self._steady(), self._election.free_since
+        known = self._sure or self._lease is not None
+        return known and free <= now and self._share.bid_at(free, now) is None
 
     def _report_role(self, role: Role, subject: str, sentence: str) -> None:
         """Report a role, once for each holder or failure."""

@@ -27,6 +27,8 @@ _MOST_MEMBERS = 1000
 """So many Leases of members are kept of a cluster."""
 _FORGOTTEN_AFTER = 10.0
 """A member's Lease that did not change for so many lease durations is deleted by the leader."""
+_TRY_AGAIN = 0.2
+"""After so much of a lease duration a member's Lease that could not be written is tried again."""
 _DIGITS = 10
 
 
@@ -279,6 +281,7 @@ class ClusterShare(LeaseShare):
         if self._led_since is not None:
             self._delete_forgotten(now, deadline)
         elif now >= self._due:
+            self._due = now + self._sharing.lease_duration * _TRY_AGAIN
             wall, duration = self._wall(), self._sharing.lease_duration
             old = None if self._own is None else self._own.record
             acquired = wall if old is None else old.acquired

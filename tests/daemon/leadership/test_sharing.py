@@ -212,6 +212,10 @@ def test_nobody_leads_more_than_it_may(start: Start) -> None:
     wait_until("as many as may be", lambda: loads(small, smaller) == [2, 1])
     time.sleep(LEASE_SECONDS + RETRY_SECONDS)
     assert loads(small, smaller) == [2, 1]
+    told = [one.sentences[-1] for one in smaller.told.values()]
+    full = [sentence for role, sentence in told if role is Role.FULL]
+    assert len(full) == CLUSTERS - 3
+    assert full[0].endswith("is held by nobody: this process leads as many as maxClusters permits")
     large = start("large")
     wait_until("the rest", lambda: loads(small, smaller, large) == [2, 1, 3])
 
