@@ -306,8 +306,8 @@ class Leadership(WriteGate):
         If that is not known of one, or the Lease cannot be written, this process goes on.
         """
         record, done = self._election.hand_over(receiver, self._wall()), False
-        self._writes.wait()
-        if record is not None and self._writes.certain(self._margin):
+        ended = self._writes.wait() and self._writes.certain(self._margin)
+        if record is not None and ended:
             answer = self._write(record)
             if isinstance(answer, Lease):
                 done = self._handed_over = True

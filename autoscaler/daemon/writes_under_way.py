@@ -38,10 +38,11 @@ class WritesUnderWay:
         """
         return clock.monotonic() >= self._uncertain_until + margin
 
-    def wait(self) -> None:
-        """Wait for the end of all that were sent, which have an end."""
+    def wait(self) -> bool:
+        """Wait for the end of all that were sent; return False if one takes longer than it may."""
         with self._changed:
             while self._sent:
                 left = max(self._sent.values()) - clock.monotonic()
                 if not self._changed.wait(max(0.0, left)):
-                    return
+                    return False
+            return True
