@@ -15,6 +15,7 @@ from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
@@ -25,6 +26,7 @@ from autoscaler.daemon.clusters import (
 )
 from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
+from autoscaler.daemon.leadership import Stand
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
@@ -121,10 +123,11 @@ class MainLoop:
         self.telemetry = telemetry = telemetry or Telemetry(config, stack)
         announcements, metrics = telemetry.announcements, telemetry.metrics
         election = config.leader_election
+        self._stand = stand = Stand(election, config.connections.keys())
 
         def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, signals.stop, announcements)
+            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -169,7 +172,7 @@ class MainLoop:
             agreement=comparing.reader,
             free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
-            leads=lambda: bool(self._led()) if election.enabled else None,
+            leaders=lambda: self._leaders() if election.enabled else None,
         )
 
     @property
@@ -179,6 +182,16 @@ class MainLoop:
     def _led(self) -> frozenset[str]:
         """Return the clusters that this process leads."""
         return frozenset(name for name, one in self._clusters.items() if one.gate.leading())
+
+    def _leaders(self) -> list[ClusterLeader]:
+        """Return who leads each cluster, in the order of the configuration."""
+        clusters = self._clusters
+        return [
+            clusters[name].gate.leader(name)
+            if name in clusters
+            else ClusterLeader(name, leading=False)
+            for name in self.reload.config.connections
+        ]
 
     def run(self) -> None:
         """Sync until a signal says stop."""
@@ -270,6 +283,7 @@ class MainLoop:
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
+        self._stand.set_clusters(config.connections.keys())
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics

@@ -115,7 +115,8 @@ class _ApiHandler(BaseHTTPRequestHandler):
         if self.server.closing.is_set():
             return False
         readable, _, _ = select.select([self.connection], [], [], 0)
-        return not (readable and self.connection.recv(1, socket.MSG_PEEK) == b"")
+        # Not through TLS, which cannot peek.
+        return not (readable and socket.socket.recv(self.connection, 1, socket.MSG_PEEK) == b"")
 
     def _send(self, code: int, content_type: str, body: bytes) -> None:
         self.send_response(code)

@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler.adapters.cluster.discovery import selector_text
-from autoscaler.core import selectors
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
     NAMESPACES,
     RESOURCES,
     KubeObject,
+    ObjectKey,
     ServedResource,
     key,
-    labels,
     meta,
     typed,
 )
+from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
-from autoscaler.demo.apiserver.watches import watch_events
+from autoscaler.demo.apiserver.watches import number, watch_events
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -111,21 +111,24 @@ class Verbs:
         return ApiAnswer(200, _scale_of(obj) if request.scale else obj)
 
     def _list(self, request: ApiRequest) -> ApiAnswer:
-        """List all that is selected in one page, as a server may whatever the `limit`."""
-        try:
-            selector = selectors.parse(request.query.get("labelSelector", ""))
-        except ValueError as error:
-            raise refusals.bad_request(f"unable to parse requirement: {error}") from None
-        name = _name_selected(request.query.get("fieldSelector", ""))
-        objects, version = self._store.list_all(request.resource)
+        """List what is selected, at most `limit` objects at once.
+
+        What follows a page is as it is when it is asked for, and a watch that begins at the first
+        one tells of what changed meanwhile.
+        """
+        asked = selection(request.namespace, request.query)
+        objects, now = self._store.list_all(request.resource)
+        version, after = _continued(request.query.get("continue", ""), now)
+        selected = [obj for obj in objects if asked.has(obj) and key(obj) > after]
+        page = selected[: number(request.query, "limit") or len(selected)]
+        metadata = {"resourceVersion": str(version)}
+        if len(page) < len(selected):
+            metadata["continue"] = "/".join((str(version), *key(page[-1])))
         items = [
             {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
-            for obj in objects
-            if request.namespace in {"", key(obj)[0]}
-            and name in {"", key(obj)[1]}
-            and selector.matches(labels(obj))
+            for obj in page
         ]
-        listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
+        listed = {"metadata": metadata, "items": items}
         kind = f"{request.resource.kind}List"
         return ApiAnswer(
             200, {**listed, "kind": kind, "apiVersion": request.resource.group_version}
@@ -164,7 +167,8 @@ class Verbs:
 
     def _delete(self, request: ApiRequest) -> ApiAnswer:
         """Delete at once, a namespace with all that is in it."""
-        deleted = self._store.delete(request.resource, request.namespace, request.name)
+        asked = (request.resource, request.namespace, request.name)
+        deleted = self._store.delete(*asked, _preconditions(request))
         if request.resource is NAMESPACES:
             for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
@@ -174,12 +178,14 @@ class Verbs:
         return ApiAnswer(200, deleted)
 
 
-def _name_selected(text: str) -> str:
-    """Return the name that a field selector requires, empty for any; it can be no other field."""
-    field_name, _, name = text.partition("=")
-    if field_name not in {"", "metadata.name"}:
-        raise refusals.bad_request(f"field label not supported: {field_name}")
-    return name
+def _continued(token: str, version: int) -> tuple[int, ObjectKey]:
+    """Return the version of a list and the last object of the page before, by its token."""
+    if not token:
+        return version, ("", "")
+    first, *last = token.split("/")
+    if not first.isdecimal() or len(last) != 2:
+        raise refusals.bad_request("continue key is not valid")
+    return int(first), (last[0], last[1])
 
 
 def _decode(request: ApiRequest) -> KubeObject:
@@ -196,6 +202,14 @@ def _decode(request: ApiRequest) -> KubeObject:
     ):
         raise refusals.bad_request("the object, its metadata or its spec is no object")
     return obj
+
+
+def _preconditions(request: ApiRequest) -> KubeObject:
+    """Read those of a DeleteOptions, which need not be there."""
+    given = (_decode(request) if request.body else {}).get("preconditions") or {}
+    if not isinstance(given, dict) or not {*map(type, given.values())} <= {str}:
+        raise refusals.bad_request("the preconditions are no texts")
+    return given
 
 
 def _merged(obj: object, patch: KubeObject) -> KubeObject:
