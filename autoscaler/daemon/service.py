@@ -21,6 +21,7 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
     ConnectedCluster,
+    Served,
     UnreachedCluster,
     wait_for_watches,
 )
@@ -125,9 +126,12 @@ class MainLoop:
         election = config.leader_election
         self._stand = stand = Stand(election, config.connections.keys())
 
-        def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
+        def open_cluster(
+            name: str, settings: KubernetesSettings, served: Served
+        ) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
+            parts = (election, stand, signals.stop, announcements)
+            return ConnectedCluster(name, settings, *parts, served)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -252,14 +256,16 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect to what could not be connected to, from time to time."""
+        """Connect to what could not be connected to, from time to time; leave what is twice."""
         now = clock.monotonic()
-        if not self.connections.current.unreached or now < self._reach_again_at:
+        current = self.connections.current
+        twice = current.serves_one_twice
+        if not twice and (not current.unreached or now < self._reach_again_at):
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config
         try:
-            self._switch(config, at_once=False)
+            self._switch(config, at_once=twice)
         except Exception as error:  # noqa: BLE001 - what is connected goes on
             self.telemetry.announcements.fault(error)
 
@@ -269,7 +275,11 @@ class MainLoop:
 
         def ask() -> None:
             try:
-                apis = {name: cluster.api for name, cluster in self._clusters.items()}
+                clusters = self._clusters
+                if len(clusters) > 1:
+                    for cluster in clusters.values():
+                        cluster.learn_uid()
+                apis = {name: cluster.api for name, cluster in clusters.items()}
                 announcements.rights_lacked(lacked_rights(apis, config, config.targets))
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 announcements.fault(error)

@@ -14,7 +14,14 @@ from autoscaler.config import Config
 from autoscaler.config.loading import ANYWHERE
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import of_cluster
-from autoscaler.daemon.clusters import ConnectedCluster, OpenCluster, endpoint_of, events_of
+from autoscaler.daemon.clusters import (
+    ConnectedCluster,
+    OpenCluster,
+    endpoint_of,
+    events_of,
+    reached_by,
+    same_cluster,
+)
 from autoscaler.daemon.events import EventReporter
 from autoscaler.settings.prometheus import PrometheusSettings
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
@@ -104,12 +111,21 @@ class Connections:
         """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
+        self._uids: dict[tuple[object, ...], str] = {} if before is None else before.uids()
+        used_on = {} if before is None else before.used_on(config)
         with ExitStack() as opened:
-            for cluster_name, reached in config.connections.items():
-                known = None if before is None else before.clusters.get(cluster_name)
-                if known is None or not known.is_of(reached):
+            # What is served stays so, whatever entry of the same cluster comes before it.
+            for cluster_name in sorted(config.connections, key=lambda name: name not in used_on):
+                reached, known = config.connections[cluster_name], used_on.get(cluster_name)
+                served = self._served()
+                first = served.get(self._uids.get(reached_by(reached)))
+                if first is not None:
+                    why = "the uid of the namespace kube-system is the same"
+                    self.unreached[cluster_name] = same_cluster(cluster_name, first, why)
+                    continue
+                if known is None:
                     try:
-                        known = open_cluster(cluster_name, reached)
+                        known = open_cluster(cluster_name, reached, served)
                     except ConnectError as error:
                         if len(config.connections) == 1:
                             raise
@@ -118,6 +134,8 @@ class Connections:
                         continue
                     opened.callback(known.close)
                 self.clusters[cluster_name] = known
+            names = [name for name in config.connections if name in self.clusters]
+            self.clusters = {name: self.clusters[name] for name in names}
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -130,6 +148,28 @@ class Connections:
                 kept = before.events.get(cluster_name) if before is not None and same else None
                 self.events[cluster_name] = kept or events_of(cluster)
             opened.pop_all()
+
+    def used_on(self, config: Config) -> dict[str, ConnectedCluster]:
+        """Return the clusters that are used on."""
+        return {
+            name: cluster
+            for name, cluster in self.clusters.items()
+            if name in config.connections and cluster.is_of(config.connections[name])
+        }
+
+    def _served(self) -> dict[object, str]:
+        return {one: name for name, cluster in self.clusters.items() for one in cluster.identities}
+
+    def uids(self) -> dict[tuple[object, ...], str]:
+        """Return the uids that are known, by what the connections depend on."""
+        known = {one.reached_by: one.uid for one in self.clusters.values() if one.uid}
+        return {**self._uids, **known}
+
+    @property
+    def serves_one_twice(self) -> bool:
+        """Whether two entries are found out to be one cluster: those that follow know it."""
+        uids = [one.uid for one in self.clusters.values() if one.uid]
+        return len(uids) > len(set(uids))
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""

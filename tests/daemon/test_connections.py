@@ -11,14 +11,16 @@ import pytest
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
-from autoscaler.config.settings import KubernetesSettings
+from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN
-from autoscaler.daemon.clusters import ConnectedCluster, reached_by
+from autoscaler.daemon.clusters import ConnectedCluster, Served, reached_by, same_cluster
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import ElectionObserver
+from autoscaler.daemon.leadership import ElectionObserver, Stand
 from autoscaler.daemon.wiring import ReplaceableConnections
+from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
+from tests.worlds.announced import Announced
 
 MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
 BANK = "bank: {url: http://m, headers: {X-Scope-OrgID: b}}"
@@ -33,13 +35,19 @@ def document(*servers: str, events: bool = True) -> str:
 class NoCluster(ConnectedCluster):
     """A cluster that nothing is sent to."""
 
-    def __init__(self, name: str, settings: KubernetesSettings) -> None:
+    def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:  # noqa: ARG002 - as OpenCluster
         self.name = name
+        self.uid = ""
         self.reached_by = reached_by(settings)
         self.own = True
         self.observer = ElectionObserver()
         self.gate = ALWAYS_OPEN
         self.api = cast(Api, None)  # no Event is written
+
+    @property
+    def identities(self) -> tuple[object, ...]:
+        """Tell what is said of it."""
+        return (self.name, self.uid) if self.uid else (self.name,)
 
     def close(self) -> None:
         """Close nothing."""
@@ -154,3 +162,57 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
             assert new.clusters["eu"] is not kept
         assert gone == ["us", "us", "eu"]
     assert gone[3:] == ["us", "eu"]
+
+
+def test_two_entries_that_turn_out_to_be_one_cluster(tmp_path: Path) -> None:
+    """The first is served on, the other one is not even connected to again, and both are named."""
+    eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
+    config = loaded(tmp_path, f"{document()}clusters: [{eu}, {us}]\n")
+    opened = list[str]()
+
+    class Noted(NoCluster):
+        """Says when it is opened."""
+
+        def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:
+            opened.append(name)
+            super().__init__(name, settings, served)
+
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config, Noted, stop, UNOBSERVED)) as connections:
+        before = connections.current
+        both = before.clusters
+        assert not before.serves_one_twice
+        both["us"].uid = both["eu"].uid = "5c3a"
+        told = [before.serves_one_twice]
+        assert told == [True]
+        for _ in range(2):
+            with connections.replaced(config) as new:
+                assert list(new.clusters) == ["eu"]
+                assert new.clusters["eu"] is both["eu"]
+                assert new.unreached["us"].startswith("cluster us: it is the cluster that eu is (")
+                assert not new.serves_one_twice
+        assert opened == ["eu", "us"]
+
+
+def test_one_server_under_two_names_is_served_once(tmp_path: Path) -> None:
+    """By its address and authority, before anything is sent to it; another port is another one."""
+    announced, stop = Announced(), threading.Event()
+
+    def opened(name: str, settings: KubernetesSettings, served: Served) -> ConnectedCluster:
+        election = LeaderElection()
+        parts = (election, Stand(election, ()), stop, announced.announcements)
+        return ConnectedCluster(name, settings, *parts, served)
+
+    with StandInCluster() as cluster, StandInCluster() as other:
+        paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]
+        paths.append(other.kubeconfig(tmp_path / "c"))
+        entries = ", ".join(f"{{name: {path.name}, kubeconfig: {path}}}" for path in paths)
+        config = loaded(tmp_path, f"{document()}clusters: [{entries}]\n")
+        with closing(ReplaceableConnections(config, opened, stop, UNOBSERVED)) as connections:
+            current = connections.current
+            assert list(current.clusters) == ["a", "c"]
+            server = current.clusters["a"].api.server
+            assert current.unreached == {"b": same_cluster("b", "a", f"both are at {server}")}
+            # The stand-in has no namespace kube-system, as where there is no right to read it.
+            current.clusters["c"].learn_uid()
+            assert current.clusters["c"].uid == ""

@@ -97,6 +97,12 @@ class Credentials:
     def __repr__(self) -> str:
         return "Credentials(...)"
 
+    @property
+    def trusted(self) -> tuple[object, ...]:
+        """Which authority vouches for the server, and by what way it is reached."""
+        file, server = self._configuration.ssl_ca_cert, self._configuration.tls_server_name
+        return _content(Path(file)) if file else b"", server, self._configuration.proxy
+
     def close(self) -> None:
         """Close the idle connections."""
         self._client.close()  # type: ignore[no-untyped-call] # the client is half typed
