@@ -6,6 +6,7 @@ Nothing of one waits for another, so that one that is away costs only its own ta
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, Failure, Pods, Scales, WatchedCluster
@@ -79,13 +80,16 @@ class ConnectedCluster:
         self.uid = ""
         """That of the namespace kube-system, which no other has; empty until it is known."""
         with ExitStack() as opened:
-            self.api = opened.enter_context(server.connect(stop=stop, observer=self.observer))
+            # A plugin that hangs keeps no other cluster waiting.
+            connect = partial(
+                server.connect, stop=stop, observer=self.observer, at_once=name == DEFAULT_CLUSTER
+            )
+            self.api = opened.enter_context(connect())
             if self.api.identity in served:
                 first, why = served[self.api.identity], f"both are at {self.api.server}"
                 raise ConnectError(same_cluster(name, first, why))
             if election.enabled:
-                connection = server.connect(stop=stop, observer=self.observer)
-                taking_part = leader_election(election, connection, self.observer, name, stand)
+                taking_part = leader_election(election, connect(), self.observer, name, stand)
                 self.gate = opened.enter_context(taking_part)
             for sentence in warnings_of_access(
                 server.origin, server.secrets, url=server.url, verified=server.verified
