@@ -94,7 +94,9 @@ class Telemetry:
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         self.health = Health()
-        self.metrics = Metrics(self.health, per_target=config.per_target_metrics)
+        several = frozenset[str]() if config.clusters is None else config.connections.keys()
+        per_target = config.per_target_metrics
+        self.metrics = Metrics(self.health, per_target=per_target, clusters=several)
         self.notifier = stack.enter_context(Notifier())
         instruments = self.metrics.instruments
         self.announcements = Announcements(self.health, instruments, self.notifier)
