@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.adapters.sqlite_files import (
+    NAME_CLUSTER,
     Opened,
     Place,
     Schema,
@@ -157,7 +158,10 @@ class _File(Opened):
 
 
 class AgreementWriter:
-    """Keeps rows in `agreement.db` of a directory; ``on_state`` is as `SqliteWorker` calls it."""
+    """Keeps rows in `agreement.db` of a directory; ``on_state`` is as `SqliteWorker` calls it.
+
+    What is kept of targets without a cluster is from now on of those in ``cluster``.
+    """
 
     def __init__(
         self,
@@ -166,10 +170,12 @@ class AgreementWriter:
         max_age: float,
         batch_seconds: float = 5.0,
         pause_seconds: float = 30.0,
+        cluster: str = "",
     ) -> None:
         self._directory = directory
         self._max_age = max_age
         self._batch_seconds = batch_seconds
+        self._cluster = cluster
         self._rows: deque[AgreementRow] = deque(maxlen=_ROOM)
         self._stop = threading.Event()
         self._aside = ""
@@ -210,7 +216,14 @@ class AgreementWriter:
 
     def _open(self, damage: str) -> _File:
         place = Place(self._directory, AGREEMENT, AGREEMENT_LOCK, keeps_one=True)
-        return _File(*open_to_write(place, SCHEMA, _ids_of, clock.wall(), self._set_aside, damage))
+        return _File(
+            *open_to_write(place, SCHEMA, self._begin, clock.wall(), self._set_aside, damage)
+        )
+
+    def _begin(self, connection: sqlite3.Connection) -> dict[str, int]:
+        if self._cluster:
+            connection.execute(NAME_CLUSTER, (self._cluster,))
+        return _ids_of(connection)
 
     def _set_aside(self, fate: str) -> None:
         self._aside = f"; the one before {fate}"

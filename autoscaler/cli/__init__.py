@@ -985,6 +985,10 @@ def demo(
     namespace: Annotated[
         str, typer.Option(help="With --context: the namespace to create and remove.")
     ] = "autoscaler-demo",
+    clusters: Annotated[
+        int,
+        typer.Option(min=1, help="Have so many stand-ins, with one daemon for all of them."),
+    ] = 1,
     keep: Annotated[
         bool | None,
         typer.Option(
@@ -1001,8 +1005,15 @@ def demo(
     """
     from autoscaler.demo import DemoOptions
     from autoscaler.demo import run as run_demo
+    from autoscaler.demo.story import MOST_CLUSTERS
 
-    sys.exit(run_demo(DemoOptions(context=context, namespace=namespace, keep=keep)))
+    if clusters > MOST_CLUSTERS:
+        raise typer.BadParameter(f"the demo has at most {MOST_CLUSTERS}", param_hint="'--clusters'")
+    if context is not None and clusters > 1:
+        why = "--clusters makes stand-ins, and --context is a cluster of yours: give only one"
+        raise typer.BadParameter(why)
+    options = DemoOptions(context=context, namespace=namespace, keep=keep, clusters=clusters)
+    sys.exit(run_demo(options))
 
 
 def main() -> None:

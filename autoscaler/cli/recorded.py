@@ -2,12 +2,19 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from autoscaler import clock
 from autoscaler.cli import times
+from autoscaler.cli.leaders import who_leads
 from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text
-from autoscaler.cli.sources import DecisionSource, DirectorySource, SourceOptions, source_of
+from autoscaler.cli.sources import (
+    DaemonSource,
+    DecisionSource,
+    DirectorySource,
+    SourceOptions,
+    source_of,
+)
 from autoscaler.cli.target_names import chosen
 from autoscaler.codec import is_same
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -71,7 +78,7 @@ def print_explanation(
         print(json.dumps(documents, indent=2))
     else:
         now = clock.wall()
-        _tell_where(source, now)
+        _tell_where(source, {one.target for one in explanations}, now)
         print_text("\n\n".join(_text(one, same, now) for one, same in told), EXPLAINED_FROM)
     return 1 if any(same is not None and not same[0] for same in results) else 0
 
@@ -83,8 +90,13 @@ def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -
     return instants if instants and instants[0] <= begin else [begin, *instants]
 
 
-def _tell_where(source: DecisionSource, now: float) -> None:
+def _tell_where(source: DecisionSource, keys: Iterable[str] | None, now: float) -> None:
+    """Say what is read; a daemon's record has what it has written itself, and who has the rest."""
     print(f"from {source.name}; times are in {times.zone(now)}", file=sys.stderr)
+    if isinstance(source, DaemonSource):
+        others = [one for one in source.health().leaders or () if not one.leading]
+        for line in who_leads(others, keys):
+            print(line, file=sys.stderr)
 
 
 def _text(explanation: Explanation, again: tuple[bool, str] | None, now: float) -> str:
@@ -150,7 +162,7 @@ def print_history(
     if as_json:
         print(json.dumps([one.document() for one in shown], indent=2))
     else:
-        _tell_where(source, now)
+        _tell_where(source, keys, now)
         _print_lines(shown, listed.lapses)
     if not shown:
         print(f"no change is recorded since {times.local(begin)}", file=sys.stderr)

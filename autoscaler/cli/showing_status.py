@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from autoscaler.cli.leaders import who_leads
 from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
@@ -65,7 +66,7 @@ def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -
         print(summary(shown))
         if in_shadow := sum(target.mode == Mode.SHADOW for target in listed.targets):
             print(moved(len(listed.targets) - in_shadow, in_shadow))
-    for line in what_is_not_ok(shown):
+    for line in (*who_leads(shown.leaders or (), keys), *what_is_not_ok(shown)):
         print(line, file=sys.stderr if as_json else sys.stdout)
     return 0
 

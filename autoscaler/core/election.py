@@ -40,6 +40,21 @@ class ElectionTimes:
     retry_period: float = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterLeader:
+    """Who leads a cluster, as far as one process knows; a cluster without a name is the only one.
+
+    ``holder`` is the name in the Lease, and empty where nobody is known to lead; ``url`` is where
+    its pages are.  Both are texts from outside.
+    """
+
+    cluster: str
+    leading: bool
+    """Whether this process leads it."""
+    holder: str = ""
+    url: str | None = None
+
+
 class Election:
     """The election as one process sees it.
 
@@ -58,12 +73,21 @@ class Election:
         self._times = times
         self._observed: LeaseRecord | None = None
         self._observed_at = NEVER
+        self._absent_since: float | None = None
+        """Since when there is no Lease, where none was observed yet."""
         self._led_from = NEVER
 
     @property
     def holder(self) -> str:
         """The holder in the record last observed; empty for none."""
         return "" if self._observed is None else self._observed.holder
+
+    def leader(self, now: float) -> str:
+        """Return who holds the Lease now, as far as is known; empty for nobody."""
+        if self.leading(now):
+            return self.identity
+        known = now < self.expires_at and self.holder != DELETED
+        return self.holder if known else ""
 
     @property
     def expires_at(self) -> float:
@@ -72,6 +96,13 @@ class Election:
             return NEVER
         # The holder counts on the configured duration, even if the record was edited by hand.
         return self._observed_at + max(self._observed.duration, self._times.lease_duration)
+
+    @property
+    def free_since(self) -> float:
+        """The instant since or from which nobody holds the Lease, as far as is known."""
+        if self._observed is None:
+            return NEVER if self._absent_since is None else self._absent_since
+        return self.expires_at if self._observed.holder else self._observed_at
 
     def leading(self, now: float) -> bool:
         """Return whether this process may write."""
@@ -85,6 +116,8 @@ class Election:
     def observe(self, record: LeaseRecord | None, now: float) -> None:
         """Process the record that was read, at an instant after the answer; None: no Lease."""
         if record is None:
+            if self._observed is None and self._absent_since is None:
+                self._absent_since = now
             if self._observed is None or self.leading(now):
                 return
             # The holder may not know yet, and may be another one than was observed.
@@ -112,6 +145,18 @@ class Election:
             self._led_from = asked
         self.leads_until = asked + self._times.renew_deadline
 
+    def hand_over(self, receiver: str, wall: float) -> LeaseRecord | None:
+        """Stop leading; return the record that makes ``receiver`` the holder, None if not ours.
+
+        It is for when all writes have ended.  The receiver leads once it has renewed the record; if
+        it never does, the Lease runs out as any other.
+        """
+        self.leads_until = NEVER
+        if self._observed is None or self._observed.holder != self.identity:
+            return None
+        transitions = self._observed.transitions + 1
+        return LeaseRecord(receiver, self._times.lease_duration, wall, wall, transitions)
+
     def release(self, wall: float) -> LeaseRecord | None:
         """Stop leading; return the record that releases the Lease, None if it is not ours."""
         self.leads_until = NEVER
@@ -131,9 +176,26 @@ class WriteGate:
         """Return whether this process leads."""
         return self.leads_since() is not None
 
+    def leader(self, cluster: str) -> ClusterLeader:
+        """Return who leads the cluster, which has this name."""
+        return ClusterLeader(cluster, self.leading())
+
+    def stop(self) -> None:
+        """Begin to end; all writes must have ended."""
+
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended."""
         return float("inf")
+
+    def write_begins(self, until: float) -> int:  # noqa: ARG002 - nobody waits for it here
+        """Note a request that writes, and return its number; it ends before ``until``.
+
+        It is called before `may_write_until` is asked for the last time.
+        """
+        return 0
+
+    def write_ended(self, number: int, *, certain: bool) -> None:
+        """Note the end of a request; without a ``certain`` outcome it may still take effect."""
 
 
 ALWAYS_OPEN = WriteGate()

@@ -21,7 +21,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import leader_election
+from autoscaler.daemon.leadership import Stand, leader_election
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
 
 
@@ -46,6 +46,7 @@ class ConnectedCluster:
         name: str,
         settings: KubernetesSettings,
         election: LeaderElection,
+        stand: Stand,
         stop: threading.Event,
         announcements: Announcements,
     ) -> None:
@@ -62,8 +63,8 @@ class ConnectedCluster:
         with ExitStack() as opened:
             if election.enabled:
                 connection = server.connect(stop=stop, observer=self.observer)
-                leadership = leader_election(election, connection, self.observer)
-                self.gate = opened.enter_context(leadership)
+                taking_part = leader_election(election, connection, self.observer, name, stand)
+                self.gate = opened.enter_context(taking_part)
             for sentence in warnings_of_access(
                 server.origin, server.secrets, url=server.url, verified=server.verified
             ):

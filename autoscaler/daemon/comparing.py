@@ -94,7 +94,9 @@ def open_comparing(config: Config, announcements: Announcements, stack: ExitStac
         except OSError:
             return Comparing()
     max_age = _MAX_AGE_SECONDS if config.record is None else config.record.max_age
-    writer = AgreementWriter(directory, announcements.agreement, max_age)
+    writer = AgreementWriter(
+        directory, announcements.agreement, max_age, cluster=config.first_cluster
+    )
     stack.enter_context(closing(writer))
     writer.start()
     comparer = stack.enter_context(closing(Comparer(writer)))

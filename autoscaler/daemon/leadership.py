@@ -9,19 +9,43 @@ import random
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
+from functools import partial
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
+from autoscaler.adapters.cluster.leases import LeaseCache
+from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, WatchState
+from autoscaler.adapters.cluster.scale_cache import is_newer
+from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.config.settings import LeaderElection
-from autoscaler.core.election import Election, ElectionTimes, WriteGate
+from autoscaler.core.election import (
+    ClusterLeader,
+    Election,
+    ElectionTimes,
+    LeaseRecord,
+    WriteGate,
+)
 from autoscaler.core.text import printable
+from autoscaler.daemon.sharing import (
+    URL,
+    ClusterShare,
+    LeaseShare,
+    Sharing,
+    identity_in,
+    process_of,
+)
+from autoscaler.daemon.writes_under_way import WritesUnderWay
+from autoscaler.settings.fields import HOSTNAME
 from autoscaler.transport import Observer
 
-_JITTER = 0.2
-"""How much later than a period followers try at most, as a part of it."""
+_JITTER, _SOON = 0.2, 0.1
+"""How much later than a period followers try at most, and how soon after a try, as a part of it."""
+_KNOWN_AFTER = 2
+"""How many retry periods after its start a process bids for clusters that are shared."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
@@ -39,6 +63,8 @@ class Role(Enum):
     """It led, and could not renew the Lease in time."""
     UNREADABLE = "unreadable"
     """It does not lead, and the Lease cannot be read or written."""
+    FULL = "full"
+    """Nobody leads, and this process leads as many clusters as it may."""
     RESIGNED = "resigned"
     """It was stopped."""
 
@@ -53,7 +79,8 @@ class ElectionObserver(Observer):
 class Leadership(WriteGate):
     """Holds the Lease whenever it can, on a thread of its own, on which the ``observer`` is called.
 
-    ``leases`` should have a connection of its own, so that no queue delays a renewal.
+    ``leases`` should have a connection of its own, so that no queue delays a renewal.  Who does not
+    lead need not ask for the Lease while a watch shows it (`hear`).
     """
 
     def __init__(
@@ -63,6 +90,7 @@ class Leadership(WriteGate):
         times: ElectionTimes,
         *,
         observer: ElectionObserver | None = None,
+        share: LeaseShare | None = None,
         steady: Callable[[], float] = clock.steady,
         wall: Callable[[], float] = clock.wall,
     ) -> None:
@@ -74,20 +102,45 @@ class Leadership(WriteGate):
         self._times = times
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
         self._observer = observer or ElectionObserver()
+        self._share = share or LeaseShare()
+        self.watching: Callable[[], bool] = lambda: False
+        """Whether a watch shows every change of the Lease now."""
         self._steady = steady
         self._wall = wall
         self._election = Election(identity, times)
         self._lease: Lease | None = None
         self._sure = False
         """Whether `_lease` is what was read or written last, and no request has failed since."""
+        self._missed = False
+        """Whether the watch did not show what a request did; so until it shows something."""
+        self._heard: deque[tuple[Lease | None, float]] = deque()
+        """What the watch has shown and was not processed yet, with the instants."""
+        self._try_at = clock.monotonic()
+        """When the next try is due."""
+        self._tried_at = float("-inf")
+        self._writes = WritesUnderWay()
+        # How much earlier a holder that cannot renew stops writing than others may begin.
+        self._margin = times.lease_duration - times.renew_deadline
+        self._handed_over = False
+        """Whether this process has handed the Lease over since it led last."""
         self._failure: Failure | None = None
         self._subject = ""
         self._stop = threading.Event()
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
 
     def leads_since(self) -> float | None:
         """Return since when, by `clock.steady`, this process leads; None where it does not."""
         return self._election.leads_since(self._steady())
+
+    def leader(self, cluster: str) -> ClusterLeader:
+        """Return who leads the cluster, which has this name."""
+        lease, holder = self._lease, self._election.leader(self._steady())
+        told = lease is not None and lease.record.holder == holder
+        url = lease.annotations.get(URL) if told and lease is not None else None
+        shown = url if isinstance(url, str) else None
+        process = process_of(holder) if cluster else holder
+        return ClusterLeader(cluster, holder == self.identity, process, shown)
 
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended."""
@@ -95,13 +148,35 @@ class Leadership(WriteGate):
         now = clock.monotonic()
         return now + (self._election.leads_until - self._steady())
 
+    def write_begins(self, until: float) -> int:
+        """Note a request that writes: the Lease is handed over only when it has ended."""
+        return self._writes.begin(until)
+
+    def write_ended(self, number: int, *, certain: bool) -> None:
+        """Note the end of such a request."""
+        self._writes.end(number, certain=certain)
+
     def start(self) -> None:
         """Begin to try."""
         self._thread.start()
 
+    def hear(self, lease: Lease | None) -> None:
+        """Hear from a watch what the Lease is now; None for a deleted one.  From any thread."""
+        self._heard.append((lease, self._steady()))
+        self._woken.set()
+
+    def wake(self) -> None:
+        """Look again now, since what the share goes by has changed.  From any thread."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Begin to end; all writes must have ended."""
+        self._stop.set()
+        self._woken.set()
+
     def close(self) -> None:
         """Stop leading, and release the Lease, within seconds; all writes must have ended."""
-        self._stop.set()
+        self.stop()
         if self._thread.is_alive():
             self._thread.join(self._request_seconds * 2 + _RELEASE_SECONDS)
 
@@ -109,9 +184,10 @@ class Leadership(WriteGate):
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            begun = clock.monotonic()
-            self._guard(self.try_acquire_or_renew)
-            self._stop.wait(max(0.0, self._next_try(begun) - clock.monotonic()))
+            self._woken.clear()
+            self._guard(self.take_turn)
+            left = min(self._times.retry_period, self._try_at - clock.monotonic())
+            self._woken.wait(max(0.0, left))
         self._guard(self.release)
 
     def _guard(self, step: Callable[[], None]) -> None:
@@ -119,12 +195,57 @@ class Leadership(WriteGate):
             step()
         except Exception as error:  # noqa: BLE001 - without this thread this process would never lead
             self._sure = False
+            self._try_at = clock.monotonic() + self._times.retry_period
             self._observer.fault(error)
 
+    def take_turn(self) -> None:
+        """Process what the watch has shown, and try where a try is due."""
+        begun = clock.monotonic()
+        self.process_heard()
+        if self._stands_by_informed():
+            # What was heard may have moved it: a hand-over, a renewal, a release.
+            self._try_at = self._next_bid(begun)
+        elif not self.leading():
+            # The watch has broken since: it is asked again.
+            period = self._times.retry_period * (1 + _JITTER)
+            self._try_at = min(self._try_at, self._tried_at + period)
+        if begun >= self._try_at:
+            self.try_acquire_or_renew()
+            self._try_at = self._next_try(begun)
+        else:
+            self._report()
+        self._share.role(self._steady(), leading=self.leading())
+        self._share.attend(self._steady(), self._deadline())
+
+    def process_heard(self) -> None:
+        """Process what the watch has shown so far."""
+        while self._heard:
+            self._process(*self._heard.popleft())
+
+    def _process(self, lease: Lease | None, at: float) -> None:
+        """Process what the watch showed; who leads hears of others from the answers to renewals."""
+        if lease is None:
+            self._sure = False
+            self._try_at = clock.monotonic()
+            return
+        self._share.seen(lease, at)
+        known = self._lease
+        if self.leading() or (known is not None and _is_older(lease, known)):
+            return
+        self._lease, self._sure, self._missed = lease, True, False
+        self._failure = None
+        self._election.observe(lease.record, at)
+
+    def _stands_by_informed(self) -> bool:
+        """Return whether this process does not lead, and the watch shows who does."""
+        informed = self._sure and not self._missed and self._failure is None and self.watching()
+        return informed and not self.leading()
+
     def try_acquire_or_renew(self) -> None:
-        """Try once to renew the Lease, or to take it."""
+        """Try once to renew the Lease, to take it, or to hand it over."""
         # A Lease that has run out is reported before a request that may take long.
         self._report()
+        self._tried_at = clock.monotonic()
         self._failure = self._try()
         self._report()
 
@@ -133,29 +254,65 @@ class Leadership(WriteGate):
         for _ in range(2):
             if not self._sure and (unseen := self._read()):
                 return unseen
+            if self.leading() and (receiver := self._receiver()):
+                self._hand_over(receiver)
+                continue
             asked = self._steady()
             bid = self._election.next_record(asked, self._wall())
-            self._sure = False
-            if bid is None:
+            acquires = self._election.holder != self.identity
+            if bid is None or (acquires and not self._share.bid(self._election.free_since, asked)):
+                self._sure = self._sure and self.watching()
                 return None
-            answer = self._leases.write(bid, self._lease, self._deadline())
+            answer = self._write(bid)
             if isinstance(answer, Lease):
-                self._lease, self._sure = answer, True
                 self._election.record_written(answer.record, asked)
+                self._share.role(asked, leading=True)
                 return None
+            self._share.role(self._steady(), leading=self.leading())
             refusal = answer
             if refusal.status not in {_CONFLICT, _NOT_FOUND}:
                 break
             # Another process wrote it, or it was deleted: read it again.
         return refusal
 
+    def _write(self, record: LeaseRecord) -> Lease | Failure:
+        self._sure = False
+        said = self._share.annotations(leading=record.holder == self.identity)
+        answer = self._leases.write(record, self._lease, self._deadline(), said)
+        if isinstance(answer, Lease):
+            self._lease, self._sure = answer, True
+        return answer
+
     def _read(self) -> Failure | None:
         seen = self._leases.read(self._deadline())
         if isinstance(seen, Failure):
             return seen
+        now, known = self._steady(), self._lease
+        if seen is not None:
+            self._share.seen(seen, now)
+            self._missed = known is None or _is_older(known, seen)
         self._lease, self._sure = seen, True
-        self._election.observe(None if seen is None else seen.record, self._steady())
+        self._election.observe(None if seen is None else seen.record, now)
         return None
+
+    def _receiver(self) -> str | None:
+        """Return to whom to hand the Lease over now; nobody while a write may take effect late."""
+        certain = self._writes.certain(self._margin)
+        return self._share.receiver(self._steady()) if certain else None
+
+    def _hand_over(self, receiver: str) -> None:
+        """Make another process the holder, once all writes of this one have ended.
+
+        If that is not known of one, or the Lease cannot be written, this process goes on.
+        """
+        record, done = self._election.hand_over(receiver, self._wall()), False
+        ended = self._writes.wait() and self._writes.certain(self._margin)
+        if record is not None and ended:
+            answer = self._write(record)
+            if isinstance(answer, Lease):
+                done = self._handed_over = True
+                self._election.observe(answer.record, self._steady())
+        self._share.handed_over(done=done)
 
     def release(self) -> None:
         """Release the Lease, if it is ours, so that the others need not wait until it runs out."""
@@ -163,11 +320,14 @@ class Leadership(WriteGate):
             self._read()
         record = self._election.release(self._wall())
         sentence = f"this process stands for {self._leases} no more"
+        until = clock.monotonic() + _RELEASE_SECONDS
         if record is not None and self._sure:
-            answer = self._leases.write(record, self._lease, clock.monotonic() + _RELEASE_SECONDS)
+            said = self._share.annotations(leading=False)
+            answer = self._leases.write(record, self._lease, until, said)
             sentence = f"{self._leases} is free for the others"
             if isinstance(answer, Failure):
                 sentence = f"{self._leases} could not be freed: {answer.message}"
+        self._share.leave(until)
         self._report_role(Role.RESIGNED, "", sentence)
 
     def _deadline(self) -> float:
@@ -181,9 +341,27 @@ class Leadership(WriteGate):
         now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
         if self._election.leading(steady):
             return min(begun + period, now + (self._election.leads_until - steady))
+        bid = self._next_bid(begun)
+        if self._stands_by_informed():
+            return bid
         late = begun + period * (1 + random.uniform(0, _JITTER))  # noqa: S311 - no secret
-        free_in = self._election.expires_at - steady
-        return min(late, now + free_in) if free_in > 0 else late
+        return min(late, bid) if bid > now else late
+
+    def _next_bid(self, begun: float) -> float:
+        """Return the instant of the next bid, or of the first renewal where it was handed to us.
+
+        It is looked at again at the latest when a Lease that is renewed now would have run out.
+        """
+        now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
+        ours = self._election.holder == self.identity
+        free = self._election.free_since
+        bid_at = free if ours else self._share.bid_at(free, steady)
+        if bid_at is None:
+            return now + period
+        at = now + (bid_at - steady)
+        if at <= now:
+            return max(begun, self._tried_at + period * _SOON)
+        return min(at, now + self._times.lease_duration)
 
     # -- reports -----------------------------------------------------------------------------
 
@@ -191,9 +369,17 @@ class Leadership(WriteGate):
         leases, holder, failure = self._leases, self._election.holder, self._failure
         led = self.reported[0] in {Role.LEADER, Role.LOST}
         if self.leading():
+            self._handed_over = False
             self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
+        elif failure is None and self._is_left_free():
+            sentence = (
+                f"{leases} is held by nobody: this process leads as many as maxClusters permits"
+            )
+            self._report_role(Role.FULL, "", sentence)
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
+            if self._handed_over:
+                lost = "; this process has handed it over"
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
             self._report_role(Role.FOLLOWER, holder, sentence)
         elif failure is not None and led:
@@ -207,6 +393,12 @@ class Leadership(WriteGate):
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
             self._report_role(Role.UNREADABLE, failure.message, sentence)
 
+    def _is_left_free(self) -> bool:
+        """Return whether the Lease is free, and this process may not bid for it."""
+        now, free = self._steady(), self._election.free_since
+        known = self._sure or self._lease is not None
+        return known and free <= now and self._share.bid_at(free, now) is None
+
     def _report_role(self, role: Role, subject: str, sentence: str) -> None:
         """Report a role, once for each holder or failure."""
         if (self.reported[0], self._subject) != (role, subject):
@@ -215,25 +407,71 @@ class Leadership(WriteGate):
             self._observer.role_changed(role, sentence)
 
 
+class Stand:
+    """What this process is called in all Leases, and how it shares the ``clusters`` if it does."""
+
+    def __init__(self, settings: LeaderElection, clusters: Collection[str]) -> None:
+        self.process = unique(settings.identity or socket.gethostname())
+        self.sharing: Sharing | None = None
+        if settings.shared:
+            # Those that start together should know each other before one takes all clusters.
+            bids_from = clock.steady() + _KNOWN_AFTER * settings.retry_period
+            duration, most = settings.lease_duration, settings.max_clusters
+            self.sharing = Sharing(self.process, clusters, duration, most, bids_from)
+
+    def set_clusters(self, clusters: Collection[str]) -> None:
+        """Share these from now on."""
+        if self.sharing is not None:
+            self.sharing.set_clusters(clusters)
+
+
 @contextmanager
 def leader_election(
-    settings: LeaderElection, api: Api, observer: ElectionObserver
+    settings: LeaderElection,
+    api: Api,
+    observer: ElectionObserver,
+    cluster: str,
+    stand: Stand,
 ) -> Iterator[Leadership]:
-    """Take part until the block ends, after all writes; the ``api`` is the election's alone."""
+    """Take part in that of a cluster until the block ends, after all writes.
+
+    The ``api`` is the election's alone.
+    """
+    times = ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+    url = (settings.external_url or "").replace(HOSTNAME, socket.gethostname())
+    lease = partial(Leases, api, settings.namespace)
+    share = LeaseShare(url)
+    if stand.sharing is not None:
+        share = ClusterShare(stand.sharing, cluster, settings.name, lease, url)
+    leases, identity = lease(settings.name), identity_in(stand.process, cluster)
     with closing(api):
-        leadership = Leadership(
-            Leases(api, settings.namespace, settings.name),
-            unique(settings.identity or socket.gethostname()),
-            ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period),
-            observer=observer,
-        )
+        leadership = Leadership(leases, identity, times, observer=observer, share=share)
+
+        def changed(name: str, lease: Lease | None) -> None:
+            if name == leases.name:
+                leadership.hear(lease)
+            else:
+                share.member(name, lease, clock.steady())
+
+        cache = LeaseCache(settings.namespace, changed, name="" if stand.sharing else leases.name)
+        notes = OperatorNotes(observer.watch_changed)
+        watch = Reflector(api, cache, WatchTimings(), notes, lambda _: leadership.wake())
+        leadership.watching = lambda: watch.reason is None and watch.state is WatchState.SYNCED
+        watch.start()
         leadership.start()
         try:
             yield leadership
         finally:
+            watch.end()
             leadership.close()
+            watch.join(_RELEASE_SECONDS)
 
 
 def unique(name: str) -> str:
     """Return the name with a random part: two processes of one identity would both lead."""
     return f"{name}_{secrets.token_hex(4)}"
+
+
+def _is_older(lease: Lease, other: Lease) -> bool:
+    """Return whether a Lease is an earlier state than another one, as far as versions tell."""
+    return is_newer(other.record.version, lease.record.version) is True

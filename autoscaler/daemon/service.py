@@ -5,7 +5,7 @@ The main thread polls leadership, health and reloads.
 
 import gc
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -14,6 +14,7 @@ from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
+from autoscaler.core.election import ClusterLeader
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
@@ -23,6 +24,7 @@ from autoscaler.daemon.clusters import (
 )
 from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
+from autoscaler.daemon.leadership import Stand
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
@@ -49,9 +51,6 @@ LONGEST_SYNC_SECONDS = 30.0
 
 _MOST_OF_PERIOD = 0.9
 """The part of its period that a sync may take; the next one is left out while it runs."""
-
-_LIST_SHARE = 1 / 4
-"""The part of a sync's time that new lists have after the process stood still."""
 
 _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
@@ -122,10 +121,11 @@ class MainLoop:
         self.telemetry = telemetry = telemetry or Telemetry(config, stack)
         announcements, metrics = telemetry.announcements, telemetry.metrics
         election = config.leader_election
+        self._stand = stand = Stand(election, config.connections.keys())
 
         def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, signals.stop, announcements)
+            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -170,7 +170,7 @@ class MainLoop:
             agreement=comparing.reader,
             free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
-            leads=lambda: bool(self._led()) if election.enabled else None,
+            leaders=lambda: self._leaders() if election.enabled else None,
         )
 
     @property
@@ -180,6 +180,16 @@ class MainLoop:
     def _led(self) -> frozenset[str]:
         """Return the clusters that this process leads."""
         return frozenset(name for name, one in self._clusters.items() if one.gate.leading())
+
+    def _leaders(self) -> list[ClusterLeader]:
+        """Return who leads each cluster, in the order of the configuration."""
+        clusters = self._clusters
+        return [
+            clusters[name].gate.leader(name)
+            if name in clusters
+            else ClusterLeader(name, leading=False)
+            for name in self.reload.config.connections
+        ]
 
     def run(self) -> None:
         """Sync until a signal says stop."""
@@ -271,6 +281,7 @@ class MainLoop:
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
+        self._stand.set_clusters(config.connections.keys())
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
@@ -302,6 +313,10 @@ class MainLoop:
         def leads_since(name: str) -> float | None:
             return clusters[name].gate.leads_since() if name in clusters else None
 
+        def listing_anew(name: str) -> Callable[[float], None] | None:
+            caches = clusters[name].caches if name in clusters else None
+            return None if caches is None or caches.is_current() else caches.wait_current
+
         def breaker_changed(news: BreakerNews) -> None:
             telemetry.announcements.breaker_changed(news)
             for own in of_own:
@@ -317,6 +332,7 @@ class MainLoop:
             reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
             history_store=self._memory.history_store,
             leads_since=leads_since,
+            listing_anew=listing_anew,
             breaker_changed=breaker_changed,
         )
 
@@ -325,13 +341,9 @@ class MainLoop:
 
     def _tick(self, slot: Slot) -> Tick:
         def call(due: float) -> None:
-            begun = clock.monotonic()
             budget = min(_MOST_OF_PERIOD * slot.period, LONGEST_SYNC_SECONDS)
             try:
-                for cluster in self._clusters.values():
-                    cluster.caches.wait_current(begun + _LIST_SHARE * budget)
-                left = budget - (clock.monotonic() - begun)
-                self.syncer.sync(slot.targets, clock.wall(), left, due=due)
+                self.syncer.sync(slot.targets, clock.wall(), budget, due=due)
             finally:
                 # Also if the sync of one target raises: the others were synced.
                 self.telemetry.health.sync_completed(tick.name)

@@ -67,7 +67,7 @@ def lacked_rights(apis: Mapping[str, Api], config: Config, targets: Sequence[Tar
     """Return a sentence for each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
-    lease = ElectionLease(election.namespace, election.name) if known else None
+    lease = ElectionLease(election.namespace, election.name, election.shared) if known else None
     lacked = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]
@@ -135,9 +135,15 @@ class Connections:
         """Write the Events that are left, for seconds at most, and close all that others lack."""
         used = () if but is None else but.opened()
         # The last ones are closed first: Events are written through the connection of a cluster.
+        clusters = [cluster for cluster in self.clusters.values() if cluster not in used]
         with ExitStack() as closes:
+            for cluster in clusters:
+                closes.callback(cluster.close)
+            # All give their Leases back at once; then each is waited for.
+            for cluster in clusters:
+                closes.callback(cluster.gate.stop)
             for connection in self.opened():
-                if connection not in used:
+                if connection not in (*used, *clusters):
                     closes.callback(connection.close)
 
     def opened(self) -> Sequence[ConnectedCluster | PrometheusReader | EventReporter]:

@@ -69,28 +69,38 @@ class Exporter:
 class Traffic(Ticking):
     """Publishes the load of all services inside a `with` statement.
 
-    ``pods`` returns the running pods of a Deployment, or None while they are unknown.
+    It is this share of that of the only cluster.  ``pods`` returns the running pods of a
+    Deployment, or None while they are unknown.
     """
 
     def __init__(
-        self, exporter: Exporter, namespace: str, pods: Callable[[str], list[str] | None]
+        self,
+        exporter: Exporter,
+        namespace: str,
+        pods: Callable[[str], list[str] | None],
+        share: float,
     ) -> None:
         super().__init__(_TICK)
         self._exporter = exporter
         self._namespace = namespace
         self._pods = pods
+        self._share = share
         self._began = clock.monotonic()
 
     def __enter__(self) -> Self:
-        self._exporter.publish_loads(loads(0.0))
+        self._publish_loads(0.0)
         return super().__enter__()
 
     def _tick(self) -> None:
         elapsed = clock.monotonic() - self._began
-        self._exporter.publish_loads(loads(elapsed))
+        self._publish_loads(elapsed)
         names = self._pods(WEB)
         if names is not None:
-            each = web_cores(elapsed) / max(len(names), 1)
+            each = self._share * web_cores(elapsed) / max(len(names), 1)
             self._exporter.publish_cores(
                 {(self._namespace, name, _CONTAINER): each for name in names}
             )
+
+    def _publish_loads(self, elapsed: float) -> None:
+        whole = loads(elapsed)
+        self._exporter.publish_loads({name: self._share * load for name, load in whole.items()})

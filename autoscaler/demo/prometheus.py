@@ -3,7 +3,7 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,14 @@ INSTALL = (
     "elsewhere download it from https://prometheus.io/download/ and put `prometheus` on the "
     "PATH or its path into the environment variable PROMETHEUS_BINARY."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeTarget:
+    """Host and port that are scraped, and the labels that all series from there get."""
+
+    address: str
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +50,18 @@ def find_binary() -> str:
 
 
 @contextmanager
-def running(binary: str, folder: Path, target: str, stop: threading.Event) -> Iterator[Prometheus]:
-    """Run Prometheus, scraping ``target`` each second, until the `with` statement ends.
+def running(
+    binary: str, folder: Path, targets: Sequence[ScrapeTarget], stop: threading.Event
+) -> Iterator[Prometheus]:
+    """Run Prometheus, scraping the targets each second, until the `with` statement ends.
 
-    It is yielded once it has scraped the queue's metric, or ``stop`` is set.  Raises DemoError if
-    that takes too long.
+    It is yielded once it has scraped the metric of each queue, or ``stop`` is set.  Raises
+    DemoError if that takes too long.
     """
     folder.mkdir()
     config = folder / "prometheus.yml"
     timing = {"scrape_interval": "1s", "scrape_timeout": "1s"}
-    job = {"job_name": "demo-queue", "static_configs": [{"targets": [target]}]}
+    job = {"job_name": "demo-queue", "static_configs": [*map(_scraped, targets)]}
     config.write_text(yaml.safe_dump({"global": timing, "scrape_configs": [job]}))
     address = f"127.0.0.1:{free_port()}"
     argv = [
@@ -64,13 +74,19 @@ def running(binary: str, folder: Path, target: str, stop: threading.Event) -> It
         url = f"http://{address}"
         with requests.Session() as session:
             session.trust_env = False
-            process.wait("scrape the queue", lambda: _knows_metric(session, url), stop)
+            process.wait("scrape the queue", lambda: _series(session, url) == len(targets), stop)
         yield Prometheus(url, process)
 
 
-def _knows_metric(session: requests.Session, url: str) -> bool:
+def _scraped(target: ScrapeTarget) -> dict[str, object]:
+    labelled = {"labels": dict(target.labels)} if target.labels else {}
+    return {"targets": [target.address], **labelled}
+
+
+def _series(session: requests.Session, url: str) -> int:
+    """Return how many series of the queues' metric it knows."""
     try:
         answer = session.get(f"{url}/api/v1/query", params={"query": METRIC}, timeout=2)
-        return answer.ok and bool(answer.json()["data"]["result"])
+        return len(answer.json()["data"]["result"]) if answer.ok else 0
     except requests.RequestException:
-        return False
+        return 0

@@ -1,7 +1,7 @@
 """The output of the demo: a live table on a terminal, else one line each second."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.demo.daemon import LogLine
-from autoscaler.demo.queue import QueueState
+from autoscaler.demo.queue import QueueState, Workers
 from autoscaler.demo.story import Story
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -39,6 +39,11 @@ class Progress:
     peak_queue: int = 0
     peak_workers: int = 0
 
+    @property
+    def is_back_at_one(self) -> bool:
+        """Whether there were more workers than the one that there is."""
+        return self.peak_workers > 1 and self.state.workers == Workers(1, 1)
+
     def add(self, state: QueueState, lines: Sequence[LogLine]) -> list[LoggedDecision]:
         """Add the state and the daemon's log lines; return the new decisions."""
         second = int(state.elapsed) > int(self.state.elapsed) or not self.queue
@@ -57,6 +62,10 @@ class Progress:
         return news
 
 
+Shown = Mapping[str, Progress]
+"""By region; the only one has no name."""
+
+
 class Screen(Protocol):
     """Shows a progress inside a `with` statement."""
 
@@ -68,8 +77,8 @@ class Screen(Protocol):
         """End the output; the last table stays."""
         ...
 
-    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:
-        """Show the progress and its new decisions."""
+    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
+        """Show the progress of each region and its new decisions."""
         ...
 
 
@@ -87,17 +96,17 @@ class LiveScreen:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:  # noqa: ARG002 - it shows all
+    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:  # noqa: ARG002 - it shows all
         """Draw the table."""
         self._live.update(picture(progress, self._story), refresh=True)
 
 
 class PlainScreen:
-    """Lines of text, one each second and one for each decision."""
+    """Lines of text, one of each region each second and one for each decision."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._second = -1
+        self._seconds: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -105,15 +114,20 @@ class PlainScreen:
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
-    def show(self, progress: Progress, news: Sequence[LoggedDecision]) -> None:
-        """Print the new decisions, and each second the state."""
-        state = progress.state
+    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
+        """Print the new decisions, and each second the states."""
+        for region, one in progress.items():
+            self._show(region, one.state, news[region])
+
+    def _show(self, region: str, state: QueueState, news: Sequence[LoggedDecision]) -> None:
+        named = f"  {region}" if region else ""
         for decision in news:
-            self._print(f"{decision.elapsed:5.0f} s  autoscaler: {decision.message}")
-        if int(state.elapsed) > self._second:
-            self._second = int(state.elapsed)
+            self._print(f"{decision.elapsed:5.0f} s{named}  autoscaler: {decision.message}")
+        if int(state.elapsed) > self._seconds.get(region, -1):
+            self._seconds[region] = int(state.elapsed)
             self._print(
-                f"{state.elapsed:5.0f} s  {state.phase:<6} {state.arrival_rate:4.0f} messages/s in"
+                f"{state.elapsed:5.0f} s{named}  {state.phase:<6} "
+                f"{state.arrival_rate:4.0f} messages/s in"
                 f" {state.waiting:5d} waiting   workers {state.workers.ready} ready"
                 f" / {state.workers.desired} desired"
             )
@@ -122,29 +136,48 @@ class PlainScreen:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def picture(progress: Progress, story: Story) -> Group:
-    """Return the table for a moment of the story."""
-    state = progress.state
+def picture(progress: Shown, story: Story) -> Group:
+    """Return the table for a moment of the story; of several regions less, to fit a terminal."""
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column()
-    capacity = state.workers.ready * story.worker_rate
+    first, several = next(iter(progress.values())), len(progress) > 1
+    state = first.state
     table.add_row("time", f"{state.elapsed:.0f} s", state.phase)
-    table.add_row(
-        "messages/s", f"{state.arrival_rate:.0f}", f"come; {capacity:.0f} can be consumed"
-    )
-    table.add_row("queue", str(state.waiting), Text(bars(progress.queue), style="yellow"))
-    workers = f"{state.workers.ready} / {state.workers.desired}"
-    table.add_row("ready / desired", workers, Text(bars(progress.ready), style="green"))
+    if not several:
+        capacity = state.workers.ready * story.worker_rate
+        rate = f"{state.arrival_rate:.0f}"
+        table.add_row("messages/s", rate, f"come; {capacity:.0f} can be consumed")
+    for region, one in progress.items():
+        _add_queue(table, f"{region} " if region else "", one)
     log = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     log.add_column(justify="right", style="dim")
     log.add_column(ratio=1)
-    for decision in progress.decisions:
-        log.add_row(f"{decision.elapsed:.0f} s", Text(decision.message))
-    now = Text.assemble(("now: ", "bold"), progress.latest or "waiting for the first sync")
+    for region, decision in _last_decisions(progress):
+        named = f"{region}: " if region else ""
+        log.add_row(f"{decision.elapsed:.0f} s", Text(named + decision.message))
     title = Text("autoscaler demo: a queue, its workers, and the HPA's decisions", style="bold")
-    return Group(Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log, now)
+    shown = (Text(), title, Text(), table, Text(), Text("decisions", style="bold"), log)
+    if several:
+        return Group(*shown)
+    latest = first.latest or "waiting for the first sync"
+    return Group(*shown, Text.assemble(("now: ", "bold"), latest))
+
+
+def _add_queue(table: Table, named: str, progress: Progress) -> None:
+    state = progress.state
+    waiting = Text(bars(progress.queue), style="yellow")
+    table.add_row(f"{named}queue", str(state.waiting), waiting)
+    workers = f"{state.workers.ready} / {state.workers.desired}"
+    table.add_row(f"{named}ready / desired", workers, Text(bars(progress.ready), style="green"))
+
+
+def _last_decisions(progress: Shown) -> Sequence[tuple[str, LoggedDecision]]:
+    """Return the last decisions of all regions, in their order."""
+    made = [(region, each) for region, one in progress.items() for each in one.decisions]
+    made.sort(key=lambda pair: pair[1].elapsed)
+    return made[-_DECISIONS:]
 
 
 def bars(values: Sequence[int]) -> str:

@@ -31,8 +31,13 @@ class Service:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def services(now: float) -> tuple[Service, ...]:
-    """Return the services of a demo that begins at a Unix time."""
+def services(now: float, labels: Mapping[str, str]) -> tuple[Service, ...]:
+    """Return the services of a demo that begins at a Unix time; ``labels`` are of its series."""
+
+    def of(name: str, average: int, *, maximum: int = 6, **more: object) -> dict[str, object]:
+        selected = {"service": name, **labels}
+        return external(LOAD, selected, average, maximum=maximum, **more)
+
     short = {"scaleDown": {"stabilizationWindowSeconds": 10}}
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}
     web = {
@@ -43,11 +48,11 @@ def services(now: float) -> tuple[Service, ...]:
     }
     return (
         Service(WEB, 4, web, cpu=WEB_REQUEST),
-        Service("checkout", 2, _of("checkout", 50, maximum=4)),
-        Service("search", 1, _of("search", 50, schedules=[_opened(now)])),
-        Service("thumbnails", 0, _of("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
-        Service("reports", 3, _of("reports", 10), annotations={"autoscaler/paused": "true"}),
-        Service(_NO_SERIES, 2, _of(_NO_SERIES, 20)),
+        Service("checkout", 2, of("checkout", 50, maximum=4)),
+        Service("search", 1, of("search", 50, schedules=[_opened(now)])),
+        Service("thumbnails", 0, of("thumbnails", 5, idle={"after": "10s"}, behavior=short)),
+        Service("reports", 3, of("reports", 10), annotations={"autoscaler/paused": "true"}),
+        Service(_NO_SERIES, 2, of(_NO_SERIES, 20)),
     )
 
 
@@ -70,15 +75,16 @@ def _wave(elapsed: float) -> float:
     return math.sin(2 * math.pi * elapsed / _WAVE_SECONDS)
 
 
-def _of(name: str, average: int, *, maximum: int = 6, **more: object) -> dict[str, object]:
-    metric = {"name": LOAD, "selector": {"matchLabels": {"service": name}}}
-    return external(metric, average, maximum=maximum, **more)
-
-
 def external(
-    metric: Mapping[str, object], average: int, *, maximum: int, **more: object
+    name: str, labels: Mapping[str, str], average: int, *, maximum: int, **more: object
 ) -> dict[str, object]:
-    """Return what a target of so much of an External metric a replica is besides its name."""
+    """Return what a target of so much of an External metric a replica is besides its name.
+
+    The metric is that of the series with these labels.
+    """
+    metric: dict[str, object] = {"name": name}
+    if labels:
+        metric["selector"] = {"matchLabels": dict(labels)}
     target = {"type": "AverageValue", "averageValue": str(average)}
     return {
         "minReplicas": 1,

@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,14 @@ from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
-from autoscaler.demo.daemon import ClusterAccess, DemoDaemon
+from autoscaler.demo.daemon import DemoDaemon, ServedCluster
 from autoscaler.demo.exporter import Exporter, Traffic
 from autoscaler.demo.fleet import Fleet
-from autoscaler.demo.prometheus import Prometheus
+from autoscaler.demo.prometheus import Prometheus, ScrapeTarget
 from autoscaler.demo.queue import RunningQueue
 from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
 from autoscaler.demo.services import services
-from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Story
+from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
 
 _EXAMPLE = Path("config/queue.yaml")
 """In a checkout."""
@@ -38,7 +38,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class _RunningParts:
-    queue: RunningQueue
+    queues: Mapping[str, RunningQueue]
+    """By region."""
     prometheus: Prometheus
     daemon: DemoDaemon
 
@@ -89,7 +90,8 @@ def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool
 
     Returns whether the story came to its end.
     """
-    story, progress = options.story, Progress()
+    story, regions = options.story, options.regions
+    progress = {region.name: Progress() for region in regions}
     binary = prometheus.find_binary()
 
     def say(text: str) -> None:
@@ -98,7 +100,7 @@ def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("autoscaler-demo-"))
         parts = _start_parts(stack, options, binary, folder, say, stop)
-        if parts is None or not _wait_for_worker(parts, stop, say):
+        if parts is None or not _wait_for_workers(parts, stop, say):
             return False
         with _screen(console, story) as screen:
             _tell(story, parts, screen, progress, stop)
@@ -121,52 +123,66 @@ def _start_parts(
     stop: threading.Event,
 ) -> _RunningParts | None:
     """Start the parts in their order; None if ``stop`` was set meanwhile."""
-    story = options.story
-    access = _access(stack, options, folder, say)
-    api = stack.enter_context(connect(access.kubeconfig, access.context))
-    others = services(clock.wall())
-    fleet = stack.enter_context(Fleet(api, access.namespace, others, say))
-    exporter = stack.enter_context(Exporter())
-    stack.enter_context(Traffic(exporter, access.namespace, fleet.pods))
-    queue = stack.enter_context(RunningQueue(story, fleet.workers, exporter.publish))
-    say("Starting Prometheus, which scrapes the queue ...")
-    server = stack.enter_context(
-        prometheus.running(binary, folder / "prometheus", exporter.address, stop)
-    )
+    clusters = [_cluster(stack, options, region, folder, say) for region in options.regions]
+    queues, scraped = {}, []
+    for cluster in clusters:
+        queue, exporter = _run_workloads(stack, options.story, cluster, say)
+        queues[cluster.region.name] = queue
+        scraped.append(ScrapeTarget(exporter.address, cluster.region.labels))
+    say(f"Starting Prometheus, which scrapes the {'queue' if len(queues) == 1 else 'queues'} ...")
+    server = stack.enter_context(prometheus.running(binary, folder / "prometheus", scraped, stop))
     if stop.is_set():
         return None
     say(f"Prometheus is at {server.url} while the demo lasts. Starting the autoscaler ...")
-    document = daemon.config(story, others, server.url, access)
-    process = stack.enter_context(
-        daemon.running(document, access.namespace, folder / "autoscaler", stop)
-    )
+    document = daemon.config(options.story, server.url, clusters)
+    process = stack.enter_context(daemon.running(document, clusters, folder / "autoscaler", stop))
     say(f"The pages of the autoscaler are at {process.url} while the demo lasts.")
-    return _RunningParts(queue, server, process)
+    return _RunningParts(queues, server, process)
 
 
-def _access(
-    stack: ExitStack, options: DemoOptions, folder: Path, say: Callable[[str], None]
-) -> ClusterAccess:
+def _run_workloads(
+    stack: ExitStack, story: Story, cluster: ServedCluster, say: Callable[[str], None]
+) -> tuple[RunningQueue, Exporter]:
+    """Create what the cluster runs, and have load come to it."""
+    api = stack.enter_context(connect(cluster.kubeconfig, cluster.context))
+    fleet = stack.enter_context(Fleet(api, cluster.namespace, cluster.services, say))
+    exporter, share = stack.enter_context(Exporter()), cluster.region.share
+    stack.enter_context(Traffic(exporter, cluster.namespace, fleet.pods, share))
+    queue = RunningQueue(story.with_load(share), fleet.workers, exporter.publish)
+    return stack.enter_context(queue), exporter
+
+
+def _cluster(
+    stack: ExitStack,
+    options: DemoOptions,
+    region: Region,
+    folder: Path,
+    say: Callable[[str], None],
+) -> ServedCluster:
+    others, namespace = services(clock.wall(), region.labels), options.namespace
     if options.context is not None:
         say(
             f"Working in the namespace {options.namespace}, made for the demo, of the cluster of "
             f"context {options.context} ..."
         )
-        return ClusterAccess(None, options.context, options.namespace)
+        return ServedCluster(region, None, options.context, namespace, others)
     cluster = stack.enter_context(StandInCluster(ready_after=options.story.pod_start))
-    say(f"A stand-in for a cluster is at {cluster.url} ...")
-    return ClusterAccess(cluster.kubeconfig(folder / "kubeconfig"), "demo", options.namespace)
+    named = f"the cluster {region.name}" if region.name else "a cluster"
+    say(f"A stand-in for {named} is at {cluster.url} ...")
+    kubeconfig = cluster.kubeconfig(folder / f"{region.name}.kubeconfig".lstrip("."))
+    return ServedCluster(region, kubeconfig, "demo", namespace, others)
 
 
-def _wait_for_worker(
+def _wait_for_workers(
     parts: _RunningParts, stop: threading.Event, say: Callable[[str], None]
 ) -> bool:
-    """Wait for the first worker; False if ``stop`` was set before."""
+    """Wait for the first worker of each queue; False if ``stop`` was set before."""
     say("Waiting for the first worker to be ready ...")
-    deadline = clock.monotonic() + _FIRST_POD_WITHIN
+    deadline, queues = clock.monotonic() + _FIRST_POD_WITHIN, parts.queues.values()
     while not stop.is_set():
-        if parts.queue.state.workers.ready > 0:
-            parts.queue.begin()
+        if all(queue.state.workers.ready > 0 for queue in queues):
+            for queue in queues:
+                queue.begin()
             return True
         parts.check()
         if clock.monotonic() > deadline:
@@ -182,47 +198,56 @@ def _screen(console: Console, story: Story) -> Screen:
 
 
 def _tell(
-    story: Story, parts: _RunningParts, screen: Screen, progress: Progress, stop: threading.Event
+    story: Story,
+    parts: _RunningParts,
+    screen: Screen,
+    progress: Mapping[str, Progress],
+    stop: threading.Event,
 ) -> None:
     """Show the story until the workers are back to one.  Raises DemoError if they never are."""
     settled: float | None = None
     while not stop.wait(_REFRESH):
         parts.check()
-        state = parts.queue.state
-        screen.show(progress, progress.add(state, parts.daemon.news()))
-        at_rest = state.workers.ready == state.workers.desired == 1
-        played = state.elapsed >= story.last_phase_at and progress.peak_workers > 1
-        if not (played and at_rest):
+        states = {region: queue.state for region, queue in parts.queues.items()}
+        lines = parts.daemon.news()
+        news = {name: progress[name].add(state, lines[name]) for name, state in states.items()}
+        screen.show(progress, news)
+        elapsed = max(state.elapsed for state in states.values())
+        played = elapsed >= story.last_phase_at
+        if not (played and all(one.is_back_at_one for one in progress.values())):
             settled = None
         elif settled is None:
-            settled = state.elapsed
-        elif state.elapsed - settled > _SETTLED:
+            settled = elapsed
+        elif elapsed - settled > _SETTLED:
             return
-        if state.elapsed > story.longest:
+        if elapsed > story.longest:
             never = f"the workers have not gone up and back to one within {story.longest:.0f} s"
             raise parts.daemon.process.failure(never, "the autoscaler's")
 
 
-def _summarize(progress: Progress, say: Callable[[str], None]) -> None:
+def _summarize(progress: Mapping[str, Progress], say: Callable[[str], None]) -> None:
     say("")
-    say(
-        f"In {progress.state.elapsed:.0f} s the queue grew to {progress.peak_queue} messages and "
-        f"the workers from 1 to {progress.peak_workers} and back."
-    )
+    for name, one in progress.items():
+        queue = f"the queue of {name}" if name else "the queue"
+        say(
+            f"In {one.state.elapsed:.0f} s {queue} grew to {one.peak_queue} messages and "
+            f"the workers from 1 to {one.peak_workers} and back."
+        )
 
 
 def _stay(parts: _RunningParts, stop: threading.Event, say: Callable[[str], None]) -> None:
     """Go on until a signal, and say what can be tried meanwhile."""
     command, at = _command(), parts.daemon
+    workers = next(iter(at.targets.values()))
     for line in (
         "",
         f"It goes on, with a burst of messages now and then: Ctrl-C ends it. See {at.url}",
         "or, in another terminal:",
         f"  {command} status --url {at.url}",
         f"  {command} history --since 10m --url {at.url}",
-        f"  {command} explain {at.target} --last-change --url {at.url}",
+        f"  {command} explain {workers} --last-change --url {at.url}",
         f"  {command} plan -c {at.file} --explain",
-        f"  {command} replay -c {at.file} -t {at.target} --from '1m ago'",
+        f"  {command} replay -c {at.file} -t {workers} --from '1m ago'",
         f"  {command} replay -c {at.file} --from '1m ago' --from-record",
     ):
         say(line)

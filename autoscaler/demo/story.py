@@ -1,6 +1,7 @@
 """The story of the demo: when messages arrive, how the target is configured, and the options."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 QUEUE = "orders"
 DEPLOYMENT = "order-worker"
@@ -53,6 +54,11 @@ class Story:
             elapsed -= spent
         return total
 
+    def with_load(self, share: float) -> "Story":
+        """Return the story of a queue to which this share of the messages comes."""
+        phases = tuple(replace(phase, rate=phase.rate * share) for phase in self.phases)
+        return replace(self, phases=phases)
+
     @property
     def _round(self) -> float:
         return sum(phase.seconds for phase in self.phases)
@@ -67,8 +73,27 @@ STORY = Story((Phase("calm", 6, 1.0), Phase("burst", 22, 16.0), Phase("drain", 1
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """A cluster of the demo, which has this share of the load; the only one has no name."""
+
+    name: str = ""
+    share: float = 1.0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What its series carry in the Prometheus of all clusters."""
+        return {"cluster": self.name} if self.name else {}
+
+
+_REGIONS = tuple(
+    Region(*one) for one in (("eu", 1.0), ("us", 0.7), ("ap", 0.5), ("sa", 0.8), ("af", 0.6))
+)
+MOST_CLUSTERS = len(_REGIONS)
+
+
+@dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """``context`` is that of the user's kubeconfig; None means the embedded stand-in.
+    """``context`` is that of the user's kubeconfig; None means ``clusters`` embedded stand-ins.
 
     ``namespace`` is created for the demo and removed at its end.
     ``keep`` is whether the demo goes on after its story until it is interrupted; None means that
@@ -79,3 +104,9 @@ class DemoOptions:
     namespace: str = "autoscaler-demo"
     story: Story = STORY
     keep: bool | None = None
+    clusters: int = 1
+
+    @property
+    def regions(self) -> Sequence[Region]:
+        """The clusters."""
+        return (Region(),) if self.clusters == 1 else _REGIONS[: self.clusters]

@@ -4,6 +4,7 @@ The OpenAPI document is made of these models, and the commands read a daemon's a
 Counts that are not known are null.  A field that has a default is left out while it has that.
 """
 
+import re
 from collections.abc import Callable, Collection
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -62,10 +63,25 @@ def _one_line(value: object) -> object:
     return printable(value, LONGEST_SENTENCE) if isinstance(value, str) else value
 
 
+_LONGEST_HOLDER, _LONGEST_LINK = 253, 300
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%/-]*)?")
+
+
+def _link(text: object) -> str | None:
+    """Return a text that is the short address of a web server, without credentials or a query."""
+    if not isinstance(text, str) or len(text) > _LONGEST_LINK:
+        return None
+    return text if _ADDRESS.fullmatch(text) else None
+
+
 Text = Annotated[str, BeforeValidator(_escaped)]
 """A text that may be of any characters: of a file, a server or a workload."""
 Sentence = Annotated[str, BeforeValidator(_one_line)]
 """A text on one line, no longer than a sentence may be."""
+HolderName = Annotated[str, BeforeValidator(lambda name: printable(str(name), _LONGEST_HOLDER))]
+"""A name in a Lease, which whoever may write there chooses."""
+Link = Annotated[str | None, BeforeValidator(_link)]
+"""An address that may be followed; null in place of any other text."""
 Written = Annotated[Json, BeforeValidator(_escaped)]
 """JSON with such texts."""
 
@@ -284,12 +300,27 @@ class TargetState(TargetSummary):
     last_sync: Instant | None
 
 
+class LeaderState(AnswerModel):
+    """Who leads a cluster."""
+
+    cluster: str = ""
+    """Left out without `clusters`."""
+    leading: bool
+    """Whether this daemon does."""
+    holder: HolderName
+    """Its name in the Lease; empty while nobody is known to lead."""
+    url: Link
+    """Where its pages are, if it says so; null if not."""
+
+
 class TargetList(AnswerModel):
     """Targets, in the order of the configuration."""
 
     time: Instant
     components: tuple[ComponentState, ...] = ()
     """The parts of the daemon that are not ok."""
+    leaders: tuple[LeaderState, ...] | None = None
+    """Who leads each cluster; left out without leader election."""
     targets: tuple[TargetState, ...]
     continue_: str | None = Field(None, alias="continue", description="Asks for the next page.")
 
@@ -721,7 +752,9 @@ class FleetTotals(AnswerModel):
     replicas: Replicas
     ready: bool
     leads: bool | None
-    """Whether this daemon writes; null without leader election."""
+    """Whether this daemon writes to any cluster; null without leader election."""
+    leaders: tuple[LeaderState, ...] | None = None
+    """Who leads each cluster; left out without leader election."""
 
 
 class ServerBreaker(AnswerModel):
@@ -755,7 +788,9 @@ class DaemonHealth(AnswerModel):
     stalled: str | None
     """Which sync hangs."""
     leads: bool | None
-    """Whether this daemon writes; null without leader election."""
+    """Whether this daemon writes to any cluster; null without leader election."""
+    leaders: tuple[LeaderState, ...] | None = None
+    """Who leads each cluster; left out without leader election."""
     components: tuple[ComponentState, ...]
     breakers: tuple[ServerBreaker, ...]
     record: RecordState

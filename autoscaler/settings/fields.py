@@ -474,6 +474,26 @@ Url = Annotated[
     AfterValidator(_url),
     matching(rf"^https?://{_HOST_PATTERN}(:[0-9]{{1,5}})?(/[^\s?#]*)?$"),
 ]
+HOSTNAME = "{hostname}"
+"""What stands for the name of the host in the address that others reach us at."""
+
+
+def _external_url(text: str) -> str:
+    try:
+        _url(text.replace(HOSTNAME, "host"))
+    except ValueError:
+        raise ValueError(
+            f"must be an address such as http://{HOSTNAME}.autoscaler:9191, in which {HOSTNAME} "
+            "is the name of the host"
+        ) from None
+    return text.rstrip("/")
+
+
+ExternalUrl = Annotated[
+    str,
+    AfterValidator(_external_url),
+    matching(r"^https?://([^\s?#@{}]|\{hostname\})+$"),
+]
 Listen = Annotated[
     Address, BeforeValidator(listen_address), matching(rf"^{_HOST_PATTERN}?:[0-9]{{1,5}}$")
 ]

@@ -191,6 +191,9 @@ class Ports:
     leads_since: Callable[[str], float | None] = lambda _: -math.inf
     """Since when, by `clock.steady`, this process leads a cluster and may write there; None where
     it does not."""
+    listing_anew: Callable[[str], Callable[[float], None] | None] = lambda _: None
+    """What waits until a deadline for the caches of a cluster, where these are listed anew since
+    this process stood still; None where they are current."""
     breaker_changed: Callable[[BreakerNews], None] = lambda _: None
     """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""
     clock: Clock = clock

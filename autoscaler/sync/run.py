@@ -3,6 +3,7 @@
 A target's coroutine waits only for its own inputs: a slow query or object delays only who needs it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -28,8 +29,11 @@ from autoscaler.sync.state import SyncState
 
 R = TypeVar("R")
 
-_SCALE_SHARE, _READ_SHARE = 1 / 3, 2 / 3
-"""The parts of a sync's time for scales, and for all that is read; writes wait for everything."""
+_LIST_SHARE, _SCALE_SHARE, _READ_SHARE = 1 / 4, 1 / 3, 2 / 3
+"""The parts of a sync's time for new lists after the process stood still, for scales, and for all
+that is read; writes wait for everything."""
+
+_FIRST: Urgency = (0, -math.inf)
 
 _STOPPING = "the daemon stops before its turn came"
 
@@ -67,6 +71,8 @@ class SyncRun:
         self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
         self.answered: dict[QueryKey, Latch] = {}
         """Open once the answer is there."""
+        self.listed: dict[str, Future[None]] = {}
+        """By cluster that is listed anew, done when that has ended or is waited for no more."""
         self.registered: dict[Place, Latch] = {}
         """By cluster and namespace, open once each selector is known, or known to be unknowable."""
         self.unregistered: set[str] = set()
@@ -85,6 +91,11 @@ class SyncRun:
     def run(self) -> None:
         """Sync every target, hand the histories to the store, and report the sum."""
         state, driver = self.state, self.driver
+        for name in {target.cluster for target in self.targets}:
+            wait = self.ports.listing_anew(name)
+            if wait is not None:
+                call = partial(wait, self.begun + self.times.budget * _LIST_SHARE)
+                self.listed[name] = state.cluster_calls.reads(name).submit(_FIRST, "", call)
         state.register_cached(self.targets)
         missing = [target for target in self.targets if target.key not in state.overlaps]
         self.unregistered = {target.key for target in missing}
@@ -144,6 +155,9 @@ class SyncRun:
         namespace, ref = target.namespace, target.spec.scale_target_ref
         cluster = self.ports.cluster_of(target)
         try:
+            listed = self.listed.get(target.cluster)
+            if listed is not None:
+                yield from self._result(listed, lambda _: None)
             scale = cluster.cached_scale(namespace, ref)
             if scale is None:
                 call = partial(cluster.read_scale, namespace, ref, self.scale_deadline)

@@ -13,9 +13,10 @@ from starlette.routing import BaseRoute, Route
 from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
+from autoscaler.core.election import ClusterLeader
 from autoscaler.record.rows import RecordError
 from autoscaler.rendering.agreement import agreement_answer, kept_of
-from autoscaler.rendering.answers import RecordState, TargetAgreement
+from autoscaler.rendering.answers import LeaderState, RecordState, TargetAgreement
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -37,8 +38,8 @@ _MOST_SUGGESTED, _MOST_COMPARED, _LONGEST_COMPARED = 5, 500, 300
 class Views:
     """The daemon as the API and the pages show it; each part is asked at each request.
 
-    ``config`` is that in force.  ``record`` is None if nothing is recorded; ``leads`` is None
-    without leader election.
+    ``config`` is that in force.  ``record`` is None if nothing is recorded; ``leaders`` returns
+    who leads each cluster, None without leader election.
     """
 
     states: TargetStates
@@ -46,11 +47,21 @@ class Views:
     config: Callable[[], Config]
     record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
-    leads: Callable[[], bool | None]
+    leaders: Callable[[], Sequence[ClusterLeader] | None]
     agreement: DirectoryAgreement | None = None
     """How targets in shadow agree with their HPAs; None where nothing is compared."""
     free_count: Callable[[str], int | None] = lambda _: None
     """Returns what the free run of a target in shadow has come to."""
+
+    def leads(self) -> bool | None:
+        """Return whether this process leads a cluster; None without leader election."""
+        leaders = self.leaders()
+        return None if leaders is None else any(one.leading for one in leaders)
+
+    def leader_states(self) -> tuple[LeaderState, ...] | None:
+        """Return who leads each cluster, as it is told; None without leader election."""
+        leaders = self.leaders()
+        return None if leaders is None else tuple(map(LeaderState.model_validate, leaders))
 
     def agreements(
         self, targets: Iterable[TargetFacts], since: float

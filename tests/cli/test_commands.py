@@ -65,6 +65,21 @@ def ran(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("--clusters 0", "should be greater than or equal to 1"),
+        ("--clusters 6", "the demo has at most 5"),
+        ("--clusters 3 --context kind", "--context is a cluster of yours: give only one"),
+    ],
+)
+def test_a_demo_that_cannot_be_is_refused(arguments: str, why: str) -> None:
+    """Before anything is started."""
+    code, out, err = ran("demo", *arguments.split())
+    assert (code, out) == (2, "")
+    assert why in " ".join(err.replace("│", "").split())
+
+
 def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, object]:
     """Return a configuration of one queue target a name, 30 messages a replica."""
     external = {

@@ -15,6 +15,7 @@ from autoscaler import clock
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter
 from autoscaler.cli import recorded, sources
 from autoscaler.core.decision import Decision
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
@@ -124,6 +125,20 @@ def test_a_daemon_gives_the_same_explanation(kept: Path) -> None:
             assert (of_file[0], of_daemon[:2]) == (code, of_file[:2])
             told = of_file[2].replace(f"the record in {kept}", f"the daemon at {url}")
             assert of_daemon[2] in {told, ""}
+
+
+def test_who_has_written_instead_of_the_daemon_is_told(kept: Path) -> None:
+    """Where the rest is recorded; nothing is said of what the daemon leads, nor of a file."""
+    metrics, record = metrics_of(result_of(target_of("web"))), DirectoryRecord(kept)
+    other = ClusterLeader("", leading=False, holder="b_2", url="http://b:9191")
+    own = ClusterLeader("", leading=True, holder="a_1")
+    for leader, told in ((other, "led by b_2, see http://b:9191"), (own, "")):
+        with serving(views_of(metrics, record=record, leaders=(leader,))) as listener:
+            for command in (("explain", "shop/web"), ("history",), ("history", "shop/web")):
+                code, out, err = ran(*command, "--url", f"http://{HOST}:{listener.port}")
+                assert (code, "stands by" in out) == (0, False)
+                last = f"this daemon stands by: {told}" if told else ""
+                assert err.splitlines()[1:] == ([last] if last else [])
 
 
 def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:
@@ -407,6 +422,16 @@ def hostile_page(daemon: object, path: str, take: Take, limits: object) -> objec
     keys = [f"shop/Deployment/{name}" for name in ("a", HOSTILE)]
     answers: dict[str, object] = {
         "/targets": {"time": at, "targets": [state | {"target": key} for key in keys]},
+        "/health": {
+            "version": HOSTILE,
+            "ready": True,
+            "stalled": None,
+            "leads": False,
+            "components": [],
+            "breakers": [],
+            "record": {"on": True, "from": None, "to": None, "problem": None},
+            "leaders": [{"leading": False, "holder": HOSTILE, "url": HOSTILE}],
+        },
         "/changes": {"changes": [change | {"marks": [HOSTILE], "by": HOSTILE}]},
         "/targets/shop/Deployment/a/explanation": {
             **dict.fromkeys(("at", "time", "until", "recordedUntil"), at),

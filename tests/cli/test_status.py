@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from autoscaler.cli import sources
 from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
@@ -331,6 +333,54 @@ def test_what_is_not_ok_is_told_last() -> None:
     code, out, err = asked(views, "-o", "json")
     assert len(json.loads(out)) == 1
     assert err.splitlines()[1] == reload
+
+
+LEADERS = (
+    ClusterLeader("eu", leading=True, holder="a_1"),
+    ClusterLeader("us", leading=False, holder="b\x1b_2", url="http://b:9191"),
+    ClusterLeader("ap", leading=False, holder="c_3", url="javascript:x"),
+    ClusterLeader("za", leading=False),
+    ClusterLeader("in", leading=True, holder="a_1"),
+)
+
+
+def test_it_tells_who_leads_the_clusters_of_the_targets() -> None:
+    """One line for each leader, with the address of its pages; on standard error beside JSON."""
+    clusters = [one.cluster for one in LEADERS]
+    known = [result_of(replace(target_of(), cluster=name)) for name in clusters]
+    views = views_of(metrics_of(*known), well(), leaders=LEADERS)
+    code, out, err = asked(views)
+    lines = [
+        "eu, in: led by this daemon",
+        r"us: led by b\x1b_2, see http://b:9191",
+        "ap: led by c_3",
+        "za: nobody is known to lead",
+    ]
+    assert (code, err, out.splitlines()[-4:]) == (0, "", lines)
+    assert asked(views, "za/shop/web")[1].splitlines()[-1] == lines[3]
+    assert asked(views, "-o", "json")[2].splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("leader", "last"),
+    [
+        (ClusterLeader("", leading=True, holder="a_1"), "1 target: 1 ok"),
+        (ClusterLeader("", leading=False, holder="b_2"), "this daemon stands by: led by b_2"),
+    ],
+)
+def test_of_the_only_cluster_it_tells_when_another_leads(leader: ClusterLeader, last: str) -> None:
+    """And nothing while the daemon itself does."""
+    views = views_of(metrics_of(result_of(target_of())), well(), leaders=(leader,))
+    assert asked(views)[1].splitlines()[-1] == last
+
+
+def test_of_many_clusters_some_are_named() -> None:
+    """A daemon may lead hundreds."""
+    names = [f"edge-{number}" for number in range(300)]
+    known = [result_of(replace(target_of(), cluster=name)) for name in names]
+    leaders = tuple(ClusterLeader(name, leading=True, holder="a") for name in names)
+    out = asked(views_of(metrics_of(*known), well(), leaders=leaders))[1]
+    assert out.splitlines()[-1].endswith(", edge-8, edge-9 and 290 more: led by this daemon")
 
 
 def test_a_name_that_no_target_has_is_said_with_the_one_that_was_meant() -> None:

@@ -28,7 +28,7 @@ DOCUMENTATION = ROOT / "docs" / "configuration.md"
 
 def test_there_is_one_per_use() -> None:
     """Each kind of use has its example."""
-    uses = "autoscaler cpu include object queue requests-per-second several-metrics"
+    uses = "autoscaler clusters cpu include object queue requests-per-second several-metrics"
     assert {path.stem for path in EXAMPLES} >= set(uses.split())
 
 

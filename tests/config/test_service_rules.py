@@ -15,6 +15,11 @@ def election(snippet: str) -> str:
     return top(f"leaderElection: {{{snippet}}}\n")
 
 
+def election_of_clusters(snippet: str) -> str:
+    """Return the same of a document with `clusters`."""
+    return election(snippet) + "clusters: [{name: eu, context: eu}]\n"
+
+
 def breaker(snippet: str) -> str:
     """Return a document with these keys of `scaleDownBreaker`."""
     return top(f"scaleDownBreaker: {{{snippet}}}\n")
@@ -76,11 +81,26 @@ renewDeadline: 1.2s, retryPeriod: 1s
     late try
 leaseDuration: 2400ms, renewDeadline: 2s
     ~> renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
+maxClusters: 0 => maxClusters: 1
+externalUrl: "http://{{host}}:9191" => externalUrl: such as http://{{hostname}}.autoscaler:9191
+externalUrl: "http://{{hostname}}:9191/?a=b" => externalUrl: such as http://{{hostname}}.
+"""
+UNELECTED = """
+share: true ~> leaderElection.enabled: must be true with share: who leads a cluster holds its Lease
+maxClusters: 2 ~> leaderElection.enabled: must be true with maxClusters
+"""
+SHARED = """
+enabled: true, namespace: a, share: true
+    ~> leaderElection: share is for daemons that share several clusters: leave it out, or write
+enabled: true, namespace: a, maxClusters: 2
+    ~> leaderElection: maxClusters is for daemons that share several clusters
 """
 ROWS = [
     *cases(breaker, "scaleDownBreaker.", BREAKERS),
     *cases(top, "", TOP),
     *cases(election, "leaderElection.", ELECTIONS),
+    *cases(election, "", SHARED),
+    *cases(election_of_clusters, "", UNELECTED),
 ]
 
 FINE = [
@@ -89,6 +109,7 @@ FINE = [
     top("listen: :9191\nstateDirectory: ~/state\n"),
     election("enabled: true, namespace: a, name: a.b-c, identity: me@here"),
     election("leaseDuration: 1s, renewDeadline: 700ms, retryPeriod: 100ms"),
+    election("enabled: true, namespace: a, externalUrl: 'http://{hostname}.autoscaler:9191/a'"),
 ]
 
 

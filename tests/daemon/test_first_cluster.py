@@ -3,11 +3,13 @@
 from contextlib import closing
 from pathlib import Path
 
+from autoscaler.adapters.agreement import AgreementWriter, DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord, RecordWriter
 from autoscaler.adapters.store import Resumption
 from autoscaler.adapters.store.rows import Stamp
 from autoscaler.core.history import Contention, History
 from autoscaler.daemon.remembered import of_cluster
+from tests.adapters.agreement.keeping import row
 from tests.adapters.record.recording import plain
 
 OLD, NEW = "shop/Deployment/web", "eu/shop/Deployment/web"
@@ -46,6 +48,24 @@ def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str
         writer.start()
         writer.put(plain(at, 1, target))
     return list(DirectoryRecord(folder).targets())
+
+
+def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict[str, float]:
+    """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
+    writer = AgreementWriter(folder, lambda *_: None, 1e10, cluster=cluster)
+    with closing(writer):
+        writer.start()
+        writer.put(row(begin, 600.0, target=target))
+    kept = DirectoryAgreement(folder).times(0.0)
+    return {key: sum(times.values()) for key, times in kept.items()}
+
+
+def test_the_agreement_goes_on(tmp_path: Path) -> None:
+    """What is kept of the comparison with an HPA is that of the cluster's target."""
+    assert compared(tmp_path, OLD, 0.0) == {OLD: 600.0}
+    assert compared(tmp_path, NEW, 600.0, "eu") == {NEW: 1200.0}
+    other = "us/shop/Deployment/web"
+    assert compared(tmp_path, other, 1200.0, "eu") == {NEW: 1200.0, other: 600.0}
 
 
 def test_the_record_goes_on(tmp_path: Path) -> None:

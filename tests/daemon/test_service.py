@@ -18,6 +18,7 @@ from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.observation import Unavailable
 from autoscaler.core.target import Target
 from autoscaler.daemon import service
@@ -251,6 +252,7 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         assert isinstance(scale, Unavailable)
         assert 'no context "none"' in scale.message
         assert ports.leads_since("us") is None
+        assert loop._leaders()[1] == ClusterLeader("us", leading=False)
 
         del clusters[1]["context"]
         daemon.write(kubernetes=None, clusters=clusters, targets=targets)

@@ -23,8 +23,10 @@ story = Story(
     longest=90.0,
 )
 keep = "--keep" in sys.argv or None
-context = next((one for one in sys.argv[1:] if one != "--keep"), None)
-sys.exit(run(DemoOptions(context=context, namespace="demo-under-test", story=story, keep=keep)))
+clusters = 3 if "--three" in sys.argv else 1
+context = next((one for one in sys.argv[1:] if not one.startswith("--")), None)
+options = DemoOptions(context, "demo-under-test", story, keep, clusters)
+sys.exit(run(options))
 """
 
 WHOLE = ("-m", "autoscaler", "demo")

@@ -164,6 +164,62 @@ def test_of_two_writers_of_a_lease_one_wins(api: Api, namespace: str) -> None:
         assert refused.status == 409
 
 
+def lease(name: str, **labels: str) -> Json:
+    """Return a Lease that is held by a."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15},
+    }
+
+
+def test_leases_are_watched_by_their_labels(cluster: ClusterUnderTest, namespace: str) -> None:
+    """One that gets the label is ADDED, one that loses it or is deleted is DELETED; no other."""
+    path = manifests.leases(namespace)
+    for name, group in (("one", "a"), ("other", "b")):
+        cluster.create(path, lease(name, group=group))
+    asked = {"labelSelector": "group=a"}
+    listed = cluster.get(path, **asked)
+    assert [one["metadata"]["name"] for one in listed.body["items"]] == ["one"]
+
+    def label(name: str, group: str | None) -> None:
+        body = {"metadata": {"labels": {"group": group}}}
+        assert cluster.patch(f"{path}/{name}", body).status == 200
+
+    with cluster.watch(path, resourceVersion=listed.version, **asked) as events:
+        cluster.patch(f"{path}/one", {"spec": {"holderIdentity": "b"}})
+        cluster.patch(f"{path}/other", {"spec": {"holderIdentity": "b"}})
+        label("other", "a")
+        label("one", None)
+        label("one", "c")
+        assert cluster.request("DELETE", f"{path}/one").status == 200
+        assert cluster.request("DELETE", f"{path}/other").status == 200
+        told = [next(events) for _ in range(4)]
+    assert [(one["type"], one["object"]["metadata"]["name"]) for one in told] == [
+        ("MODIFIED", "one"),
+        ("ADDED", "other"),
+        ("DELETED", "one"),
+        ("DELETED", "other"),
+    ]
+    assert told[2]["object"]["metadata"]["labels"] == {"group": "a"}
+    versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in told]
+    assert versions == sorted(set(versions))
+
+
+def test_a_deletion_may_have_preconditions(cluster: ClusterUnderTest, namespace: str) -> None:
+    """An object that has changed since it was read, or is another one, stays: 409 Conflict."""
+    path = f"{manifests.leases(namespace)}/one"
+    read = cluster.create(manifests.leases(namespace), lease("one"))["metadata"]
+    written = cluster.patch(path, {"spec": {"holderIdentity": "b"}}).version
+    current = {"uid": read["uid"], "resourceVersion": written}
+    for other in ({"uid": "0"}, {"resourceVersion": read["resourceVersion"]}):
+        reply = cluster.request("DELETE", path, {"preconditions": current | other})
+        assert (reply.status, reply.body["reason"]) == (409, "Conflict")
+    assert cluster.request("DELETE", path, {"preconditions": current}).status == 200
+    assert cluster.get(path).status == 404
+
+
 def test_pods_are_selected_by_their_labels(api: Api, namespace: str, web: str) -> None:
     """Those of other labels, or of another namespace, are not listed; a bad selector is told."""
     assert web

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
 
 from tests.demo.running import SHORT, WHOLE, DemoProcess
 from tests.worlds.controlplane.api import Api
@@ -86,6 +87,31 @@ def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
         demo.signal(signal.SIGINT)
         assert demo.wait(60) == 0
         assert "Next, with your own cluster" in demo.output
+        demo.assert_nothing_left()
+
+
+def test_three_clusters_have_one_daemon(tmp_path: Path) -> None:
+    """Each has its own story and load; commands and pages know all of them."""
+    with DemoProcess(tmp_path, (*SHORT, "--keep", "--three")) as demo:
+        demo.wait_for("Ctrl-C ends it", timeout=90)
+        told = re.findall(r"the queue of (\w+) grew to (\d+) messages", demo.output)
+        assert [region for region, _ in told] == ["eu", "us", "ap"]
+        # To the share of the messages that come there.
+        assert int(told[0][1]) > int(told[1][1]) > int(told[2][1])
+        assert re.search(r"s  us  autoscaler: scaled 1 -> .*\{cluster=\"us\"\}", demo.output)
+        shown = {command: outcome(command) for command in printed_commands(demo.output)}
+        (status,) = (text for command, text in shown.items() if " status " in command)
+        workers = [
+            line.split("\t")[0] for line in status.splitlines() if "Deployment/order-worker" in line
+        ]
+        key = f"{OWN}/Deployment/order-worker"
+        assert workers == [f"{region}/{key}" for region in ("eu", "us", "ap")]
+        (explained,) = (text for command, text in shown.items() if " explain " in command)
+        assert f"eu/{key} at " in explained
+        (pages,) = set(re.findall(r"pages of the autoscaler are at (\S+)", demo.output))
+        assert f"/targets/ap/{key}" in requests.get(pages, {"cluster": "ap"}, timeout=10).text
+        demo.signal(signal.SIGINT)
+        assert demo.wait(60) == 0
         demo.assert_nothing_left()
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_the_table_shows_queue_workers_and_reasons() -> None:
     progress = Progress()
     progress.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
     console = Console(file=io.StringIO(), width=100)
-    console.print(picture(progress, STORY))
+    console.print(picture({"": progress}, STORY))
     drawn = console.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
     for expected in ("7 s", "burst", "42", "3 / 4", "scaled 1 -> 3 (why)"):
         assert expected in drawn
@@ -60,11 +61,38 @@ def test_plain_lines_come_once_a_second() -> None:
     console, progress = Console(file=io.StringIO(), width=100), Progress()
     screen = PlainScreen(console)
     for moment in (0.0, 0.3, 0.9, 1.1):
-        screen.show(progress, progress.add(state(moment, 5, 1), []))
-    screen.show(progress, progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)]))
+        screen.show({"": progress}, {"": progress.add(state(moment, 5, 1), [])})
+    scaled = progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)])
+    screen.show({"": progress}, {"": scaled})
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
     assert [line.split()[0] for line in lines] == ["0", "1", "1"]
     assert lines[-1].endswith("autoscaler: [b]scaled")
+
+
+def test_each_cluster_has_its_rows_and_lines() -> None:
+    """On a terminal its numbers and its words by its name; else a line a second of each."""
+    regions = {"eu": Progress(), "us": Progress()}
+    news = {
+        "eu": regions["eu"].add(state(8, 42, 3), [LogLine("scaled 1 -> 3", changed=True)]),
+        "us": regions["us"].add(state(7, 17, 2), [LogLine("scaled 1 -> 2", changed=True)]),
+    }
+    table, plain = (Console(file=io.StringIO(), width=100) for _ in range(2))
+    table.print(picture(regions, STORY))
+    drawn = table.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
+    for name, queue, decision in (("eu", 42, "scaled 1 -> 3"), ("us", 17, "scaled 1 -> 2")):
+        assert re.search(f"{name} queue +{queue} ", drawn)
+        assert re.search(f"{name}: {decision}", drawn)
+    assert drawn.index("us: scaled") < drawn.index("eu: scaled")
+    screen = PlainScreen(plain)
+    screen.show(regions, news)
+    screen.show(regions, {"eu": [], "us": []})
+    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
+    assert [line.split()[2:4] for line in lines] == [
+        ["eu", "autoscaler:"],
+        ["eu", "burst"],
+        ["us", "autoscaler:"],
+        ["us", "burst"],
+    ]
 
 
 def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
@@ -72,18 +100,19 @@ def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     sync = {
         "event": "sync",
-        "target": "demo/Deployment/order-worker",
+        "target": "eu/demo/Deployment/order-worker",
         "level": "debug",
         "message": "stays at 5 replicas",
     }
     line = json.dumps(sync).encode() + b"\n"
-    other = json.dumps(sync | {"target": "demo/Deployment/web"}).encode() + b"\n"
+    other = json.dumps(sync | {"target": "us/demo/Deployment/web"}).encode() + b"\n"
     log.write_bytes(b'Traceback\n{"event": "started"}\n' + other + line + line[:20])
     child, url = Child("it", ["true"], log), "http://127.0.0.1:1/"
-    daemon = DemoDaemon(child, tmp_path, url, "demo/Deployment/order-worker")
+    keys = {"eu": "eu/demo/Deployment/order-worker", "us": "us/demo/Deployment/order-worker"}
+    daemon = DemoDaemon(child, tmp_path, url, keys)
     expected = LogLine("stays at 5 replicas", changed=False)
-    assert daemon.news() == [expected]
-    assert daemon.news() == []
+    assert daemon.news() == {"eu": [expected], "us": []}
+    assert daemon.news() == {"eu": [], "us": []}
     with log.open("ab") as more:
         more.write(line[20:])
-    assert daemon.news() == [expected]
+    assert daemon.news() == {"eu": [expected], "us": []}

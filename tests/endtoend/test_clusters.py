@@ -4,13 +4,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import requests
+import yaml
 
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.daemon import DaemonProcess, Document, target
+from tests.worlds.daemon import DaemonProcess, Document, running, target
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import World
 
@@ -106,6 +108,10 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases/autoscaler"
         holders = [one.api.get(lease)["spec"]["holderIdentity"] for one in (world, other)]
         assert holders[0] != holders[1]
+        assert yaml.safe_load(daemon.page("/api/v1/health"))["leaders"] == [
+            {"cluster": cluster, "leading": True, "holder": holder, "url": None}
+            for cluster, holder in zip(("eu", "us"), holders, strict=True)
+        ]
         assert daemon.metric("autoscaler_target_desired_replicas", cluster="us") == 5
         url = f"http://{daemon.address}/api/v1/clusters/us/targets"
         state = requests.get(f"{url}/{world.key('web')}", timeout=10).json()["state"]
@@ -134,3 +140,57 @@ def test_workloads_of_equal_names_in_two_clusters(world: World, other: World) ->
         daemon.wait_event("target_added")
         other.set_by_hand("web", 1)
         wait_until("it is scaled again", lambda: other.replicas("web") == 6)
+
+
+POLICY_SECONDS = 15
+UP_BY_TWO = {"type": "Pods", "value": 2, "periodSeconds": POLICY_SECONDS}
+
+
+def leaders(daemon: DaemonProcess) -> dict[str, str]:
+    """Return who leads each cluster as a daemon tells it, by the name before the random part."""
+    answer = requests.get(f"http://{daemon.address}/api/v1/health", timeout=10).json()
+    return {one["cluster"]: one["holder"].partition("_")[0] for one in answer["leaders"]}
+
+
+def test_two_daemons_share_two_clusters(world: World, other: World) -> None:
+    """A newcomer is handed one, and keeps to the rates of who led it; who is left leads both.
+
+    All that they tell of who leads is the same.  It takes 55 s.
+    """
+    for plane in (world, other):
+        plane.deploy("web", paused=True)
+    want(world, "eu-1", 1)
+    want(world, "us-1", 1)
+    shared = document(world, other)
+    (web,) = shared["targets"]
+    shared["targets"] = [{**web, "behavior": {"scaleUp": {"policies": [UP_BY_TWO]}}}]
+    times = {"leaseDuration": "10s", "renewDeadline": "7s", "retryPeriod": "500ms"}
+
+    def path(name: str) -> Path:
+        election = {**shared["leaderElection"], **times, "share": True, "identity": name}
+        return world.write({**shared, "leaderElection": election}, name)
+
+    def wait_leaders(daemon: DaemonProcess, eu: str, us: str) -> None:
+        told = {"eu": eu, "us": us}
+        wait_until(f"{told} is told", lambda: leaders(daemon) == told, timeout=20)
+
+    with running(path("a"), world.environment) as first:
+        wait_leaders(first, "a", "a")
+        # A process without state does not know what others wrote in the period before.
+        time.sleep(POLICY_SECONDS + 1)
+        with running(path("b"), world.environment) as second:
+            second.wait_event("started")
+            want(world, "eu-1", 10)
+            want(world, "us-1", 10)
+            at(first, world, "eu", 3)
+            at(first, other, "us", 3)
+            written = time.monotonic()
+            wait_leaders(second, "b", "a")
+            wait_leaders(first, "b", "a")
+            second.wait_write(key(world, "eu"), 5)
+            assert POLICY_SECONDS - 2 < time.monotonic() - written < POLICY_SECONDS + 5
+            at(first, other, "us", 5)
+            assert not [line for line in second.lines if "by_other" in line["event"]]
+        stopped = time.monotonic()
+        wait_leaders(first, "a", "a")
+        assert time.monotonic() - stopped < 3

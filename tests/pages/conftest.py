@@ -45,6 +45,7 @@ def _fleet(make: Callable[[Path], Fleet]) -> Callable[..., Iterator[Served]]:
 nothing = _fleet(fleets.nothing)
 one = _fleet(fleets.one)
 story = _fleet(fleets.story)
+regions = _fleet(fleets.regions)
 moving = _fleet(fleets.moving)
 many = _fleet(fleets.many)
 hostile = _fleet(fleets.hostile)

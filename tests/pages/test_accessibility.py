@@ -16,6 +16,9 @@ PAGES = [
     ("story", "/?state=failing&q=mail"),
     ("story", f"{TARGET}?last=6h"),
     ("story", "/health"),
+    ("regions", "/"),
+    ("regions", "/health"),
+    ("regions", "/targets/us/shop/Deployment/web"),
     ("moving", "/agreement"),
     ("moving", "/targets/shop/Deployment/carts"),
 ]

@@ -23,19 +23,22 @@ AT = f"?from={rfc3339(NOW - 10_500)}&to={rfc3339(NOW)}&at={rfc3339(AT_THREE + 15
 PAGES = {
     "fleet": ("/", "table.fleet tbody tr"),
     "target": (f"/targets/shop/Deployment/order-worker{AT}", "#chart canvas"),
+    "clusters": ("/", "table.clusters tbody tr"),
     "agreement": ("/agreement", "table.agreement tbody tr"),
     "health": ("/health", "#health table"),
 }
+
+FLEETS = {"clusters": "regions", "agreement": "moving"}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_follows_the_systems_theme(
-    story: Served, moving: Served, open_tab: Open, name: str, theme: str
+    request: pytest.FixtureRequest, open_tab: Open, name: str, theme: str
 ) -> None:
     """All of it is there in the window of the pictures, light or dark as the system is."""
     path, shown = PAGES[name]
-    fleet = moving if name == "agreement" else story
+    fleet = request.getfixturevalue(FLEETS.get(name, "story"))
     page = open_tab(fleet, color_scheme=theme, viewport=WINDOW, reduced_motion="reduce").open(path)
     expect(page.locator(shown).first).to_be_visible()
     page.wait_for_load_state("networkidle")

@@ -114,6 +114,26 @@ def test_a_cluster_that_hangs_costs_only_its_own_targets_time() -> None:
     assert sum(isinstance(one, Unavailable) for one in outcomes.values()) == len(stuck)
 
 
+def test_a_cluster_that_is_listed_anew_is_waited_for_by_its_own_targets() -> None:
+    """Those of the others are written meanwhile; its own are, once that has ended."""
+    eu, us = world(), cluster(2)
+    written, listed = threading.Event(), threading.Event()
+    eu.on_write = lambda _: written.set()
+
+    def wait(_deadline: float) -> None:
+        listed.wait(30)
+
+    ports = replace(of_both(eu, us), listing_anew={"us": wait}.get)
+    with syncer(ports) as made:
+        running = threading.Thread(target=made.sync, args=((US, EU), T0, 20.0))
+        running.start()
+        assert written.wait(5), "the target of the other cluster waited"
+        assert not us.written
+        listed.set()
+        running.join(20)
+    assert us.written
+
+
 @pytest.mark.parametrize(("clusters", "threads"), [(1, 24), (8, 24), (50, 3), (400, 2)])
 def test_the_threads_of_all_clusters_are_bounded(clusters: int, threads: int) -> None:
     """The more clusters, the fewer of each run at once."""

@@ -91,7 +91,7 @@ def service_account(
             api.create(path, found)
             if "namespace" not in found["metadata"]:
                 cluster_wide.append(f"{path}/{found['metadata']['name']}")
-        yield _token(api, namespace)
+        yield token_of(api, namespace)
     finally:
         for path in cluster_wide:
             api.delete(path)
@@ -117,10 +117,10 @@ def _collection(found: Json) -> str:
     return _PLURALS[found["kind"]].format(where)
 
 
-def _token(api: Api, namespace: str) -> str:
+def token_of(api: Api, namespace: str) -> str:
+    """Return a token of the account in a namespace, for longer than any test or benchmark."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{ACCOUNT}/token"
     request: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    # Longer than any test or benchmark.
     request["spec"] = {"expirationSeconds": 86400}
     token: str = api.create(path, request)["status"]["token"]
     return token

@@ -1,11 +1,13 @@
-"""A Lease of `coordination.k8s.io/v1`: read it, and write it over what was read."""
+"""A Lease of `coordination.k8s.io/v1`: read it, write it over what was read, and watch it."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.watch_requests import Cache
 from autoscaler.core.election import LeaseRecord
 
 _GROUP_VERSION = "coordination.k8s.io/v1"
@@ -18,6 +20,12 @@ class Lease:
     record: LeaseRecord
     document: JsonObject = field(repr=False)
 
+    @property
+    def annotations(self) -> Mapping[str, object]:
+        """The annotations of the object, whose values may be anything."""
+        metadata = self.document.get("metadata") or {}
+        return metadata.get("annotations") or {}
+
 
 class Leases:
     """One Lease, by its namespace and name.  Each method sends one request, once."""
@@ -29,19 +37,31 @@ class Leases:
 
     def __str__(self) -> str:
         """Name the Lease, for messages."""
-        return f"the Lease {self._metadata['namespace']}/{self._metadata['name']}"
+        return f"the Lease {self._metadata['namespace']}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The name of the Lease."""
+        return self._metadata["name"]
 
     def read(self, deadline: float) -> Lease | Failure | None:
         """Read it; None where there is none."""
         lease = self._send("GET", self._path, deadline)
-        missing = isinstance(lease, Failure) and lease.missing == self._metadata["name"]
+        missing = isinstance(lease, Failure) and lease.missing == self.name
         return None if missing else lease
 
-    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:
+    def write(
+        self,
+        record: LeaseRecord,
+        over: Lease | None,
+        deadline: float,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Lease | Failure:
         """Write a record over the Lease that was read, or make the Lease where there was none.
 
-        409 means that it was written by others meanwhile, 404 that the Lease, or before a first
-        one its namespace, does not exist.
+        Of ``annotations`` those with an empty value are removed; all others stay.  409 means that
+        it was written by others meanwhile, 404 that the Lease, or before a first one its namespace,
+        does not exist.
         """
         spec = {
             "holderIdentity": record.holder,
@@ -51,12 +71,35 @@ class Leases:
             "renewTime": _micro_time(record.renewed),
             "leaseTransitions": record.transitions,
         }
+        old: JsonObject = {} if over is None else over.document
+        said = {**({} if over is None else over.annotations), **(annotations or {})}
+        kept = {name: value for name, value in said.items() if value != ""}
+        metadata: JsonObject = {**(old.get("metadata") or self._metadata)}
+        if kept or "annotations" in metadata:
+            metadata["annotations"] = kept
+        body: JsonObject = {
+            **old,
+            # Objects of a list have neither.
+            "apiVersion": _GROUP_VERSION,
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": {**(old.get("spec") or {}), **spec},
+        }
         if over is not None:
-            old = over.document
-            body = {**old, "spec": {**(old.get("spec") or {}), **spec}}
             return self._send("PUT", self._path, deadline, body)
-        new = {"apiVersion": _GROUP_VERSION, "kind": "Lease", "metadata": self._metadata}
-        return self._send("POST", self._path.rpartition("/")[0], deadline, {**new, "spec": spec})
+        return self._send("POST", self._path.rpartition("/")[0], deadline, body)
+
+    def delete(self, known: Lease, deadline: float) -> Failure | None:
+        """Delete it if it is still the one that is known."""
+        metadata = known.document["metadata"]
+        conditions = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        body: JsonObject = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": conditions,
+        }
+        answer = self._api.once("DELETE", self._path, deadline, body=body)
+        return answer if isinstance(answer, Failure) else None
 
     def _send(
         self, method: str, path: str, deadline: float, body: JsonObject | None = None
@@ -65,18 +108,100 @@ class Leases:
         if isinstance(answer, Failure):
             return answer
         try:
-            spec = answer.get("spec") or {}
-            record = LeaseRecord(
-                holder=str(spec.get("holderIdentity") or ""),
-                duration=float(spec.get("leaseDurationSeconds") or 0),
-                acquired=_seconds(spec.get("acquireTime")),
-                renewed=_seconds(spec.get("renewTime")),
-                transitions=int(spec.get("leaseTransitions") or 0),
-                version=answer["metadata"]["resourceVersion"],
-            )
+            return _lease_of(answer)
         except MALFORMED:
             return malformed(self._api.server, "something that is not a Lease")
-        return Lease(record, answer)
+
+
+LeaseChanged = Callable[[str, Lease | None], None]
+"""Hears the name of a Lease and what it is now, None for one that is gone."""
+
+
+class LeaseCache(Cache):
+    """The Leases of a namespace that are ``wanted``, or one by its ``name``.
+
+    ``changed`` hears of each change, on the thread of the watch.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        changed: LeaseChanged,
+        *,
+        name: str = "",
+        wanted: Callable[[str, Lease], bool] = lambda _, __: True,
+    ) -> None:
+        instead = "who leads is asked for once in a retryPeriod"
+        super().__init__("leases.coordination.k8s.io", namespace, instead)
+        self.selector = {"fieldSelector": f"metadata.name={name}"} if name else {}
+        self._changed = changed
+        self._wanted = wanted
+        self._listing: dict[str, Lease] = {}
+        self._versions: dict[str, str] = {}
+
+    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
+        """Return the path."""
+        return path_of(_GROUP_VERSION, "leases", self.namespace)
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._listing = {}
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page."""
+        for item in items:
+            lease = _lease_of(item)
+            if self._wanted(_name_of(item), lease):
+                self._listing[_name_of(item)] = lease
+
+    def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
+        """Use the list from now on."""
+        for name in self._versions.keys() - self._listing.keys():
+            self._put(name, None)
+        for name, lease in self._listing.items():
+            self._put(name, lease)
+        self._listing = {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
+        """Apply an event."""
+        if kind == "BOOKMARK":
+            return
+        lease, name = _lease_of(obj), _name_of(obj)
+        if kind == "DELETED":
+            self._put(name, None)
+        elif self._wanted(name, lease):
+            self._put(name, lease)
+
+    def clear(self) -> None:
+        """Forget all: they are not watched any more."""
+        self._versions = {}
+
+    def _put(self, name: str, lease: Lease | None) -> None:
+        if lease is None:
+            if self._versions.pop(name, None) is not None:
+                self._changed(name, None)
+        elif self._versions.get(name) != lease.record.version:
+            self._versions[name] = lease.record.version
+            self._changed(name, lease)
+
+
+def _lease_of(document: JsonObject) -> Lease:
+    """Read a Lease; raises one of MALFORMED."""
+    spec = document.get("spec") or {}
+    record = LeaseRecord(
+        holder=str(spec.get("holderIdentity") or ""),
+        duration=float(spec.get("leaseDurationSeconds") or 0),
+        acquired=_seconds(spec.get("acquireTime")),
+        renewed=_seconds(spec.get("renewTime")),
+        transitions=int(spec.get("leaseTransitions") or 0),
+        version=document["metadata"]["resourceVersion"],
+    )
+    return Lease(record, document)
+
+
+def _name_of(document: JsonObject) -> str:
+    name: str = document["metadata"]["name"]
+    return name
 
 
 def _seconds(micro_time: str | None) -> float | None:

@@ -20,6 +20,8 @@ TARGETS = "config/kubernetes/base/clusterrole.yaml"
 """The manifest with the rights where the targets are."""
 LEASE = "config/kubernetes/base/role.yaml"
 """The manifest with the rights to the Lease."""
+SHARED_LEASES = "config/kubernetes/components/sharing/kustomization.yaml"
+"""The same where several daemons share the clusters."""
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MOST_REVIEWS = 200
@@ -48,6 +50,8 @@ class ElectionLease:
 
     namespace: str
     name: str
+    shared: bool = False
+    """Whether several daemons share the clusters: each has a Lease beside it."""
 
 
 class _NotReviewedError(Exception):
@@ -96,9 +100,18 @@ def rights_needed(
     if lease is not None:
         where = (lease.namespace,)
         unled = "it cannot become the leader, and writes nothing"
-        for right in rights("create get update", "coordination.k8s.io", "leases", where, unled):
-            name = "" if right.verb == "create" else lease.name
-            yield replace(right, manifest=LEASE, name=name)
+        late = "who stands by asks for the Lease once in a retryPeriod, and leads later"
+        alone = "it does not know of the others that share the clusters"
+        found = alone if lease.shared else late
+        leases = "coordination.k8s.io", "leases", where
+        for right in (
+            *rights("create get update", *leases, unled),
+            *rights("list watch", *leases, found),
+            *rights("delete" if lease.shared else "", *leases, "its Lease stays when it ends"),
+        ):
+            named = right.verb != "create" and not lease.shared
+            manifest = SHARED_LEASES if lease.shared else LEASE
+            yield replace(right, manifest=manifest, name=lease.name if named else "")
 
 
 def missing_rights(

@@ -3,7 +3,7 @@
 import random
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
@@ -53,6 +53,8 @@ class Cache(ABC):
         self.instead = instead if namespace else "each namespace is watched by itself"
         """What happens while it cannot be watched, for messages."""
         self.namespace = namespace
+        self.selector: Mapping[str, str] = {}
+        """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -224,7 +226,7 @@ class WatchRequests:
             return self._api.once("GET", path, until, query=query)
 
         try:
-            version = read_list(get, self._cache.add, {}, self._timings.page)
+            version = read_list(get, self._cache.add, {**self._cache.selector}, self._timings.page)
             if not version:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
@@ -238,6 +240,7 @@ class WatchRequests:
         timings = self._timings
         seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
         query = {
+            **self._cache.selector,
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",

@@ -128,16 +128,22 @@ class WatchedCluster:
                 watch.distrust(why)
         self._notes.notify(_ABSENCE, f"{why}: what it knows of the cluster is listed anew")
 
+    def is_current(self) -> bool:
+        """Return whether nothing is listed anew since the process stood still."""
+        self.attend()
+        current = self._is_current()
+        if current:
+            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
+        return current
+
+    def _is_current(self) -> bool:
+        return all(watch.distrusted is None for watch in self._watches())
+
     def wait_current(self, deadline: float) -> None:
         """Wait until a deadline for what is listed anew; what is not by then is Unavailable."""
         self.attend()
-
-        def is_current() -> bool:
-            return all(watch.distrusted is None for watch in self._watches())
-
-        self._wait(min(deadline, self._wait_until), is_current)
-        if is_current():
-            self._notes.resolved(_ABSENCE, "what is watched has been listed anew")
+        self._wait(min(deadline, self._wait_until), self._is_current)
+        self.is_current()
 
     def _scopes(self) -> list[WatchScopes[Any]]:
         with self._lock:

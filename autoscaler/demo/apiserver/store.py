@@ -8,7 +8,7 @@ import copy
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from autoscaler import clock
@@ -104,10 +104,21 @@ class ObjectStore:
             current = change(copy.deepcopy(previous))
             return previous if current == previous else self._put(resource, previous, current)
 
-    def delete(self, resource: ServedResource, namespace: str, name: str) -> KubeObject:
-        """Remove an object and return its last state.  Raises NotFound."""
+    def delete(
+        self,
+        resource: ServedResource,
+        namespace: str,
+        name: str,
+        preconditions: Mapping[str, str] | None = None,
+    ) -> KubeObject:
+        """Remove an object and return its last state.
+
+        Raises NotFound, and Conflict if its metadata are not what the preconditions say.
+        """
         with self._changed:
             previous = self.get(resource, namespace, name)
+            if not (preconditions or {}).items() <= meta(previous).items():
+                raise refusals.conflict(resource, name)
             del self._all(resource)[namespace, name]
             self._version += 1
             self._record(StoreChange(self._version, resource.qualified, previous, None))

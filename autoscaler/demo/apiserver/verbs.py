@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler.adapters.cluster.discovery import selector_text
-from autoscaler.core import selectors
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -16,10 +15,10 @@ from autoscaler.demo.apiserver.objects import (
     ObjectKey,
     ServedResource,
     key,
-    labels,
     meta,
     typed,
 )
+from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.watches import number, watch_events
 
@@ -117,21 +116,10 @@ class Verbs:
         What follows a page is as it is when it is asked for, and a watch that begins at the first
         one tells of what changed meanwhile.
         """
-        try:
-            selector = selectors.parse(request.query.get("labelSelector", ""))
-        except ValueError as error:
-            raise refusals.bad_request(f"unable to parse requirement: {error}") from None
-        name = _name_selected(request.query.get("fieldSelector", ""))
+        asked = selection(request.namespace, request.query)
         objects, now = self._store.list_all(request.resource)
         version, after = _continued(request.query.get("continue", ""), now)
-        selected = [
-            obj
-            for obj in objects
-            if request.namespace in {"", key(obj)[0]}
-            and name in {"", key(obj)[1]}
-            and selector.matches(labels(obj))
-            and key(obj) > after
-        ]
+        selected = [obj for obj in objects if asked.has(obj) and key(obj) > after]
         page = selected[: number(request.query, "limit") or len(selected)]
         metadata = {"resourceVersion": str(version)}
         if len(page) < len(selected):
@@ -179,7 +167,8 @@ class Verbs:
 
     def _delete(self, request: ApiRequest) -> ApiAnswer:
         """Delete at once, a namespace with all that is in it."""
-        deleted = self._store.delete(request.resource, request.namespace, request.name)
+        asked = (request.resource, request.namespace, request.name)
+        deleted = self._store.delete(*asked, _preconditions(request))
         if request.resource is NAMESPACES:
             for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
@@ -199,14 +188,6 @@ def _continued(token: str, version: int) -> tuple[int, ObjectKey]:
     return int(first), (last[0], last[1])
 
 
-def _name_selected(text: str) -> str:
-    """Return the name that a field selector requires, empty for any; it can be no other field."""
-    field_name, _, name = text.partition("=")
-    if field_name not in {"", "metadata.name"}:
-        raise refusals.bad_request(f"field label not supported: {field_name}")
-    return name
-
-
 def _decode(request: ApiRequest) -> KubeObject:
     """Read the body.  Raises 415 for another form, 400 for what is no object."""
     forms = {MERGE_PATCH, *([APPLY_PATCH] if request.scale else [])}
@@ -221,6 +202,14 @@ def _decode(request: ApiRequest) -> KubeObject:
     ):
         raise refusals.bad_request("the object, its metadata or its spec is no object")
     return obj
+
+
+def _preconditions(request: ApiRequest) -> KubeObject:
+    """Read those of a DeleteOptions, which need not be there."""
+    given = (_decode(request) if request.body else {}).get("preconditions") or {}
+    if not isinstance(given, dict) or not {*map(type, given.values())} <= {str}:
+        raise refusals.bad_request("the preconditions are no texts")
+    return given
 
 
 def _merged(obj: object, patch: KubeObject) -> KubeObject:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from autoscaler import clock
-from autoscaler.demo.apiserver.objects import KubeObject, ServedResource, key, meta, typed
+from autoscaler.demo.apiserver.objects import KubeObject, ServedResource, meta, typed
 from autoscaler.demo.apiserver.refusals import Refused, bad_request
+from autoscaler.demo.apiserver.selections import Selection, selection
 from autoscaler.demo.apiserver.store import ObjectStore, StoreChange
 
 _LONGEST_SECONDS = 1800
@@ -22,8 +23,10 @@ def watch_events(
 
     It begins after the query's `resourceVersion`, or now.  It ends at its `timeoutSeconds`, with a
     bookmark where they are allowed, or with one ERROR event, or when ``going`` returns False: the
-    server stops, or the client does not listen any more.  Raises `Refused` for what is no number.
+    server stops, or the client does not listen any more.  An object that comes to be selected is
+    ADDED, one that is selected no more DELETED.  Raises `Refused` for a query that cannot be read.
     """
+    asked = selection(namespace, query)
     version = number(query, "resourceVersion") or store.version
     deadline = clock.monotonic() + (number(query, "timeoutSeconds") or _LONGEST_SECONDS)
     bookmarks = query.get("allowWatchBookmarks") == "true"
@@ -37,9 +40,10 @@ def watch_events(
                 return
             for change in changes:
                 version = change.version
-                obj = change.current or change.previous or {}
-                if change.resource == resource.qualified and namespace in {"", key(obj)[0]}:
-                    yield _event(change, obj)
+                if change.resource == resource.qualified:
+                    event = _event(change, asked)
+                    if event is not None:
+                        yield event
             if not changes:
                 yield None
         if bookmarks and going():
@@ -49,11 +53,15 @@ def watch_events(
     return stream(version)
 
 
-def _event(change: StoreChange, obj: KubeObject) -> KubeObject:
-    if change.current is None:
-        metadata = {**meta(obj), "resourceVersion": str(change.version)}
-        return {"type": "DELETED", "object": {**obj, "metadata": metadata}}
-    return {"type": "ADDED" if change.previous is None else "MODIFIED", "object": obj}
+def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
+    """Return what a watch is told of a change, if it concerns what is asked for."""
+    before, after = change.previous, change.current
+    if after is not None and asked.has(after):
+        return {"type": "MODIFIED" if asked.has(before) else "ADDED", "object": after}
+    if before is not None and asked.has(before):
+        metadata = {**meta(before), "resourceVersion": str(change.version)}
+        return {"type": "DELETED", "object": {**before, "metadata": metadata}}
+    return None
 
 
 def number(query: Mapping[str, str], name: str) -> int:

@@ -180,7 +180,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
         return await answer(
             request,
             partial(endpoints.targets, query),
-            lambda views: (query, views.health.components()),
+            lambda views: (query, views.health.components(), views.leaders()),
             large=True,
         )
 
@@ -190,7 +190,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
         return await answer(
             request,
             endpoints.fleet,
-            lambda views: ("fleet", views.health.ready, views.leads()),
+            lambda views: ("fleet", views.health.ready, views.leaders()),
         )
 
     @app.get("/health", response_model=answers.DaemonHealth)

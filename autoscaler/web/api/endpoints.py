@@ -85,7 +85,7 @@ def targets(query: TargetsParameters, views: Views, now: float) -> Iterator[byte
     def parts() -> Iterator[bytes]:
         not_ok = [component for component in views.health.components() if not component.ok]
         page, token = _page(views.states.known(), place, query)
-        yield from target_list(page, now, not_ok, token)
+        yield from target_list(page, now, not_ok, token, views.leader_states())
 
     return parts()
 
@@ -119,15 +119,20 @@ def target_list(
     now: float,
     components: Sequence[answers.ComponentState] = (),
     token: str | None = None,
+    leaders: Sequence[answers.LeaderState] | None = None,
 ) -> Iterator[bytes]:
     """Yield an `answers.TargetList` in parts, one target a line; ``now`` is its Unix time.
 
-    ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one.
+    ``components`` are those that are not ok; ``token`` asks for the page after it, if there is one;
+    ``leaders`` is None without leader election.
     Sentences are made here, and not at every sync.
     """
     faulty = b", ".join(component.encoded() for component in components)
     part = bytearray()
-    part += b'{"time": "%s", "components": [%s], "targets": [' % (rfc3339(now).encode(), faulty)
+    part += b'{"time": "%s", "components": [%s], ' % (rfc3339(now).encode(), faulty)
+    if leaders is not None:
+        part += b'"leaders": [%s], ' % b", ".join(leader.encoded() for leader in leaders)
+    part += b'"targets": ['
     separator = b"\n"
     for target in targets:
         part += separator + state_of(target).encoded()
@@ -211,6 +216,7 @@ def fleet(views: Views, now: float) -> answers.FleetTotals:
         ),
         ready=views.health.ready,
         leads=views.leads(),
+        leaders=views.leader_states(),
     )
 
 
@@ -221,6 +227,7 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
         ready=views.health.ready,
         stalled=views.health.stalled(),
         leads=views.leads(),
+        leaders=views.leader_states(),
         components=views.health.components(),
         breakers=tuple(
             answers.ServerBreaker(

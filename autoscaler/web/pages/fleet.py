@@ -12,6 +12,7 @@ from starlette.requests import Request
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark, State
 from autoscaler.record.rows import Change, RecordError
+from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
@@ -146,17 +147,24 @@ class ClusterTotals(NamedTuple):
     failing: int
     current: int
     desired: int
+    leader: LeaderState | None
+    """None without leader election."""
 
 
-def _of_clusters(rows: Sequence[TargetFacts], names: Sequence[str]) -> list[ClusterTotals]:
+def _of_clusters(
+    rows: Sequence[TargetFacts],
+    names: Sequence[str],
+    leaders: Sequence[LeaderState] | None,
+) -> list[ClusterTotals]:
     """Return the sums of each cluster, in the order of the configuration."""
+    led = {one.cluster: one for one in leaders or ()}
     by_name = defaultdict[str, list[TargetFacts]](list)
     for row in rows:
         by_name[row.target.cluster].append(row)
-    return [_totals(name, by_name[name]) for name in names]
+    return [_totals(name, by_name[name], led.get(name)) for name in names]
 
 
-def _totals(name: str, rows: Sequence[TargetFacts]) -> ClusterTotals:
+def _totals(name: str, rows: Sequence[TargetFacts], leader: LeaderState | None) -> ClusterTotals:
     decisions = [row.last.decision for row in rows if row.last is not None]
     known = [one for one in decisions if one.current is not None]
     return ClusterTotals(
@@ -165,6 +173,7 @@ def _totals(name: str, rows: Sequence[TargetFacts]) -> ClusterTotals:
         sum(row.state is State.FAILING for row in rows),
         sum(one.current or 0 for one in known),
         sum(one.desired for one in known),
+        leader,
     )
 
 
@@ -226,7 +235,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         is_at_maximum=_at_maximum,
         counts=counts,
         total=len(rows),
-        clusters=_of_clusters(rows, clusters),
+        clusters=_of_clusters(rows, clusters, views.leader_states()),
         found=len(found),
         chosen=len(chosen),
         part=part,

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -14,8 +15,10 @@ from starlette.types import Receive, Scope, Send
 from autoscaler import __version__
 from autoscaler.core.agreement import Agreement
 from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.target import TargetName
 from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.rendering.agreement import AGREEMENT_WORDS, percent
+from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import state_word
 from autoscaler.web.answering import RETRY_LATER, Page
 from autoscaler.web.site import RECORD_IS_OFF, Views, similar
@@ -24,24 +27,38 @@ NO_RECORD = f"No decisions are recorded: {RECORD_IS_OFF}."
 _LONGEST_TOLD = 100
 
 
-def page(template: str, views: Views | None, now: float, status: int = 200, **more: object) -> Page:
+def page(
+    template: str,
+    views: Views | None,
+    now: float,
+    status: int = 200,
+    key: str | None = None,
+    **more: object,
+) -> Page:
     """Return a page with the frame of all, as of a Unix time; every text in it is escaped.
 
-    ``views`` is None while the daemon starts.
+    ``views`` is None while the daemon starts; ``key`` is of the target that it shows, if it is one.
     """
     not_ok = (
         []
         if views is None
         else [component for component in views.health.components() if not component.ok]
     )
-    stands_by = views is not None and views.leads() is False
     in_shadow = views is not None and any(one.in_shadow for one in views.config().targets)
-    shown = {"now": now, "status": status, "not_ok": not_ok, "stands_by": stands_by}
-    shown |= {"in_shadow": in_shadow, **more}
+    shown = {"now": now, "status": status, "not_ok": not_ok, "led_by": _led_by_others(views, key)}
+    shown |= {"in_shadow": in_shadow, "key": key, **more}
     text = environment().get_template(template).render(shown)
     headers = {"Cache-Control": "no-store"} | (RETRY_LATER if status == 503 else {})
     body = text.encode(errors="replace")
     return Page(status, "text/html; charset=utf-8", [body], headers=headers)
+
+
+def _led_by_others(views: Views | None, key: str | None) -> Sequence[LeaderState]:
+    """Return who leads the target's cluster, or each one; none where this process leads any."""
+    leaders = None if views is None else views.leader_states()
+    cluster = None if key is None else TargetName.of(key).cluster
+    shown = [one for one in leaders or () if cluster in {None, one.cluster}]
+    return [] if any(one.leading for one in shown) else shown
 
 
 def starting(now: float) -> Page:
@@ -52,8 +69,8 @@ def starting(now: float) -> Page:
 
 def not_found(views: Views, now: float, sentence: str, key: str) -> Page:
     """Return the page in place of one that there is not; ``key`` may be nearly that of a target."""
-    told = {"title": "There is no such page", "suggestions": similar(views, key)}
-    return page("message.html", views, now, 404, sentence=sentence, **told)
+    title, found = "There is no such page", similar(views, key)
+    return page("message.html", views, now, 404, title=title, sentence=sentence, suggestions=found)
 
 
 def ignored(name: str, text: str, right: str) -> str:

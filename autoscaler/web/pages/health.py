@@ -27,7 +27,7 @@ def health_page(views: Views, request: Request, now: float) -> Page:  # noqa: AR
         ready=views.health.ready,
         stalled=views.health.stalled(),
         components=components,
-        leads=views.leads(),
+        leaders=views.leader_states(),
         syncs=views.health.syncs(),
         targets_by_period=Counter(target.sync_period for target in config.targets),
         servers=_servers(config, views, components),

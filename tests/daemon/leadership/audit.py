@@ -7,6 +7,7 @@ are in one order, whoever's clock says what.
 import json
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 POLICY = """
@@ -28,7 +29,11 @@ class Write:
     """A write that took effect."""
 
     version: int
+    at: float
+    """When the server had carried it out, Unix seconds."""
     user: str
+    name: str
+    """That of the Lease, or of what was scaled."""
     holder: str | None
     """Whom a Lease names from then on; None for the write of a scale."""
 
@@ -45,7 +50,7 @@ class Audit:
 
         While somebody writes, the log may lack an event that is older than its last one.
         """
-        return Counter(write.user for write in self._writes() if write.holder is None)
+        return Counter(write.user for write in self.writes() if write.holder is None)
 
     def scales_by_holders(self) -> Counter[str]:
         """Count the scales that each user wrote, all of which it wrote while holding the Lease.
@@ -55,7 +60,7 @@ class Audit:
         holder = ""
         counts: Counter[str] = Counter()
         terms = 0
-        for write in self._writes():
+        for write in self.writes():
             if write.holder is not None:
                 terms += write.holder not in {"", holder}
                 holder = write.holder
@@ -67,7 +72,7 @@ class Audit:
             counts[write.user] += 1
         return counts
 
-    def _writes(self) -> list[Write]:
+    def writes(self) -> list[Write]:
         """Return the writes in their order; the line that the server is at is not one yet."""
         found = []
         *lines, _begun = self.log.read_text().split("\n")
@@ -81,5 +86,7 @@ class Audit:
             of_lease = event["objectRef"]["resource"] == "leases"
             holder = answer["spec"].get("holderIdentity", "") if of_lease else None
             version = int(answer["metadata"]["resourceVersion"])
-            found.append(Write(version, event["user"]["username"], holder))
+            at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
+            user, name = event["user"]["username"], answer["metadata"]["name"]
+            found.append(Write(version, at, user, name, holder))
         return sorted(found, key=lambda write: write.version)

@@ -1,11 +1,13 @@
 """One candidate by itself: clocks that are set or stand still, failures, and defects."""
 
 import threading
+import time
+from collections.abc import Mapping
 from typing import cast
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
-from autoscaler.core.election import ElectionTimes, LeaseRecord
+from autoscaler.core.election import ClusterLeader, ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership, Role, unique
 from tests.daemon.leadership.conftest import Told
 from tests.worlds.waiting import wait_until
@@ -18,13 +20,22 @@ class FakeLease(Leases):
         super().__init__(cast(Api, None), "shop", "autoscaler")
         self.present = present
         self.failure: Failure | None = None
+        self.reads = self.writes = 0
 
     def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
         """Find what was written last."""
+        self.reads += 1
         return self.present
 
-    def write(self, record: LeaseRecord, over: Lease | None, deadline: float) -> Lease | Failure:  # noqa: ARG002
+    def write(
+        self,
+        record: LeaseRecord,
+        over: Lease | None,  # noqa: ARG002 - the port's
+        deadline: float,  # noqa: ARG002 - the port's
+        annotations: Mapping[str, str] | None = None,  # noqa: ARG002 - the port's
+    ) -> Lease | Failure:
         """Take it, or fail."""
+        self.writes += 1
         if self.failure is None:
             self.present = Lease(record, {})
             return self.present
@@ -49,6 +60,28 @@ def test_a_machine_that_sleeps_does_not_lead_when_it_wakes() -> None:
     assert leadership.leading()
 
 
+def test_who_hears_of_each_renewal_asks_for_none() -> None:
+    """It leads as soon as the Lease is given back, or has run out; it asks if the watch breaks."""
+    times = ElectionTimes(lease_duration=2.0, renew_deadline=1.5, retry_period=0.02)
+    lease, told = FakeLease(Lease(LeaseRecord("b", 2.0, version="1"), {})), Told()
+    leadership = Leadership(lease, "a", times, observer=told)
+    leadership.watching = lambda: True
+    leadership.start()
+    told.wait_for(Role.FOLLOWER)
+    leadership.hear(lease.present)
+    time.sleep(0.3)
+    reads = lease.reads
+    time.sleep(0.5)
+    assert (lease.reads, lease.writes) == (reads, 0)
+    leadership.watching = lambda: False
+    wait_until("it asks", lambda: lease.reads > reads + 3)
+    leadership.watching = lambda: True
+    renewed = clock.monotonic()
+    leadership.hear(Lease(LeaseRecord("b", 2.0, renewed=1.0, version="2"), {}))
+    assert 1.9 < told.wait_for(Role.LEADER) - renewed < 5
+    leadership.close()
+
+
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
     """Whoever may write the Lease may write anything into it."""
     told, holder = Told(), "b\n\x1b[2J" + "x" * 1_000_000
@@ -60,6 +93,29 @@ def test_the_name_of_the_holder_is_short_and_printable() -> None:
     assert r" is held by b \x1b[2Jxxx" in sentence
     assert sentence.isprintable()
     assert len(sentence) < 400
+
+
+def test_who_leads_is_known_as_long_as_the_lease_lasts() -> None:
+    """This process, another one, and nobody once the Lease has run out or was deleted."""
+    passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False, holder="b")
+    lease.present = None
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    passed[0] = 16.0
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=True, holder="a")
+    passed[0] += 11.0
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
+    lease.present = Lease(LeaseRecord("b", 15.0, version="2"), {})
+    lease.failure = Failure("conflict", status=409)
+    leadership.try_acquire_or_renew()
+    assert leadership.leader("eu").holder == "b"
+    passed[0] += 16.0
+    assert leadership.leader("eu") == ClusterLeader("eu", leading=False)
 
 
 def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:

@@ -4,7 +4,7 @@ While a candidate reads a clock or waits for an answer, anything may happen: tim
 take whole turns, requests land late or never, answers are lost, and somebody edits the Lease.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import cast
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.core.election import ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership
+from autoscaler.daemon.sharing import LeaseShare
 
 LOST = Failure("no answer came", transient=True, uncertain=True)
 CONFLICT = Failure("the object has been modified", status=409)
@@ -30,6 +31,8 @@ class Server:
 
     def __init__(self) -> None:
         self.lease: Lease | None = None
+        self.shown: list[Lease | None] = []
+        """What a watch shows, in this order."""
         self._version = 0
 
     def put(self, record: LeaseRecord, over: Lease | None) -> Lease | Failure:
@@ -46,11 +49,27 @@ class Server:
         """Write a record in any case."""
         self._version += 1
         self.lease = Lease(replace(record, version=str(self._version)), {})
+        self.shown.append(self.lease)
         return self.lease
 
 
+class Generous(LeaseShare):
+    """Hands the Lease over to anybody now and then, also to who is gone or never was."""
+
+    def __init__(self, world: "Ports") -> None:
+        super().__init__()
+        self.world = world
+
+    def receiver(self, now: float) -> str | None:  # noqa: ARG002 - as of `LeaseShare`
+        """Choose somebody."""
+        return self.world.anybody() if self.world.chance() else None
+
+
 class Candidate(Leases):
-    """A process: its clocks, and its way to the server, on which the world goes on."""
+    """A process: its clocks, and its way to the server, on which the world goes on.
+
+    Its watch is late, may end, and begins again with what there is.
+    """
 
     def __init__(self, world: "Ports", name: str, times: ElectionTimes) -> None:
         super().__init__(cast(Api, None), "shop", "autoscaler")
@@ -59,11 +78,24 @@ class Candidate(Leases):
         self.looked = False
         self._offset = world.random.choice((0.0, 1e6))
         self._rate = world.random.choice((0.999, 1.0, 1.001))
-        self.leadership = Leadership(self, name, times, steady=self.steady, wall=self.wall)
+        share = Generous(world)
+        self.leadership = Leadership(
+            self, name, times, share=share, steady=self.steady, wall=self.wall
+        )
+        self.leadership.watching = world.chance
+        self._shown = 0
 
     def take_turn(self) -> None:
-        """Let it renew or try to take the Lease."""
+        """Let it hear of some changes, and then renew, try to take or hand over the Lease."""
         self.busy = True
+        shown = self.world.server.shown
+        while self._shown < len(shown) and not self.world.chance():
+            self.leadership.hear(shown[self._shown])
+            self.looked = self.looked or shown[self._shown] is not None
+            self._shown += 1
+        if self.world.chance():
+            self._shown = max(0, len(shown) - 1)
+        self.leadership.process_heard()
         self.leadership.try_acquire_or_renew()
         self.busy = False
 
@@ -111,6 +143,7 @@ class Candidate(Leases):
         record: LeaseRecord,
         over: Lease | None,
         deadline: float,  # noqa: ARG002 - as of `Leases`
+        annotations: Mapping[str, str] | None = None,  # noqa: ARG002 - as of `Leases`
     ) -> Lease | Failure:
         """Write now, later, or never; the answer may be lost."""
         server = self.world.server
@@ -168,6 +201,12 @@ class Ports:
         """Toss a coin that rarely falls on its side."""
         return self.random.random() < 0.2
 
+    def anybody(self) -> str:
+        """Return the name of one of those that there are, rarely that were or will be."""
+        if self.chance():
+            return f"c{self.random.randint(1, self._names + 1)}"
+        return self.random.choice(self.candidates).leadership.identity
+
     def _new(self) -> Candidate:
         self._names += 1
         return Candidate(self, f"c{self._names}", self._times)
@@ -192,6 +231,7 @@ class Ports:
             self._edit(self.server.lease.record)
         elif what == "del" and self._may_delete():
             self._deleted, self.server.lease = True, None
+            self.server.shown.append(None)
         self._check()
 
     def _may_delete(self) -> bool:

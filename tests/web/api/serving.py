@@ -9,6 +9,7 @@ from typing import Any
 from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
+from autoscaler.core.election import ClusterLeader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
@@ -28,7 +29,7 @@ def views_of(
     config: Config = _DEFAULTS,
     record: DirectoryRecord | None = None,
     breakers: tuple[BreakerStatus, ...] = (),
-    leads: bool | None = None,
+    leaders: tuple[ClusterLeader, ...] | None = None,
     agreement: DirectoryAgreement | None = None,
 ) -> Views:
     """Return the views of a daemon that has the metrics' targets, by default usual settings."""
@@ -38,7 +39,7 @@ def views_of(
         config=lambda: config,
         record=record,
         breakers=lambda: breakers,
-        leads=lambda: leads,
+        leaders=lambda: leaders,
         agreement=agreement,
     )
 

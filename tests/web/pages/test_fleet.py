@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from autoscaler import clock
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.telemetry.health import Component
@@ -168,7 +169,7 @@ def test_ten_thousand_targets_are_few_bytes(tmp_path: Path) -> None:
 
 def test_what_is_not_well_is_said_above(tmp_path: Path) -> None:
     """As is that this process only stands by."""
-    views = views_of(tmp_path, some(), leads=False)
+    views = views_of(tmp_path, some(), leaders=(ClusterLeader("", leading=False),))
     views.health.report(Component.RELOAD, ok=False, message="line 3 is wrong")
     text = ask(views, "/").page.by_id("notices").text
     assert "line 3 is wrong" in text

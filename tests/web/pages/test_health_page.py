@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.target import Query
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component
@@ -18,7 +19,8 @@ def text_of(page_text: str) -> str:
 
 def test_it_shows_components_syncs_and_leadership(tmp_path: Path) -> None:
     """What does not work is named, and makes the daemon not ready."""
-    views = views_of(tmp_path, [result_of(target_of())], MemoryRecord(), leads=True)
+    leaders = (ClusterLeader("", leading=True),)
+    views = views_of(tmp_path, [result_of(target_of())], MemoryRecord(), leaders=leaders)
     text = text_of(ask(views, "/health").page.by_id("health").text)
     assert "All that the daemon needs works" in text
     assert "This process leads and writes" in text

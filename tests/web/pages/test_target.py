@@ -1,5 +1,6 @@
 """The page of one target, without a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -53,6 +54,16 @@ def test_it_shows_the_present_and_the_changes_with_links(views: Views) -> None:
     assert query["at"] == [rfc3339_milli(BASE + 60)]
     assert query["to"] == [rfc3339_milli(BASE + 75)]
     assert query["from"] == [rfc3339_milli(BASE)]
+
+
+def test_of_several_clusters_the_path_has_the_one_that_it_is_in(tmp_path: Path) -> None:
+    """And the title is the name alone."""
+    known = result_of(replace(target_of("web"), cluster="eu"))
+    shown = views_of(tmp_path, [known], settings={"clusters": [{"name": "eu", "context": "eu"}]})
+    page = ask(shown, "/targets/eu/shop/Deployment/web").page
+    assert page.of("h1")[0].text == "web"
+    (path,) = (one for one in page.of("p") if one.attributes.get("class") == "path")
+    assert path.text == "Fleet / eu / shop / Deployment"
 
 
 def test_the_time_up_to_now_begins_where_the_record_does(

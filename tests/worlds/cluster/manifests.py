@@ -19,6 +19,11 @@ def pods(namespace: str) -> str:
     return workloads.collection("Pod", namespace)
 
 
+def leases(namespace: str) -> str:
+    """Return the path of a namespace's Leases."""
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+
 def crews(namespace: str, version: str = "v1") -> str:
     """Return the path of a namespace's Crews, the custom resource of `crew_definition`."""
     return f"/apis/{CRD_GROUP}/{version}/namespaces/{namespace}/crews"

@@ -1,17 +1,18 @@
-"""The fleets that the pages show: none, one target, ten with a story, and ten thousand."""
+"""The fleets that the pages show: none, one target, ten with a story, three clusters, many."""
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
 
 from autoscaler.config import Config, load
+from autoscaler.core.election import ClusterLeader
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.hpa import Hpa, HpaStatus
-from autoscaler.core.observation import Gap, GapKind
+from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -60,6 +61,8 @@ class Fleet:
     players: list[Player]
     seconds: float
     """How long they have been synced by `NOW`."""
+    leaders: tuple[ClusterLeader, ...] | None = None
+    """None without leader election."""
 
     @property
     def begin(self) -> float:
@@ -106,6 +109,47 @@ def story(folder: Path) -> Fleet:
         _of("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
         _of("legacy", 3, _controlled, "requests", "90"),
     )
+
+
+def regions(folder: Path) -> Fleet:
+    """Return three clusters with equal workloads, of which this process leads the first."""
+    leaders = (
+        ClusterLeader("eu", leading=True, holder="autoscaler-0_5f2a91c4"),
+        *(
+            ClusterLeader(
+                name,
+                leading=False,
+                holder="autoscaler-1_c07e33d8",
+                url="http://autoscaler-1.autoscaler:9191",
+            )
+            for name in ("us", "ap")
+        ),
+    )
+    workloads = [
+        workload
+        for place, share in (("eu", 1.0), ("us", 0.7), ("ap", 0.4))
+        for workload in (
+            _of("web", 12, _shared(_web, share), "requests", "100", maxReplicas=40, cluster=place),
+            _of(
+                "checkout", 6, _steady(640 * share), "requests", "50", maxReplicas=8, cluster=place
+            ),
+            _of("payments", 5, _steady(390 * share), "requests", "80", cluster=place),
+        )
+    ]
+    workloads.insert(-1, _of("mailer", 4, _failing, "mails", "20", cluster="ap"))
+    made = _fleet(folder, *workloads, clusters=[one.cluster for one in leaders])
+    return replace(made, leaders=leaders)
+
+
+def _shared(play: Play, share: float) -> Play:
+    """Return what is seen where this share of the load comes."""
+
+    def moment(elapsed: float, replicas: int) -> Moment:
+        (reading,) = play(elapsed, replicas).readings
+        assert isinstance(reading, Values)
+        return Moment((Values(tuple(int(one * share) for one in reading.values)),))
+
+    return moment
 
 
 def moving(folder: Path) -> Fleet:
@@ -198,8 +242,8 @@ def _named(target: Target, namespace: str, name: str) -> Target:
     return replace(target, namespace=namespace, spec=replace(target.spec, scale_target_ref=ref))
 
 
-def _fleet(folder: Path, *workloads: _Workload) -> Fleet:
-    config = _config(folder, [document for document, _, _ in workloads])
+def _fleet(folder: Path, *workloads: _Workload, clusters: Sequence[str] = ()) -> Fleet:
+    config = _config(folder, [document for document, _, _ in workloads], clusters)
     players = [
         Player(target, play, replicas)
         for target, (_, replicas, play) in zip(config.targets, workloads, strict=True)
@@ -207,8 +251,10 @@ def _fleet(folder: Path, *workloads: _Workload) -> Fleet:
     return Fleet(config, folder / "state", players, STORY_SECONDS)
 
 
-def _config(folder: Path, entries: list[Document]) -> Config:
+def _config(folder: Path, entries: list[Document], clusters: Sequence[str] = ()) -> Config:
+    connections = [{"name": name, "context": name} for name in clusters]
     document = {
+        **({"clusters": connections} if connections else {}),
         "prometheus": {"url": "http://127.0.0.1:9090"},
         "queries": {
             "messages": 'sum by (queue) (rabbitmq_queue_messages_ready{namespace="rabbitmq"})',

@@ -74,7 +74,7 @@ def serving(fleet: Fleet) -> Iterator[Served]:
         config=lambda: fleet.config,
         record=DirectoryRecord(fleet.state),
         breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
-        leads=lambda: None,
+        leaders=lambda: fleet.leaders,
         agreement=DirectoryAgreement(fleet.state),
         free_count=comparer.free_count,
     )

@@ -1,0 +1,147 @@
+"""How long a cluster is without a writer when its leader is killed, and what its Lease costs.
+
+    python -m benchmarks.failover --rounds 5 --lease 6
+
+kills the leader of a cluster with SIGKILL again and again, and measures the time until another
+daemon's first write is accepted, with a load that needs one every second.  It counts the requests
+for Leases at the API server, while nothing happens and from each kill on.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+
+from autoscaler import clock
+from benchmarks.command import Report, exit_code
+from benchmarks.sharing.bed import Bed, Fleet, Times
+from benchmarks.sharing.clusters import SharedCluster
+from benchmarks.sharing.judging import Asked
+from benchmarks.tables import markdown
+from tests.worlds.waiting import wait_until
+
+_COUNTED_SECONDS = 10.0
+"""The time over which requests are counted where many may come at once."""
+
+
+@dataclass(frozen=True)
+class Failover:
+    """What followed a kill, in seconds since; and the requests for Leases before and after it."""
+
+    taken: float
+    """When another held the Lease."""
+    written: float
+    """When a write of another was accepted."""
+    rest: Sequence[Asked]
+    rest_seconds: float
+    after: Sequence[Asked]
+    """For ten seconds more than it took."""
+
+
+def failovers(
+    fleet: Fleet, rounds: int, rest_seconds: float, folder: Path, report: Report
+) -> list[Failover]:
+    """Kill the leader of the first cluster so many times, each after a time of rest."""
+    chance = random.Random(1)  # noqa: S311 - no secret
+    found = []
+    with ExitStack() as stack:
+        bed = Bed(folder, fleet, 1, stack)
+        cluster = next(iter(bed.clusters.values()))
+        for number in range(rounds):
+            # What follows a start is none of a rest; and each kill is elsewhere between renewals.
+            time.sleep(fleet.times.lease)
+            begin = clock.wall()
+            time.sleep(rest_seconds + chance.uniform(0, 3))
+            found.append(_failover(bed, cluster, begin))
+            report(f"{number + 1} of {rounds}: {found[-1].written:.2f} s")
+    return found
+
+
+def _failover(bed: Bed, cluster: SharedCluster, begin: float) -> Failover:
+    killed = bed.daemons[cluster.holder().partition("_")[0]]
+    at = clock.wall()
+    killed.process.stop(0)
+
+    def by_others() -> list[tuple[float, str | None]]:
+        accepted = cluster.accepted()
+        return [(one.at, one.holder) for one in accepted if one.at > at and one.user != killed.name]
+
+    def written() -> list[float]:
+        return [when for when, holder in by_others() if holder is None]
+
+    first = wait_until("another writes", written)[0]
+    taken = next(when for when, holder in by_others() if holder)
+    time.sleep(_COUNTED_SECONDS)
+    asked = list(cluster.asked or ())
+    killed.start()
+    bed.wait_ready()
+    rest = [one for one in asked if begin <= one[0] < at]
+    after = [one for one in asked if one[0] >= at]
+    return Failover(taken - at, first - at, rest, at - begin, after)
+
+
+def busiest(asked: Sequence[Asked]) -> float:
+    """Return the requests a second in the busiest ten seconds."""
+    times = [at for at, _ in asked]
+    counts = (sum(begin <= at < begin + _COUNTED_SECONDS for at in times) for begin in times)
+    return max(counts, default=0) / _COUNTED_SECONDS
+
+
+def text(fleet: Fleet, found: Sequence[Failover]) -> str:
+    """Return what was measured."""
+    taken, written = [one.taken for one in found], [one.written for one in found]
+    at_rest = [len(one.rest) / one.rest_seconds for one in found]
+    rows = {
+        "kill to the Lease of another, s": taken,
+        "kill to the first write of another, s": written,
+        "requests for Leases a second, at rest": at_rest,
+        "... in the busiest ten seconds": [busiest(one.rest) for one in found],
+        "... in those from the kill on": [busiest(one.after) for one in found],
+    }
+    body = [
+        [name, *(f"{value:.2f}" for value in (min(values), median(values), max(values)))]
+        for name, values in rows.items()
+    ]
+    head = [f"{fleet.daemons} daemons, {len(found)} kills", "least", "median", "most"]
+    verbs = Counter(verb for one in found for _, verb in one.rest)
+    seconds = sum(one.rest_seconds for one in found)
+    lines = [f"{count / seconds:.2f} a second: {verb}" for verb, count in verbs.most_common(6)]
+    return "\n".join([markdown(head, body), f"At rest, {mean(at_rest):.2f} a second:", *lines])
+
+
+def main() -> int:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.failover",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--rounds", type=int, default=5, metavar="N", help="kills (5)")
+    add("--rest", type=float, default=20.0, metavar="SECONDS", help="before each of them (20)")
+    add("--daemons", type=int, default=2)
+    add("--clusters", type=int, default=1, help="of which the first is measured (1)")
+    add("--no-share", action="store_true", help="daemons that stand by and do not share")
+    Times.add_to(parser)
+    given = parser.parse_args()
+    share = not given.no_share
+    fleet = Fleet(given.daemons, given.clusters, times=Times.of(given), share=share)
+
+    def measure(report: Report) -> int:
+        with tempfile.TemporaryDirectory(prefix="failover-") as folder:
+            found = failovers(fleet, given.rounds, given.rest, Path(folder), report)
+        print(text(fleet, found))
+        return 0
+
+    return exit_code(measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

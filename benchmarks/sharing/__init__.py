@@ -1,0 +1,1 @@
+"""Several daemons that share clusters, while everything fails."""
