@@ -64,7 +64,7 @@ def _one_line(value: object) -> object:
 
 
 _LONGEST_HOLDER, _LONGEST_LINK = 253, 300
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%/-]*)?")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%!$&()*+,;=:@/-]*)?")
 
 
 def _link(text: object) -> str | None:
