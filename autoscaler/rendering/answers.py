@@ -308,7 +308,7 @@ class LeaderState(AnswerModel):
     leading: bool
     """Whether this daemon does."""
     holder: HolderName
-    """Its name in the Lease; empty while nobody is known to lead."""
+    """The process that the Lease names; empty while nobody is known to lead."""
     url: Link
     """Where its pages are, if it says so; null if not."""
 
