@@ -26,25 +26,18 @@ USER = "autoscaler"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-class Bed:
-    """A control plane, and a Prometheus that scrapes `page` and more `pages`."""
+class SeriesBed:
+    """A Prometheus that scrapes `page` and more `pages`, and a folder for whoever asks it."""
 
     def __init__(
         self,
         report: Callable[[str], None],
         scrape_interval: str = "1s",
         *,
-        controllers: Sequence[str] = (),
         pages: Sequence[Exporter] = (),
     ) -> None:
         self.report = report
         self._folder = tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True)
-        self.plane = ControlPlane(
-            controllers=controllers,
-            users={USER: ()},
-            apiserver_flags=_aggregator(self.folder),
-            report=report,
-        )
         self.page = SeriesPage()
         self._pages = [self.page, *pages]
         self.prometheus = PrometheusServer(
@@ -56,18 +49,6 @@ class Bed:
     def folder(self) -> Path:
         """A folder for files and logs, which is removed at the end."""
         return Path(self._folder.name)
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The autoscaler's kubeconfig: what config/kubernetes allows is allowed to it, no more."""
-        return self.folder / "kubeconfig"
-
-    def servers(self) -> dict[str, int]:
-        """Return the process ids of the servers that every autoscaler makes work for."""
-        found = dict(self.plane.pids)
-        if (pid := self.prometheus.pid) is not None:
-            found["prometheus"] = pid
-        return found
 
     def prometheus_metrics(self) -> str:
         """Return what Prometheus publishes about itself."""
@@ -82,18 +63,56 @@ class Bed:
             opening.callback(self._folder.cleanup)
             for page in self._pages:
                 opening.enter_context(page)
-            # It scrapes nothing in its first five seconds, in which the control plane starts.
+            # It scrapes nothing in its first five seconds, in which the rest starts.
             opening.enter_context(self.prometheus)
             self.start_prometheus()
-            opening.enter_context(self.plane)
-            self.bulk = opening.enter_context(Bulk(self.plane))
-            fleet.create_namespace(self.bulk)
-            self._allow()
+            self._start(opening)
             self._open = opening.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    def _start(self, opening: ExitStack) -> None:
+        """Start what else there is."""
+
+
+class Bed(SeriesBed):
+    """A control plane as well."""
+
+    def __init__(
+        self,
+        report: Callable[[str], None],
+        scrape_interval: str = "1s",
+        *,
+        controllers: Sequence[str] = (),
+        pages: Sequence[Exporter] = (),
+    ) -> None:
+        super().__init__(report, scrape_interval, pages=pages)
+        self.plane = ControlPlane(
+            controllers=controllers,
+            users={USER: ()},
+            apiserver_flags=_aggregator(self.folder),
+            report=report,
+        )
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The autoscaler's kubeconfig: what config/kubernetes allows is allowed to it, no more."""
+        return self.folder / "kubeconfig"
+
+    def servers(self) -> dict[str, int]:
+        """Return the process ids of the servers that every autoscaler makes work for."""
+        found = dict(self.plane.pids)
+        if (pid := self.prometheus.pid) is not None:
+            found["prometheus"] = pid
+        return found
+
+    def _start(self, opening: ExitStack) -> None:
+        opening.enter_context(self.plane)
+        self.bulk = opening.enter_context(Bulk(self.plane))
+        fleet.create_namespace(self.bulk)
+        self._allow()
 
     def _allow(self) -> None:
         self.plane.write_kubeconfig(self.kubeconfig, self.plane.token_for(USER))

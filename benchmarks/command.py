@@ -1,9 +1,12 @@
 """What every command that starts servers does around its measurement."""
 
+import os
+import platform
 import shutil
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from tests.worlds.controlplane.binaries import ControlPlaneUnavailable
 from tests.worlds.process import ServerFailedError
@@ -30,3 +33,17 @@ def exit_code(work: Callable[[Report], int]) -> int:
     except (ControlPlaneUnavailable, ServerFailedError, NotInTimeError) as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def hardware() -> str:
+    """Describe on what this runs."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB; Python {platform.python_version()}"

@@ -5,14 +5,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from benchmarks import fleet
-from benchmarks.bed import Bed
+from benchmarks import fleet, processes
+from benchmarks.bed import Bed, SeriesBed
 from tests.worlds.controlplane.api import Json
 from tests.worlds.process import ServerFailedError, ServerProcess
 from tests.worlds.waiting import wait_until
@@ -56,7 +56,7 @@ _EXTENDED = """\
 
 _HEAD = """\
 prometheus: {{url: "{prometheus}"}}
-kubernetes: {{kubeconfig: "{kubeconfig}"{writes}}}
+{clusters}
 syncPeriod: {period:g}s
 stateDirectory: "{state}"
 {record}listen: 127.0.0.1:0
@@ -112,7 +112,7 @@ def write_config(
         + more
         for each in numbers
     )
-    return _write(bed, settings, _QUERIES, targets)
+    return write_file(bed, settings, _cluster(bed, settings), _QUERIES, targets)
 
 
 def write_targets(
@@ -126,17 +126,22 @@ def write_targets(
 
     `resources` are queries in place of the built-in ones.
     """
+    clusters = _cluster(bed, settings)
+    return write_file(bed, settings, clusters, queries, lines_of(specs), resources)
+
+
+def lines_of(specs: Iterable[Json]) -> Iterator[str]:
+    """Return the targets with those HorizontalPodAutoscalerSpecs, and what else each has."""
     # JSON is YAML.
-    targets = (f"- {json.dumps({'namespace': fleet.NAMESPACE, **spec})}\n" for spec in specs)
-    return _write(bed, settings, queries, targets, resources)
+    return (f"- {json.dumps({'namespace': fleet.NAMESPACE, **spec})}\n" for spec in specs)
 
 
-def state_directory(bed: Bed) -> Path:
+def state_directory(bed: SeriesBed) -> Path:
     """Return where the daemon keeps its histories and its record."""
     return bed.folder / "state"
 
 
-def log_file(bed: Bed) -> Path:
+def log_file(bed: SeriesBed) -> Path:
     """Return where its log is."""
     return bed.folder / "autoscaler.log"
 
@@ -148,20 +153,20 @@ def limits_writes(bed: Bed) -> bool:
     return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
 
 
-def _write(
-    bed: Bed,
+def write_file(
+    bed: SeriesBed,
     settings: Settings,
+    clusters: Json,
     queries: Mapping[str, str],
     targets: Iterable[str],
     resources: Json | None = None,
 ) -> Path:
-    writes = settings.max_writes_per_second
+    """Write the configuration of targets as they are written; `clusters` are keys beside them."""
     head = _HEAD.format(
         prometheus=bed.prometheus.url,
-        kubeconfig=bed.kubeconfig,
+        clusters="\n".join(f"{key}: {json.dumps(value)}" for key, value in clusters.items()),
         state=state_directory(bed),
         record="" if settings.record else "record: null\n",
-        writes="" if writes is None else f", maxWritesPerSecond: {writes}",
         period=settings.period,
         queries=json.dumps(queries),
         resources=json.dumps(resources or {}),
@@ -171,11 +176,17 @@ def _write(
     return path
 
 
+def _cluster(bed: Bed, settings: Settings) -> Json:
+    writes = settings.max_writes_per_second
+    limit = {} if writes is None else {"maxWritesPerSecond": writes}
+    return {"kubernetes": {"kubeconfig": str(bed.kubeconfig), **limit}}
+
+
 class Daemon:
     """`autoscaler run -c FILE` as a process, with its log in a file."""
 
     def __init__(
-        self, bed: Bed, config: Path, targets: int, log_level: str, *arguments: str
+        self, bed: SeriesBed, config: Path, targets: int, log_level: str, *arguments: str
     ) -> None:
         self.started = 0.0
         self._targets = targets
@@ -201,6 +212,10 @@ class Daemon:
     def pids(self) -> dict[str, int]:
         """The process, by the name under which its cost is reported."""
         return {"autoscaler": self._process.pid} if self._process.pid is not None else {}
+
+    def status(self) -> dict[str, int]:
+        """Return the numbers that the kernel knows of it (`processes.status`)."""
+        return processes.status(self.pids["autoscaler"])
 
     def check(self) -> None:
         """Raise ServerFailedError if it has ended."""

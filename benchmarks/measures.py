@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks import counters, fleet, processes
-from benchmarks.bed import Bed
+from benchmarks.bed import Bed, SeriesBed
 from benchmarks.figures import Step, Window, difference
 from benchmarks.landings import Landings
 from tests.worlds.waiting import wait_until
@@ -64,7 +64,7 @@ def step(bed: Bed, own: Pids, targets: int, replicas: int, check: Check) -> Step
     return Step(replicas, changed, visible, None, landed, spent)
 
 
-def change(bed: Bed, targets: int, replicas: int) -> float:
+def change(bed: SeriesBed, targets: int, replicas: int) -> float:
     """Make all series ask for that many replicas; return when Prometheus has them (Unix time)."""
     value = float(replicas * fleet.PER_REPLICA)
     bed.page.change(fleet.METRIC, value)
@@ -72,7 +72,7 @@ def change(bed: Bed, targets: int, replicas: int) -> float:
     return time.time()
 
 
-def publish(bed: Bed, targets: int, replicas: int) -> None:
+def publish(bed: SeriesBed, targets: int, replicas: int) -> None:
     """Serve one series per target, and wait until Prometheus has them all."""
     value = float(replicas * fleet.PER_REPLICA)
     labels = ({"queue": fleet.queue(each)} for each in range(targets))
@@ -80,7 +80,7 @@ def publish(bed: Bed, targets: int, replicas: int) -> None:
     wait_for_count(bed, f"{fleet.METRIC} == {value}", targets)
 
 
-def wait_for_count(bed: Bed, promql: str, count: int) -> None:
+def wait_for_count(bed: SeriesBed, promql: str, count: int) -> None:
     """Wait until a query would return that many series."""
 
     def enough() -> bool:

@@ -14,17 +14,17 @@ def cpu_seconds(pids: Mapping[str, int]) -> dict[str, float]:
 
 def resident_bytes(pids: Mapping[str, int]) -> dict[str, int]:
     """Return the resident memory (VmRSS) of each named process."""
-    return {name: _resident(pid) for name, pid in pids.items()}
+    return {name: status(pid).get("VmRSS", 0) * 1024 for name, pid in pids.items()}
+
+
+def status(pid: int) -> dict[str, int]:
+    """Return the numbers in proc_pid_status(5) of a process: `Threads`, and `VmRSS` in KiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    parts = [line.split() for line in lines]
+    return {one[0].rstrip(":"): int(one[1]) for one in parts if one[1:] and one[1].isdigit()}
 
 
 def _cpu(pid: int) -> float:
     # The name in parentheses may hold spaces; utime and stime are fields 14 and 15 of proc(5).
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
-
-
-def _resident(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0

@@ -11,17 +11,14 @@ error. Everything it starts ends with it.
 
 import dataclasses
 import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from benchmarks import daemon, fleet, measures, sides, tables
 from benchmarks.bed import Bed
-from benchmarks.command import Report, exit_code
+from benchmarks.command import Report, exit_code, hardware
 from benchmarks.figures import Figures
 from benchmarks.hpa import TUNED, Adapter
 from benchmarks.options import Options, parse
@@ -127,19 +124,9 @@ def grow(bed: Bed, options: Options, report: Report) -> list[Figures]:
 
 def machine() -> str:
     """Describe where and on what this runs."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB; Python {platform.python_version()}; "
-        f"Kubernetes {kubernetes_version()}; control plane, Prometheus, autoscalers and this "
-        "measurement share the machine"
+        f"{hardware()}; Kubernetes {kubernetes_version()}; control plane, Prometheus, autoscalers "
+        "and this measurement share the machine"
     )
 
 

@@ -202,12 +202,22 @@ def events_of(cluster: ConnectedCluster) -> EventReporter:
     return EventReporter(Events(cluster.api), gate=cluster.gate, observer=cluster.observer)
 
 
+_LATER_THAN_OTHERS_SECONDS = 2.0
+"""So long after those of another cluster the watches of one are still waited for."""
+
+
 def wait_for_watches(
     clusters: Sequence[ConnectedCluster], stop: threading.Event, seconds: float, pause: float
 ) -> None:
-    """Wait until all caches have their objects, ``stop`` is set, or the time is over."""
-    until = clock.monotonic() + seconds
-    for cluster in clusters:
-        while not stop.is_set() and clock.monotonic() < until:
-            if cluster.caches.wait_synced(min(until, clock.monotonic() + pause)):
-                break
+    """Wait until all caches have their objects, ``stop`` is set, or the time is over.
+
+    It is over sooner where some clusters have theirs: one that hangs delays no other.
+    """
+    end = until = clock.monotonic() + seconds
+    left = [*clusters]
+    while left and not stop.is_set() and (now := clock.monotonic()) < until:
+        left[0].caches.wait_synced(min(until, now + pause))
+        before, now = len(left), clock.monotonic()
+        left = [cluster for cluster in left if not cluster.caches.wait_synced(now)]
+        if len(left) < before:
+            until = min(end, now + _LATER_THAN_OTHERS_SECONDS)

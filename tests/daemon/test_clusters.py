@@ -1,0 +1,84 @@
+"""How long the first sync waits for the watches of several clusters."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.config.settings import ClusterSettings, LeaderElection
+from autoscaler.daemon.clusters import ConnectedCluster, wait_for_watches
+from autoscaler.daemon.leadership import Stand
+from autoscaler.demo.apiserver import StandInCluster
+from tests.worlds.announced import Announced
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.memory import external
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Give the address of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Close what a test opens."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
+    """Return a cluster that is watched for one target."""
+    settings = ClusterSettings(name=name).model_copy(update={"kubeconfig": path})
+    election = LeaderElection()
+    stand = Stand(election, [name])
+    announcements = Announced().announcements
+    cluster = ConnectedCluster(name, settings, election, stand, threading.Event(), announcements)
+    stack.callback(cluster.close)
+    cluster.set_targets([replace(external("shop", "web"), cluster=name)])
+    return cluster
+
+
+def answering(stack: ExitStack, name: str, folder: Path) -> ConnectedCluster:
+    """Return a cluster that answers."""
+    server = stack.enter_context(StandInCluster())
+    return watched(stack, name, server.kubeconfig(folder / name))
+
+
+def hanging(stack: ExitStack, name: str, folder: Path, url: str) -> ConnectedCluster:
+    """Return a cluster that does not."""
+    path = folder / name
+    path.write_text(kubeconfig({"server": url}, {"token": "any"}))
+    return watched(stack, name, path)
+
+
+def waits(*clusters: ConnectedCluster, seconds: float) -> float:
+    """Return how long these are waited for."""
+    begun = clock.monotonic()
+    wait_for_watches(clusters, threading.Event(), seconds, 0.1)
+    return clock.monotonic() - begun
+
+
+def test_a_cluster_that_hangs_delays_no_other(
+    stack: ExitStack, silent: str, tmp_path: Path
+) -> None:
+    """Those that answer have their objects, and the first sync begins soon after."""
+    away = hanging(stack, "away", tmp_path, silent)
+    others = [answering(stack, name, tmp_path) for name in ("eu", "us")]
+    assert waits(others[0], away, others[1], seconds=30) < 10
+    assert all(one.caches.wait_synced(clock.monotonic()) for one in others)
+
+
+def test_what_nobody_is_delayed_by_is_waited_for(
+    stack: ExitStack, silent: str, tmp_path: Path
+) -> None:
+    """A cluster by itself has all the time; the wait ends with the last of those that answer."""
+    away = hanging(stack, "away", tmp_path, silent)
+    assert waits(away, seconds=2.5) >= 2.5
+    assert waits(*(answering(stack, name, tmp_path) for name in ("eu", "us")), seconds=30) < 10
