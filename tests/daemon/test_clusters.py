@@ -38,8 +38,8 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     settings = ClusterSettings(name=name).model_copy(update={"kubeconfig": path})
     election = LeaderElection()
     stand = Stand(election, [name])
-    announcements = Announced().announcements
-    cluster = ConnectedCluster(name, settings, election, stand, threading.Event(), announcements)
+    parts = (election, stand, threading.Event(), Announced().announcements)
+    cluster = ConnectedCluster(name, settings, *parts, served={})
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])
     return cluster
