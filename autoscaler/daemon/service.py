@@ -250,9 +250,9 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect to what could not be connected to, from time to time."""
-        now = clock.monotonic()
-        if not self.connections.current.unreached or now < self._reach_again_at:
+        """Connect to what could not be connected to, from time to time, or what took long."""
+        now, more = clock.monotonic(), self.connections.has_more
+        if not self.connections.current.unreached or (now < self._reach_again_at and not more):
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config

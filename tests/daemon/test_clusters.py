@@ -1,4 +1,4 @@
-"""How long the first sync waits for the watches of several clusters."""
+"""Several clusters of a daemon: how long the first sync waits for them, and who has Events."""
 
 import socket
 import threading
@@ -11,9 +11,10 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.settings import ClusterSettings, LeaderElection
-from autoscaler.daemon.clusters import ConnectedCluster, wait_for_watches
+from autoscaler.daemon.clusters import ClusterEvents, ConnectedCluster, wait_for_watches
 from autoscaler.daemon.leadership import Stand
 from autoscaler.demo.apiserver import StandInCluster
+from tests.daemon.events.happenings import result
 from tests.worlds.announced import Announced
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import external
@@ -82,3 +83,8 @@ def test_what_nobody_is_delayed_by_is_waited_for(
     away = hanging(stack, "away", tmp_path, silent)
     assert waits(away, seconds=2.5) >= 2.5
     assert waits(*(answering(stack, name, tmp_path) for name in ("eu", "us")), seconds=30) < 10
+
+
+def test_a_cluster_without_a_connection_has_no_events() -> None:
+    """The decision on its target, that nothing is known, is reported nowhere, and is no defect."""
+    ClusterEvents({}).report(result())
