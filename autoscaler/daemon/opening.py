@@ -1,5 +1,6 @@
 """Connects to clusters beside each other: none waits for what gives another its credentials."""
 
+import resource
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
@@ -13,8 +14,19 @@ _AT_ONCE = 16
 _SOON_SECONDS = 5.0
 """How long several are waited for; a plugin may take half a minute."""
 
+_OPEN_FILES = 65_536
+"""By default a process may have 1,024 open; each cluster takes about five, and at times more."""
+
 _Key = tuple[str, tuple[object, ...]]
 """A cluster's name, and how it is reached."""
+
+
+def allow_many_connections() -> None:
+    """Let this process have as many connections as it may allow itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class ClusterOpener:

@@ -27,6 +27,7 @@ from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import Stand
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
+from autoscaler.daemon.opening import allow_many_connections
 from autoscaler.daemon.recording import open_recording
 from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -65,6 +66,7 @@ def serve(config: Config, *, shadow: bool = False) -> None:
     """
     signals, source = Signals(), FileSource(config.path, config.sources, shadow=shadow)
     signals.listen()
+    allow_many_connections()
     config = config.in_shadow() if shadow else config
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)
