@@ -143,14 +143,16 @@ OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]
 
 
 class ClusterEvents(Reporter):
-    """Hands each result to the reporter of Events of its cluster."""
+    """Hands each result to the reporter of Events of its cluster, if there is a connection."""
 
     def __init__(self, reporters: Mapping[str, EventReporter]) -> None:
         self._reporters = reporters
 
     def report(self, result: SyncResult) -> None:
         """Report one target's result."""
-        self._reporters[result.target.cluster].report(result)
+        reporter = self._reporters.get(result.target.cluster)
+        if reporter is not None:
+            reporter.report(result)
 
     def synced(self, summary: SyncSummary) -> None:
         """Report the end of a sync."""

@@ -29,6 +29,7 @@ from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import Stand
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
+from autoscaler.daemon.opening import allow_many_connections
 from autoscaler.daemon.recording import open_recording
 from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -67,6 +68,7 @@ def serve(config: Config, *, shadow: bool = False) -> None:
     """
     signals, source = Signals(), FileSource(config.path, config.sources, shadow=shadow)
     signals.listen()
+    allow_many_connections()
     config = config.in_shadow() if shadow else config
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)
@@ -252,9 +254,9 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect to what could not be connected to, from time to time."""
-        now = clock.monotonic()
-        if not self.connections.current.unreached or now < self._reach_again_at:
+        """Connect to what could not be connected to, from time to time, or what took long."""
+        now, more = clock.monotonic(), self.connections.has_more
+        if not self.connections.current.unreached or (now < self._reach_again_at and not more):
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config

@@ -16,6 +16,7 @@ from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import of_cluster
 from autoscaler.daemon.clusters import ConnectedCluster, OpenCluster, endpoint_of, events_of
 from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.opening import ClusterOpener
 from autoscaler.settings.prometheus import PrometheusSettings
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
 from autoscaler.telemetry.metrics import EventCounts
@@ -86,7 +87,7 @@ class Connections:
     def __init__(
         self,
         config: Config,
-        open_cluster: OpenCluster,
+        opener: ClusterOpener,
         stop: threading.Event,
         observer: Observer,
         before: "Connections | None" = None,
@@ -105,19 +106,8 @@ class Connections:
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
         with ExitStack() as opened:
-            for cluster_name, reached in config.connections.items():
-                known = None if before is None else before.clusters.get(cluster_name)
-                if known is None or not known.is_of(reached):
-                    try:
-                        known = open_cluster(cluster_name, reached)
-                    except ConnectError as error:
-                        if len(config.connections) == 1:
-                            raise
-                        # The targets of the others are scaled meanwhile.
-                        self.unreached[cluster_name] = str(error)
-                        continue
-                    opened.callback(known.close)
-                self.clusters[cluster_name] = known
+            kept = {} if before is None else before.kept(config)
+            self._connect(config, opener, kept, opened)
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -125,11 +115,44 @@ class Connections:
                 reader = PrometheusReader(settings, stop, name=name, observer=observer)
                 opened.callback(reader.close)
                 self.prometheus[name] = reader
-            for cluster_name, cluster in self.clusters.items() if config.events else ():
-                same = before is not None and before.clusters.get(cluster_name) is cluster
-                kept = before.events.get(cluster_name) if before is not None and same else None
-                self.events[cluster_name] = kept or events_of(cluster)
+            for name, cluster in self.clusters.items() if config.events else ():
+                reporter = before.events.get(name) if before is not None and name in kept else None
+                self.events[name] = reporter or events_of(cluster)
             opened.pop_all()
+
+    def kept(self, config: Config) -> dict[str, ConnectedCluster]:
+        """Return the clusters that are used on with another configuration."""
+        return {
+            name: self.clusters[name]
+            for name, reached in config.connections.items()
+            if name in self.clusters and self.clusters[name].is_of(reached)
+        }
+
+    def _connect(
+        self,
+        config: Config,
+        opener: ClusterOpener,
+        kept: Mapping[str, ConnectedCluster],
+        opened: ExitStack,
+    ) -> None:
+        """Connect to the clusters; those that are new are closed by ``opened``."""
+        clusters = config.connections
+        alone = len(clusters) == 1
+        new = {name: reached for name, reached in clusters.items() if name not in kept}
+        opener.begin(new, alone=alone)
+        for name, reached in clusters.items():
+            if name in kept:
+                self.clusters[name] = kept[name]
+                continue
+            try:
+                self.clusters[name] = cluster = opener.take(name, reached)
+            except ConnectError as error:
+                if alone:
+                    raise
+                # The targets of the others are scaled meanwhile.
+                self.unreached[name] = str(error)
+            else:
+                opened.callback(cluster.close)
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""
@@ -157,7 +180,8 @@ class ReplaceableConnections:
     def __init__(
         self, config: Config, open_cluster: OpenCluster, stop: threading.Event, observer: Observer
     ) -> None:
-        self._used_by_all = (open_cluster, stop, observer)
+        self._opener = ClusterOpener(open_cluster)
+        self._used_by_all = (self._opener, stop, observer)
         self.current = Connections(config, *self._used_by_all)
 
     @contextmanager
@@ -172,6 +196,11 @@ class ReplaceableConnections:
             kept, left = (new, old) if self.current is new else (old, new)
             left.close(but=kept)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a connection to a cluster that was not there in time."""
+        return self._opener.has_more
+
     def event_counts(self) -> EventCounts:
         """Return what became of the Events since the current connections were opened."""
         counts = [events.counts for events in self.current.events.values()]
@@ -183,4 +212,5 @@ class ReplaceableConnections:
 
     def close(self) -> None:
         """Close the current connections."""
+        self._opener.close()
         self.current.close()

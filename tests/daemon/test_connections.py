@@ -13,12 +13,14 @@ from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.core.election import ALWAYS_OPEN
+from autoscaler.daemon import opening
 from autoscaler.daemon.clusters import ConnectedCluster, reached_by
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import ElectionObserver
 from autoscaler.daemon.wiring import ReplaceableConnections
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
+from tests.worlds.waiting import wait_until
 
 MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
 BANK = "bank: {url: http://m, headers: {X-Scope-OrgID: b}}"
@@ -154,3 +156,45 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
             assert new.clusters["eu"] is not kept
         assert gone == ["us", "us", "eu"]
     assert gone[3:] == ["us", "eu"]
+
+
+def test_a_connection_that_takes_long_is_taken_when_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others do not wait for it; of one that a reload takes away nothing stays open."""
+    monkeypatch.setattr(opening, "_SOON_SECONDS", 0.1)
+    there, begun, closed = threading.Event(), list[str](), threading.Event()
+
+    class Slow(NoCluster):
+        """Waits for its credentials, unless it is eu."""
+
+        def __init__(self, name: str, settings: KubernetesSettings) -> None:
+            begun.append(name)
+            if name != "eu":
+                assert there.wait(30)
+            super().__init__(name, settings)
+
+        def close(self) -> None:
+            if self.name == "asia":
+                closed.set()
+
+    def config(*names: str) -> Config:
+        clusters = ", ".join(f"{{name: {name}, context: {name}}}" for name in names)
+        return loaded(tmp_path, f"{document()}clusters: [{clusters}]\n")
+
+    stop, all_of_them = threading.Event(), config("us", "eu", "asia")
+    with closing(ReplaceableConnections(all_of_them, Slow, stop, UNOBSERVED)) as connections:
+        assert connections.current.clusters.keys() == {"eu"}
+        assert connections.current.unreached.keys() == {"us", "asia"}
+        without = config("us", "eu")
+        with connections.replaced(without) as still:
+            assert still.unreached.keys() == {"us"}
+        assert not connections.has_more
+        there.set()
+        wait_until("it is there", lambda: connections.has_more)
+        with connections.replaced(without) as both:
+            assert [*both.clusters] == ["us", "eu"]
+        assert not both.unreached
+        assert not connections.has_more
+        assert sorted(begun) == ["asia", "eu", "us"]
+        assert closed.wait(10)
