@@ -96,7 +96,7 @@ def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
         reached = tuple(child(cluster, key) for key in ("kubeconfig", "context", "inCluster"))
         first = seen.setdefault(reached, name)
         if first != name:
-            message = f"is the cluster that `{first}` is: its workloads may have two targets each"
+            message = f"is the cluster that `{first}` is, and only that is served"
             yield Finding(place, message)
 
 

@@ -218,7 +218,7 @@ class Announcements(ElectionObserver):
         with self._lock:
             (self._led.add if role is Role.LEADER else self._led.discard)(cluster)
             leads = bool(self._led)
-            self._instruments.leads(leading=leads)
+            self._instruments.leads(cluster, leading=role is Role.LEADER)
         self._role = Role.LEADER.value if leads else role.value
         self._notifier.status(self._status())
 
@@ -289,6 +289,7 @@ class Announcements(ElectionObserver):
     def serves(self, clusters: AbstractSet[str]) -> None:
         """Report which clusters are served from now on."""
         self._health.expect_clusters(clusters)
+        self._instruments.expect_clusters(clusters)
         with self._lock:
             self._led &= clusters
 
@@ -310,7 +311,7 @@ class Announcements(ElectionObserver):
 
     def cluster_request(self, cluster: str, verb: str, status: str, seconds: float) -> None:
         """Count likewise a request to a cluster."""
-        self._instruments.kubernetes_requests.labels(verb, status or NO_ANSWER).observe(seconds)
+        self._instruments.asked_kubernetes(cluster, verb, status or NO_ANSWER, seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
         name = f"the API server of {cluster}" if cluster else "the API server"
@@ -318,7 +319,11 @@ class Announcements(ElectionObserver):
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
         """Count another try of a call."""
-        self._instruments.kubernetes_retries.inc()
+        self.cluster_retry("")
+
+    def cluster_retry(self, cluster: str) -> None:
+        """Count another try of a call to a cluster."""
+        self._instruments.asked_kubernetes_again(cluster)
 
     def _server(self, server: str, name: str, problem: str | None, sentence: str = "") -> None:
         seconds = self._health.request_ended(server, problem)
@@ -427,9 +432,9 @@ class ClusterObserver(ElectionObserver):
         """Count a request."""
         self._announcements.cluster_request(self._name, verb, status, seconds)
 
-    def kubernetes_retry(self, failure: str) -> None:
+    def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a call."""
-        self._announcements.kubernetes_retry(failure)
+        self._announcements.cluster_retry(self._name)
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report what can be watched again, or cannot."""

@@ -3,12 +3,15 @@
 Nothing of one waits for another, so that one that is away costs only its own targets.
 """
 
+import resource
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedCluster
+from autoscaler.adapters.cluster import ConnectError, Failure, Pods, Scales, WatchedCluster
+from autoscaler.adapters.cluster.api import path_of
 from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.config.cautions import warnings_of_access
@@ -24,6 +27,17 @@ from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import Stand, leader_election
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
 
+_OPEN_FILES = 65_536
+"""By default a process may have 1,024 open; each cluster takes about five, and at times more."""
+
+
+def allow_many_connections() -> None:
+    """Let this process have as many connections as it may allow itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
 
 def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
     """Return the API server of a cluster, of another ``context`` if given; raises ConnectError."""
@@ -38,6 +52,17 @@ def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> Clu
         raise
 
 
+Served = Mapping[object, str]
+"""The names of the clusters that are served, by each of their `ConnectedCluster.identities`."""
+
+_UID_SECONDS = 5.0
+
+
+def same_cluster(name: str, first: str, why: str) -> str:
+    """Say that two entries of `clusters` are one cluster, of which only the first is served."""
+    return f"cluster {name}: it is the cluster that {first} is ({why}), and is served as that only"
+
+
 class ConnectedCluster:
     """One cluster while it is configured; its watches begin with `set_targets`."""
 
@@ -49,8 +74,12 @@ class ConnectedCluster:
         stand: Stand,
         stop: threading.Event,
         announcements: Announcements,
+        served: Served,
     ) -> None:
-        """Connect, and take part in the election; nothing waits.  Raises ConnectError."""
+        """Connect, and take part in the election; nothing waits.
+
+        Raises ConnectError, also for a cluster that is ``served`` already.
+        """
         self.name = name
         self.reached_by = reached_by(settings)
         self.own = name == DEFAULT_CLUSTER or (
@@ -60,22 +89,44 @@ class ConnectedCluster:
         self.observer = announcements.of_cluster(name)
         server = endpoint_of(settings)
         self.gate: WriteGate = ALWAYS_OPEN
+        self.uid = ""
+        """That of the namespace kube-system, which no other has; empty until it is known."""
         with ExitStack() as opened:
+            # A plugin that hangs keeps no other cluster waiting.
+            connect = partial(
+                server.connect, stop=stop, observer=self.observer, at_once=name == DEFAULT_CLUSTER
+            )
+            self.api = opened.enter_context(connect())
+            if self.api.identity in served:
+                first, why = served[self.api.identity], f"both are at {self.api.server}"
+                raise ConnectError(same_cluster(name, first, why))
             if election.enabled:
-                connection = server.connect(stop=stop, observer=self.observer)
-                taking_part = leader_election(election, connection, self.observer, name, stand)
+                taking_part = leader_election(election, connect(), self.observer, name, stand)
                 self.gate = opened.enter_context(taking_part)
             for sentence in warnings_of_access(
                 server.origin, server.secrets, url=server.url, verified=server.verified
             ):
                 announcements.insecure(sentence)
-            self.api = opened.enter_context(server.connect(stop=stop, observer=self.observer))
             scales = Scales(self.api, self.gate, self.observer)
             self.caches = WatchedCluster(
                 self.api, scales, Pods(self.api), (), observer=self.observer
             )
             opened.enter_context(closing(self.caches))
             self._opened = opened.pop_all()
+
+    @property
+    def identities(self) -> tuple[object, ...]:
+        """What no other cluster has, as far as it is known."""
+        return (self.api.identity, self.uid) if self.uid else (self.api.identity,)
+
+    def learn_uid(self) -> None:
+        """Ask for `uid`, once; where that is not permitted nothing is said."""
+        if not self.uid:
+            path = path_of("v1", "namespaces", name="kube-system")
+            answer = self.api.once("GET", path, clock.monotonic() + _UID_SECONDS)
+            metadata = None if isinstance(answer, Failure) else answer.get("metadata")
+            uid = metadata.get("uid") if isinstance(metadata, dict) else None
+            self.uid = uid if isinstance(uid, str) else ""
 
     def is_of(self, settings: KubernetesSettings) -> bool:
         """Return whether it is reached as these settings say; the one without a name stays."""
@@ -138,8 +189,8 @@ class UnreachedCluster:
         return self._unavailable
 
 
-OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]
-"""Connects to a cluster of this name; raises ConnectError."""
+OpenCluster = Callable[[str, KubernetesSettings, Served], ConnectedCluster]
+"""Connects to a cluster of this name, unless it is served already; raises ConnectError."""
 
 
 class ClusterEvents(Reporter):

@@ -21,7 +21,9 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
     ConnectedCluster,
+    Served,
     UnreachedCluster,
+    allow_many_connections,
     wait_for_watches,
 )
 from autoscaler.daemon.comparing import open_comparing
@@ -29,7 +31,6 @@ from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import Stand
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
-from autoscaler.daemon.opening import allow_many_connections
 from autoscaler.daemon.recording import open_recording
 from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
@@ -95,7 +96,9 @@ class Telemetry:
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         self.health = Health()
-        self.metrics = Metrics(self.health, per_target=config.per_target_metrics)
+        several = frozenset[str]() if config.clusters is None else config.connections.keys()
+        per_target = config.per_target_metrics
+        self.metrics = Metrics(self.health, per_target=per_target, clusters=several)
         self.notifier = stack.enter_context(Notifier())
         instruments = self.metrics.instruments
         self.announcements = Announcements(self.health, instruments, self.notifier)
@@ -127,9 +130,12 @@ class MainLoop:
         election = config.leader_election
         self._stand = stand = Stand(election, config.connections.keys())
 
-        def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
+        def open_cluster(
+            name: str, settings: KubernetesSettings, served: Served
+        ) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
+            parts = (election, stand, signals.stop, announcements)
+            return ConnectedCluster(name, settings, *parts, served)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -254,14 +260,16 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect to what could not be connected to, from time to time, or what took long."""
-        now, more = clock.monotonic(), self.connections.has_more
-        if not self.connections.current.unreached or (now < self._reach_again_at and not more):
+        """Connect to what could not be connected to, from time to time; leave what is twice."""
+        now = clock.monotonic()
+        current = self.connections.current
+        twice = current.serves_one_twice
+        if not twice and (not current.unreached or now < self._reach_again_at):
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config
         try:
-            self._switch(config, at_once=False)
+            self._switch(config, at_once=twice)
         except Exception as error:  # noqa: BLE001 - what is connected goes on
             self.telemetry.announcements.fault(error)
 
@@ -271,7 +279,11 @@ class MainLoop:
 
         def ask() -> None:
             try:
-                apis = {name: cluster.api for name, cluster in self._clusters.items()}
+                clusters = self._clusters
+                if len(clusters) > 1:
+                    for cluster in clusters.values():
+                        cluster.learn_uid()
+                apis = {name: cluster.api for name, cluster in clusters.items()}
                 announcements.rights_lacked(lacked_rights(apis, config, config.targets))
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 announcements.fault(error)

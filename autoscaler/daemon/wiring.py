@@ -14,9 +14,15 @@ from autoscaler.config import Config
 from autoscaler.config.loading import ANYWHERE
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import of_cluster
-from autoscaler.daemon.clusters import ConnectedCluster, OpenCluster, endpoint_of, events_of
+from autoscaler.daemon.clusters import (
+    ConnectedCluster,
+    OpenCluster,
+    endpoint_of,
+    events_of,
+    reached_by,
+    same_cluster,
+)
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.opening import ClusterOpener
 from autoscaler.settings.prometheus import PrometheusSettings
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
 from autoscaler.telemetry.metrics import EventCounts
@@ -87,7 +93,7 @@ class Connections:
     def __init__(
         self,
         config: Config,
-        opener: ClusterOpener,
+        open_cluster: OpenCluster,
         stop: threading.Event,
         observer: Observer,
         before: "Connections | None" = None,
@@ -105,9 +111,31 @@ class Connections:
         """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
+        self._uids: dict[tuple[object, ...], str] = {} if before is None else before.uids()
+        used_on = {} if before is None else before.used_on(config)
         with ExitStack() as opened:
-            kept = {} if before is None else before.kept(config)
-            self._connect(config, opener, kept, opened)
+            # What is served stays so, whatever entry of the same cluster comes before it.
+            for cluster_name in sorted(config.connections, key=lambda name: name not in used_on):
+                reached, known = config.connections[cluster_name], used_on.get(cluster_name)
+                served = self._served()
+                first = served.get(self._uids.get(reached_by(reached)))
+                if first is not None:
+                    why = "the uid of the namespace kube-system is the same"
+                    self.unreached[cluster_name] = same_cluster(cluster_name, first, why)
+                    continue
+                if known is None:
+                    try:
+                        known = open_cluster(cluster_name, reached, served)
+                    except ConnectError as error:
+                        if len(config.connections) == 1:
+                            raise
+                        # The targets of the others are scaled meanwhile.
+                        self.unreached[cluster_name] = str(error)
+                        continue
+                    opened.callback(known.close)
+                self.clusters[cluster_name] = known
+            names = [name for name in config.connections if name in self.clusters]
+            self.clusters = {name: self.clusters[name] for name in names}
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -115,44 +143,33 @@ class Connections:
                 reader = PrometheusReader(settings, stop, name=name, observer=observer)
                 opened.callback(reader.close)
                 self.prometheus[name] = reader
-            for name, cluster in self.clusters.items() if config.events else ():
-                reporter = before.events.get(name) if before is not None and name in kept else None
-                self.events[name] = reporter or events_of(cluster)
+            for cluster_name, cluster in self.clusters.items() if config.events else ():
+                same = before is not None and before.clusters.get(cluster_name) is cluster
+                kept = before.events.get(cluster_name) if before is not None and same else None
+                self.events[cluster_name] = kept or events_of(cluster)
             opened.pop_all()
 
-    def kept(self, config: Config) -> dict[str, ConnectedCluster]:
-        """Return the clusters that are used on with another configuration."""
+    def used_on(self, config: Config) -> dict[str, ConnectedCluster]:
+        """Return the clusters that are used on."""
         return {
-            name: self.clusters[name]
-            for name, reached in config.connections.items()
-            if name in self.clusters and self.clusters[name].is_of(reached)
+            name: cluster
+            for name, cluster in self.clusters.items()
+            if name in config.connections and cluster.is_of(config.connections[name])
         }
 
-    def _connect(
-        self,
-        config: Config,
-        opener: ClusterOpener,
-        kept: Mapping[str, ConnectedCluster],
-        opened: ExitStack,
-    ) -> None:
-        """Connect to the clusters; those that are new are closed by ``opened``."""
-        clusters = config.connections
-        alone = len(clusters) == 1
-        new = {name: reached for name, reached in clusters.items() if name not in kept}
-        opener.begin(new, alone=alone)
-        for name, reached in clusters.items():
-            if name in kept:
-                self.clusters[name] = kept[name]
-                continue
-            try:
-                self.clusters[name] = cluster = opener.take(name, reached)
-            except ConnectError as error:
-                if alone:
-                    raise
-                # The targets of the others are scaled meanwhile.
-                self.unreached[name] = str(error)
-            else:
-                opened.callback(cluster.close)
+    def _served(self) -> dict[object, str]:
+        return {one: name for name, cluster in self.clusters.items() for one in cluster.identities}
+
+    def uids(self) -> dict[tuple[object, ...], str]:
+        """Return the uids that are known, by what the connections depend on."""
+        known = {one.reached_by: one.uid for one in self.clusters.values() if one.uid}
+        return {**self._uids, **known}
+
+    @property
+    def serves_one_twice(self) -> bool:
+        """Whether two entries are found out to be one cluster: those that follow know it."""
+        uids = [one.uid for one in self.clusters.values() if one.uid]
+        return len(uids) > len(set(uids))
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""
@@ -180,8 +197,7 @@ class ReplaceableConnections:
     def __init__(
         self, config: Config, open_cluster: OpenCluster, stop: threading.Event, observer: Observer
     ) -> None:
-        self._opener = ClusterOpener(open_cluster)
-        self._used_by_all = (self._opener, stop, observer)
+        self._used_by_all = (open_cluster, stop, observer)
         self.current = Connections(config, *self._used_by_all)
 
     @contextmanager
@@ -196,11 +212,6 @@ class ReplaceableConnections:
             kept, left = (new, old) if self.current is new else (old, new)
             left.close(but=kept)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether there is a connection to a cluster that was not there in time."""
-        return self._opener.has_more
-
     def event_counts(self) -> EventCounts:
         """Return what became of the Events since the current connections were opened."""
         counts = [events.counts for events in self.current.events.values()]
@@ -212,5 +223,4 @@ class ReplaceableConnections:
 
     def close(self) -> None:
         """Close the current connections."""
-        self._opener.close()
         self.current.close()

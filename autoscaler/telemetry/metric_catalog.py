@@ -30,18 +30,25 @@ class Family:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram's buckets, in seconds."""
+    by_cluster: bool = False
+    """Whether it has the label `cluster` too, before the others, where there are `clusters`."""
 
 
-def _counter(name: str, meaning: str, *labels: str) -> Family:
-    return Family(f"autoscaler_{name}", MetricKind.COUNTER, meaning, labels)
+def _counter(name: str, meaning: str, *labels: str, by_cluster: bool = False) -> Family:
+    kind = MetricKind.COUNTER
+    return Family(f"autoscaler_{name}", kind, meaning, labels, by_cluster=by_cluster)
 
 
-def _gauge(name: str, meaning: str, *labels: str) -> Family:
-    return Family(f"autoscaler_{name}", MetricKind.GAUGE, meaning, labels)
+def _gauge(name: str, meaning: str, *labels: str, by_cluster: bool = False) -> Family:
+    kind = MetricKind.GAUGE
+    return Family(f"autoscaler_{name}", kind, meaning, labels, by_cluster=by_cluster)
 
 
-def _histogram(name: str, meaning: str, buckets: tuple[float, ...], *labels: str) -> Family:
-    return Family(f"autoscaler_{name}", MetricKind.HISTOGRAM, meaning, labels, buckets)
+def _histogram(
+    name: str, meaning: str, buckets: tuple[float, ...], *labels: str, by_cluster: bool = False
+) -> Family:
+    kind = MetricKind.HISTOGRAM
+    return Family(f"autoscaler_{name}", kind, meaning, labels, buckets, by_cluster)
 
 
 # -- the process ---------------------------------------------------------------------------
@@ -128,9 +135,12 @@ KUBERNETES_REQUEST_DURATION = _histogram(
     _REQUEST_BUCKETS,
     "verb",
     "code",
+    by_cluster=True,
 )
 KUBERNETES_RETRIES = _counter(
-    "kubernetes_retries_total", "Tries of a call after its first, a write's conflicts among them."
+    "kubernetes_retries_total",
+    "Tries of a call after its first, a write's conflicts among them.",
+    by_cluster=True,
 )
 WATCH_NOTES = _counter(
     "watch_notes_total",
@@ -158,9 +168,15 @@ RECORD_DROPPED = _counter(
     "record_dropped_total",
     "Results of syncs that the record lacks, since its disk was full, failed or was too slow.",
 )
-LEADER = _gauge("leader", "Whether this process leads; only where leader election is enabled.")
+LEADER = _gauge(
+    "leader",
+    "Whether this process leads; only where leader election is enabled.",
+    by_cluster=True,
+)
 LEADERSHIP_TRANSITIONS = _counter(
-    "leadership_transitions_total", "Times that this process came to lead or ceased to."
+    "leadership_transitions_total",
+    "Times that this process came to lead or ceased to.",
+    by_cluster=True,
 )
 EVENTS = _counter(
     "events_total",

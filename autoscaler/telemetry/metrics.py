@@ -6,7 +6,9 @@ The library writes the metrics of the daemon as a whole, `target_text` those of 
 import platform
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -33,6 +35,8 @@ from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.target_states import TargetStates
 from autoscaler.telemetry.target_text import target_text
 
+MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
+
 NO_ANSWER = "error"
 """The code of a request that ended without an HTTP status."""
 
@@ -48,9 +52,14 @@ _END = b"# EOF\n"
 
 
 class Instruments:
-    """Counts in a registry of its own; what is known exists at zero, so that a first one shows."""
+    """Counts in a registry of its own; what is known exists at zero, so that a first one shows.
 
-    def __init__(self) -> None:
+    With ``clusters`` what is of one has its name as a label; of others nothing is counted.
+    """
+
+    def __init__(self, clusters: AbstractSet[str] = frozenset()) -> None:
+        self._clusters = clusters
+        self._by_cluster = bool(clusters)
         # A time of creation for each counter doubles their series, and Prometheus needs none.
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library is half typed
         self.registry = CollectorRegistry()
@@ -77,10 +86,8 @@ class Instruments:
         self._prometheus_requests = self._histogram(catalog.PROMETHEUS_REQUEST_DURATION)
         self._prometheus_retries = self._counter(catalog.PROMETHEUS_RETRIES)
         self.expect_servers([""])
-        self.kubernetes_requests = self._histogram(catalog.KUBERNETES_REQUEST_DURATION)
-        self.kubernetes_retries = self._counter(catalog.KUBERNETES_RETRIES)
-        for code in ("200", NO_ANSWER):
-            self.kubernetes_requests.labels("GET", code)
+        self._kubernetes_requests = self._histogram(catalog.KUBERNETES_REQUEST_DURATION)
+        self._kubernetes_retries = self._counter(catalog.KUBERNETES_RETRIES)
         self.watch_notes = self._counter(catalog.WATCH_NOTES)
 
         self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
@@ -88,8 +95,9 @@ class Instruments:
         self._reload_success = self._gauge(catalog.RELOAD_SUCCESS)
         self._read_now(ok=True)
         self._leader: Gauge | None = None
-        self._leading = False
+        self._leading: dict[str, bool] = {}
         self._transitions = self._counter(catalog.LEADERSHIP_TRANSITIONS)
+        self.expect_clusters(clusters or {""})
 
     def expect_servers(self, servers: Iterable[str]) -> None:
         """Have series of these servers; the name of the default one is empty, as in queries."""
@@ -106,19 +114,53 @@ class Instruments:
         """Count another try of a query."""
         self._prometheus_retries.labels(wording.server_label(server)).inc()
 
+    def expect_clusters(self, clusters: AbstractSet[str]) -> None:
+        """Have series of these clusters and no others; the one without a name has no label."""
+        gone, self._clusters = self._clusters - clusters, clusters
+        of_each = (self._kubernetes_requests, self._kubernetes_retries, self._transitions)
+        for metric in (*of_each, *([] if self._leader is None else [self._leader])):
+            for name in gone if self._by_cluster else ():
+                metric.remove_by_labels({"cluster": name})
+        self._leading = {name: leads for name, leads in self._leading.items() if name not in gone}
+        for name in clusters:
+            self._of(self._kubernetes_retries, name)
+            self._of(self._transitions, name)
+            for code in ("200", NO_ANSWER):
+                self._of(self._kubernetes_requests, name, "GET", code)
+
+    def asked_kubernetes(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """Observe one request."""
+        if self._counts(cluster):
+            self._of(self._kubernetes_requests, cluster, verb, code).observe(seconds)
+
+    def asked_kubernetes_again(self, cluster: str) -> None:
+        """Count another try of a call."""
+        if self._counts(cluster):
+            self._of(self._kubernetes_retries, cluster).inc()
+
+    def _counts(self, cluster: str) -> bool:
+        """Return whether a cluster is counted: late answers of one that is gone are not."""
+        return not self._by_cluster or cluster in self._clusters
+
+    def _of(self, metric: MetricT, cluster: str, *labels: str) -> MetricT:
+        values = (cluster, *labels) if self._by_cluster else labels
+        return metric.labels(*values) if values else metric
+
     def reloaded(self, *, ok: bool) -> None:
         """Count a reload of the configuration, which has taken effect if ``ok``."""
         self._reloads[_SUCCEEDED if ok else _FAILED].inc()
         self._read_now(ok=ok)
 
-    def leads(self, *, leading: bool) -> None:
+    def leads(self, cluster: str = "", *, leading: bool) -> None:
         """Set whether this process leads; without an election there is no such series."""
+        if not self._counts(cluster):
+            return
         if self._leader is None:
             self._leader = self._gauge(catalog.LEADER)
-        self._leader.set(leading)
-        if leading is not self._leading:
-            self._transitions.inc()
-        self._leading = leading
+        self._of(self._leader, cluster).set(leading)
+        if leading is not self._leading.get(cluster, False):
+            self._of(self._transitions, cluster).inc()
+        self._leading[cluster] = leading
 
     def _read_now(self, *, ok: bool) -> None:
         now = clock.wall()
@@ -131,14 +173,19 @@ class Instruments:
         return {outcome: counter.labels(outcome) for outcome in outcomes}
 
     def _counter(self, family: catalog.Family) -> Counter:
-        return Counter(family.name, family.meaning, family.labels, registry=self.registry)
+        return Counter(family.name, family.meaning, self._labels(family), registry=self.registry)
 
     def _gauge(self, family: catalog.Family) -> Gauge:
-        return Gauge(family.name, family.meaning, family.labels, registry=self.registry)
+        return Gauge(family.name, family.meaning, self._labels(family), registry=self.registry)
 
     def _histogram(self, family: catalog.Family) -> Histogram:
         name, meaning, registry = family.name, family.meaning, self.registry
-        return Histogram(name, meaning, family.labels, buckets=family.buckets, registry=registry)
+        labels, buckets = self._labels(family), family.buckets
+        return Histogram(name, meaning, labels, buckets=buckets, registry=registry)
+
+    def _labels(self, family: catalog.Family) -> tuple[str, ...]:
+        by_cluster = self._by_cluster and family.by_cluster
+        return ("cluster", *family.labels) if by_cluster else family.labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +206,19 @@ class Metrics(Collector, Reporter):
     That may be set at any time, as what is called at each page may.
     """
 
-    def __init__(self, health: Health, *, per_target: bool = True) -> None:
+    def __init__(
+        self,
+        health: Health,
+        *,
+        per_target: bool = True,
+        clusters: AbstractSet[str] = frozenset(),
+    ) -> None:
         self.per_target = per_target
         self.event_counts: Callable[[], EventCounts] = EventCounts
         self.store_errors: Callable[[], int] = lambda: 0
         self.record: Callable[[], RecordStatus] = RecordStatus
         self.breakers: Callable[[], Sequence[BreakerStatus]] = tuple
-        self.instruments = Instruments()
+        self.instruments = Instruments(clusters)
         self.states = TargetStates()
         self._health = health
         self.instruments.registry.register(self)

@@ -180,5 +180,5 @@ def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path
     told = {problem.message for problem in cautions_on(config)}
     assert told == {
         "no target is in it, so that nothing there is scaled",
-        "is the cluster that `eu` is: its workloads may have two targets each",
+        "is the cluster that `eu` is, and only that is served",
     }

@@ -42,7 +42,8 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     election = LeaderElection()
     stand = Stand(election, [name])
     announcements = Announced().announcements
-    cluster = ConnectedCluster(name, settings, election, stand, threading.Event(), announcements)
+    parts = (election, stand, threading.Event(), announcements)
+    cluster = ConnectedCluster(name, settings, *parts, {})
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])
     return cluster
@@ -97,7 +98,7 @@ def test_as_many_connections_are_allowed_as_may_be(soft: int, hard: int, allowed
     """Many clusters take more files than a process may have open by default."""
     program = f"""
 import resource
-from autoscaler.daemon.opening import allow_many_connections
+from autoscaler.daemon.clusters import allow_many_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 allow_many_connections()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))

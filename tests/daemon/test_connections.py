@@ -11,16 +11,16 @@ import pytest
 from autoscaler.adapters.cluster import Api
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
-from autoscaler.config.settings import KubernetesSettings
+from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN
-from autoscaler.daemon import opening
-from autoscaler.daemon.clusters import ConnectedCluster, reached_by
+from autoscaler.daemon.clusters import ConnectedCluster, Served, reached_by, same_cluster
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import ElectionObserver
+from autoscaler.daemon.leadership import ElectionObserver, Stand
 from autoscaler.daemon.wiring import ReplaceableConnections
+from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
-from tests.worlds.waiting import wait_until
+from tests.worlds.announced import Announced
 
 MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
 BANK = "bank: {url: http://m, headers: {X-Scope-OrgID: b}}"
@@ -35,13 +35,19 @@ def document(*servers: str, events: bool = True) -> str:
 class NoCluster(ConnectedCluster):
     """A cluster that nothing is sent to."""
 
-    def __init__(self, name: str, settings: KubernetesSettings) -> None:
+    def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:  # noqa: ARG002 - as OpenCluster
         self.name = name
+        self.uid = ""
         self.reached_by = reached_by(settings)
         self.own = True
         self.observer = ElectionObserver()
         self.gate = ALWAYS_OPEN
         self.api = cast(Api, None)  # no Event is written
+
+    @property
+    def identities(self) -> tuple[object, ...]:
+        """Tell what is said of it."""
+        return (self.name, self.uid) if self.uid else (self.name,)
 
     def close(self) -> None:
         """Close nothing."""
@@ -158,43 +164,55 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
     assert gone[3:] == ["us", "eu"]
 
 
-def test_a_connection_that_takes_long_is_taken_when_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others do not wait for it; of one that a reload takes away nothing stays open."""
-    monkeypatch.setattr(opening, "_SOON_SECONDS", 0.1)
-    there, begun, closed = threading.Event(), list[str](), threading.Event()
+def test_two_entries_that_turn_out_to_be_one_cluster(tmp_path: Path) -> None:
+    """The first is served on, the other one is not even connected to again, and both are named."""
+    eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
+    config = loaded(tmp_path, f"{document()}clusters: [{eu}, {us}]\n")
+    opened = list[str]()
 
-    class Slow(NoCluster):
-        """Waits for its credentials, unless it is eu."""
+    class Noted(NoCluster):
+        """Says when it is opened."""
 
-        def __init__(self, name: str, settings: KubernetesSettings) -> None:
-            begun.append(name)
-            if name != "eu":
-                assert there.wait(30)
-            super().__init__(name, settings)
+        def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:
+            opened.append(name)
+            super().__init__(name, settings, served)
 
-        def close(self) -> None:
-            if self.name == "asia":
-                closed.set()
+    stop = threading.Event()
+    with closing(ReplaceableConnections(config, Noted, stop, UNOBSERVED)) as connections:
+        before = connections.current
+        both = before.clusters
+        assert not before.serves_one_twice
+        both["us"].uid = both["eu"].uid = "5c3a"
+        told = [before.serves_one_twice]
+        assert told == [True]
+        for _ in range(2):
+            with connections.replaced(config) as new:
+                assert list(new.clusters) == ["eu"]
+                assert new.clusters["eu"] is both["eu"]
+                assert new.unreached["us"].startswith("cluster us: it is the cluster that eu is (")
+                assert not new.serves_one_twice
+        assert opened == ["eu", "us"]
 
-    def config(*names: str) -> Config:
-        clusters = ", ".join(f"{{name: {name}, context: {name}}}" for name in names)
-        return loaded(tmp_path, f"{document()}clusters: [{clusters}]\n")
 
-    stop, all_of_them = threading.Event(), config("us", "eu", "asia")
-    with closing(ReplaceableConnections(all_of_them, Slow, stop, UNOBSERVED)) as connections:
-        assert connections.current.clusters.keys() == {"eu"}
-        assert connections.current.unreached.keys() == {"us", "asia"}
-        without = config("us", "eu")
-        with connections.replaced(without) as still:
-            assert still.unreached.keys() == {"us"}
-        assert not connections.has_more
-        there.set()
-        wait_until("it is there", lambda: connections.has_more)
-        with connections.replaced(without) as both:
-            assert [*both.clusters] == ["us", "eu"]
-        assert not both.unreached
-        assert not connections.has_more
-        assert sorted(begun) == ["asia", "eu", "us"]
-        assert closed.wait(10)
+def test_one_server_under_two_names_is_served_once(tmp_path: Path) -> None:
+    """By its address and authority, before anything is sent to it; another port is another one."""
+    announced, stop = Announced(), threading.Event()
+
+    def opened(name: str, settings: KubernetesSettings, served: Served) -> ConnectedCluster:
+        election = LeaderElection()
+        parts = (election, Stand(election, ()), stop, announced.announcements)
+        return ConnectedCluster(name, settings, *parts, served)
+
+    with StandInCluster() as cluster, StandInCluster() as other:
+        paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]
+        paths.append(other.kubeconfig(tmp_path / "c"))
+        entries = ", ".join(f"{{name: {path.name}, kubeconfig: {path}}}" for path in paths)
+        config = loaded(tmp_path, f"{document()}clusters: [{entries}]\n")
+        with closing(ReplaceableConnections(config, opened, stop, UNOBSERVED)) as connections:
+            current = connections.current
+            assert list(current.clusters) == ["a", "c"]
+            server = current.clusters["a"].api.server
+            assert current.unreached == {"b": same_cluster("b", "a", f"both are at {server}")}
+            # The stand-in has no namespace kube-system, as where there is no right to read it.
+            current.clusters["c"].learn_uid()
+            assert current.clusters["c"].uid == ""

@@ -30,6 +30,7 @@ from tests.config.documents import loaded, top
 from tests.daemon.test_turn import at_work
 from tests.worlds.announced import Announced
 from tests.worlds.cluster.scripted import Answer, ScriptedServer
+from tests.worlds.controlplane import credentials
 from tests.worlds.daemon import write_config
 from tests.worlds.waiting import wait_until
 
@@ -255,6 +256,9 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         assert loop._leaders()[1] == ClusterLeader("us", leading=False)
 
         del clusters[1]["context"]
+        other = tmp_path / "other"
+        other.write_text(credentials.kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "a"}))
+        clusters[1]["kubeconfig"] = str(other)
         daemon.write(kubernetes=None, clusters=clusters, targets=targets)
         loop._reconfigure(load(daemon.file))
         assert loop.connections.current.clusters.keys() == {"eu", "us"}

@@ -114,4 +114,5 @@ def labels_of(metric: str) -> set[str]:
     labels = set(SCRAPED)
     if family is not None:
         labels |= {*family.labels, *(("le",) if metric.endswith("_bucket") else ())}
+        labels |= {"cluster"} if family.by_cluster else set()
     return labels

@@ -78,6 +78,27 @@ def test_leadership_is_shown_only_by_a_candidate() -> None:
     assert value_of(metrics, "autoscaler_leadership_transitions_total") == 2
 
 
+def test_of_several_clusters_each_has_its_own_series() -> None:
+    """Of one that a reload takes away nothing is left, nor comes back by a late answer."""
+    metrics = Metrics(Health(), clusters={"eu", "us"})
+    instruments = metrics.instruments
+    instruments.leads("eu", leading=True)
+    for name in ("eu", "us", "us"):
+        instruments.asked_kubernetes(name, "PUT", "200", 0.1)
+        instruments.asked_kubernetes_again(name)
+    count = "autoscaler_kubernetes_request_duration_seconds_count"
+    assert value_of(metrics, count, cluster="us", verb="PUT", code="200") == 2
+    assert value_of(metrics, count, cluster="us", verb="GET", code="error") == 0
+    assert value_of(metrics, "autoscaler_kubernetes_retries_total", cluster="us") == 2
+    assert series_of(metrics, "autoscaler_leader") == {(("cluster", "eu"),): 1}
+    instruments.expect_clusters({"us"})
+    instruments.leads("eu", leading=False)
+    instruments.asked_kubernetes("eu", "PUT", "200", 0.1)
+    assert series_of(metrics, "autoscaler_leader") == {}
+    for name in (count, "autoscaler_leadership_transitions_total"):
+        assert {dict(labels)["cluster"] for labels in series_of(metrics, name)} == {"us"}
+
+
 def test_the_rest_of_the_service_is_counted_from_zero() -> None:
     """Errors of the store, Events by outcome, and notes of what cannot be watched."""
     metrics = Metrics(Health())

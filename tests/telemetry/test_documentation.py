@@ -53,7 +53,12 @@ def test_the_documents_table_is_the_codes() -> None:
         for name, kind, labels, meaning in row.findall(DOCUMENT.read_text())
     }
     assert written == {
-        name: (family.kind.value, family.labels, family.meaning) for name, family in OURS.items()
+        name: (
+            family.kind.value,
+            (("cluster",) if family.by_cluster else ()) + family.labels,
+            family.meaning,
+        )
+        for name, family in OURS.items()
     }
 
 
@@ -72,7 +77,7 @@ def test_the_page_is_what_the_table_says(accept: str) -> None:
     metrics.breakers = lambda: [BreakerStatus("", NOW + 60, 380, 500)]
     metrics.instruments.leads(leading=True)
     metrics.instruments.asked_prometheus("", "200", 0.1)
-    metrics.instruments.kubernetes_requests.labels("GET", "200").observe(0.1)
+    metrics.instruments.asked_kubernetes("", "GET", "200", 0.1)
     shown = {}
     for family in families_of(metrics, accept).values():
         if family.name.startswith("autoscaler_"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 from kubernetes.client import Configuration
@@ -88,6 +88,8 @@ class Api:
         self.server = without_secrets(self._url)
         """The server's URL, for messages."""
         self.origin = origin
+        self.identity = (*_address(self._url), *credentials.trusted)
+        """Equal where two connections lead to the same server: by its address and authority."""
         self.retrier = Retrier(
             Failure("stopping: nothing more is asked of the API server"),
             stop or threading.Event(),
@@ -265,6 +267,12 @@ class Api:
     def _fit(self, failure: Failure) -> Failure:
         """Return a failure whose message is short and has no credentials."""
         return replace(failure, message=self.redactor.line(failure.message, _LONGEST_MESSAGE))
+
+
+def _address(url: str) -> tuple[object, ...]:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, parts.path
 
 
 class _KeptDocument(dict[str, object]):

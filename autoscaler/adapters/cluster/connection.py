@@ -7,8 +7,9 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -33,6 +34,9 @@ from autoscaler.transport import UNOBSERVED, Observer
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
+_ASK_ELSEWHERE = ("exec", "auth-provider")
+"""The keys of a user whose credentials a program or a server gives."""
+
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
     *HTTPConnection.default_socket_options,
@@ -53,7 +57,8 @@ class ClusterEndpoint:
     origin: str
     load: Callable[[], Configuration]
     token_file: Path | None
-    asks_elsewhere: bool = False
+    load_unasked: Callable[[], Configuration] | None = None
+    """Loads all but what a program or a server gives, which may take long; None without such."""
     secrets: tuple[tuple[str, Path], ...] = ()
     """The files of a kubeconfig that hold credentials, each with what it is."""
     url: str = ""
@@ -68,9 +73,14 @@ class ClusterEndpoint:
         request_timeout: float = 5.0,
         observer: Observer = UNOBSERVED,
         absent_seconds: float | None = None,
+        at_once: bool = True,
     ) -> Api:
-        """Return its Api, with these arguments; nothing is sent yet.  Raises ConnectError."""
-        configuration = self.load()
+        """Return its Api, with these arguments; nothing is sent yet.  Raises ConnectError.
+
+        An exec plugin is run before, unless ``at_once`` is false: then the first request waits.
+        """
+        later = None if at_once else self.load_unasked
+        configuration = self.load() if later is None else later()
         if not configuration.verify_ssl:
             # urllib3 warns at every request; the daemon warns once, when it starts.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
@@ -79,7 +89,8 @@ class ClusterEndpoint:
             self.token_file,
             self._load_again,
             self.origin,
-            takes_long=self.asks_elsewhere,
+            takes_long=self.load_unasked is not None,
+            unread=later is not None,
         )
         return Api(
             configuration,
@@ -168,7 +179,7 @@ def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
         # A new current-context does not apply to a daemon that runs.
         lambda: _configured(_read_kubeconfig(paths, read.context)),
         files["tokenFile"],  # it wins over `token`, as it does for kubectl
-        asks_elsewhere=read.asks_elsewhere,
+        load_unasked=partial(_unasked, paths, read.context) if read.asks_elsewhere else None,
         secrets=(*(("kubeconfig", path) for path in paths), *named),
         url=_text(read.cluster, "server"),
         verified=not read.cluster.get("insecure-skip-tls-verify"),
@@ -189,7 +200,7 @@ class _Kubeconfig:
     @property
     def asks_elsewhere(self) -> bool:
         """Whether a program or a server gives the credentials, which may take long."""
-        return "exec" in self.user or "auth-provider" in self.user
+        return any(key in self.user for key in _ASK_ELSEWHERE)
 
     def file(self, key: str) -> Path | None:
         """Return a file that the user's entry names, relative to the folder of its kubeconfig."""
@@ -315,6 +326,13 @@ def _text(entry: JsonObject, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _unasked(paths: list[Path], context: str) -> Configuration:
+    kubeconfig = _read_kubeconfig(paths, context)
+    for key in _ASK_ELSEWHERE:
+        kubeconfig.user.pop(key, None)
+    return _configured(kubeconfig)
+
+
 def _configured(kubeconfig: _Kubeconfig) -> Configuration:
     configuration = _new_configuration()
     memory_files.use_for(configuration)
@@ -322,7 +340,8 @@ def _configured(kubeconfig: _Kubeconfig) -> Configuration:
         loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # as above
             config_dict=kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
         )
-        with quiet_client():
+        asks = exec_plugin.AT_ONCE if kubeconfig.asks_elsewhere else nullcontext()
+        with asks, quiet_client():
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
     except Exception as error:
         why = _why_unusable(error, asks_elsewhere=kubeconfig.asks_elsewhere)

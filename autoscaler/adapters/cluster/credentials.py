@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from kubernetes.client import ApiClient, Configuration
 
 from autoscaler import clock
+from autoscaler.adapters.cluster import exec_plugin
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.transport.credentials import SecretError, SecretFile, check_characters
@@ -62,8 +63,9 @@ class Credentials:
     connections.  The URL of the server, and that it proves its identity, never change.
 
     An exec plugin ``takes_long``: it runs again five minutes before its token expires, on a thread
-    of its own, while requests go on with the last token.  A token that no header can carry is a
-    Failure, which names its file or ``origin``: the HTTP library would quote it.
+    of its own, while requests go on with the last token; one that is ``unread`` runs with the first
+    request.  A token that no header can carry is a Failure, which names its file or ``origin``: the
+    HTTP library would quote it.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Credentials:
         origin: str,
         *,
         takes_long: bool = False,
+        unread: bool = False,
     ) -> None:
         self._configuration = configuration
         self._token_file = token_file
@@ -90,12 +93,22 @@ class Credentials:
         self._reload_from = float("-inf")
         self._known: Access | Failure = Failure(f"the credentials of {origin} are not read yet")
         self._fresh_until = float("-inf")
-        if takes_long:
+        self._unread = unread
+        if unread:
+            why = "its exec plugin failed, or takes long"
+            self._known = Failure(f"{origin} has given no credentials yet: {why}", transient=True)
+        elif takes_long:
             # The plugin has just run; a file is read when it is needed.
             self._set(self._authorization())
 
     def __repr__(self) -> str:
         return "Credentials(...)"
+
+    @property
+    def trusted(self) -> tuple[object, ...]:
+        """Which authority vouches for the server, and by what way it is reached."""
+        file, server = self._configuration.ssl_ca_cert, self._configuration.tls_server_name
+        return _content(Path(file)) if file else b"", server, self._configuration.proxy
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -144,7 +157,7 @@ class Credentials:
         if before.verify_ssl and not configuration.verify_ssl:
             # Only a restart does that, with a warning.
             return
-        self._configuration = configuration
+        self._configuration, self._unread = configuration, False
         key = _connection_key(configuration)
         if key != self._connection_key:
             self._connection_key = key
@@ -163,11 +176,15 @@ class Credentials:
 
     def _refresh(self) -> None:
         """Read the token file, or run the plugin if the client finds its token expired."""
+        if self._unread:
+            self._load_again()
+            self._fresh_until = clock.monotonic() + _PLUGIN_FRESH_SECONDS
+            return
         hook: Callable[[Configuration], None] | None = self._configuration.refresh_api_key_hook
         if hook is not None and self._token_file is None:
             # If it fails, with whatever an auth provider's library raises, the last token stays;
             # one that is not valid any more the server rejects with a 401.
-            with quiet_client(), suppress(Exception):
+            with exec_plugin.AT_ONCE, quiet_client(), suppress(Exception):
                 hook(self._configuration)
         self._set(self._authorization())
 

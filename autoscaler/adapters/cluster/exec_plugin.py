@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from typing import BinaryIO
 
 SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
 """How long a plugin may take, and at a terminal, where it can ask for something."""
+
+AT_ONCE = threading.BoundedSemaphore(8)
+"""Plugins of this process that run at the same time, those of all its clusters together."""
 
 _NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
 """Exit codes, as shells and timeout(1) have them."""

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +20,14 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError, connect, credentials, exec_plugin
+from autoscaler.adapters.cluster.connection import find_api_server
 from autoscaler.core.observation import Scale, Unavailable
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import ScriptedServer, scale
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import let_pass, wait_until
 
 REFUSED = "does not accept the credentials of "
+NONE_YET = "has given no credentials yet: its exec plugin failed, or takes long"
 VERSION = "client.authentication.k8s.io/v1"
 
 
@@ -263,3 +267,47 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
         wrapper.send_signal(received)
         assert wrapper.wait(30) == 128 + received
     wait_until("the plugin is gone", partial(is_gone, int(pid.read_text())))
+
+
+def test_a_plugin_that_is_not_waited_for(
+    tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is there at once; its requests end in time, and are sent once it has ended."""
+    monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
+    go = tmp_path / "go"
+    run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
+        with find_api_server(kubeconfig, None).connect(at_once=False) as api:
+            seen = read_web(api, 0.3)
+            assert isinstance(seen, Unavailable)
+            assert "has given no credentials yet: its exec plugin failed, or takes long" in str(
+                seen
+            )
+            assert server.asked == []
+            go.touch()
+            wait_until("it is asked", lambda: isinstance(read_web(api), Scale))
+            assert server.asked[0].authorization == "Bearer late"
+
+
+def test_plugins_of_many_clusters_are_bounded_together(tmp_path: Path, plugin: Plugin) -> None:
+    """So many run at once, and the others after them."""
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    wait = f"echo x >> {begun}; while [ ! -f {go} ]; do sleep 0.05; done"
+    run = plugin(f"{wait}; echo '{credential('late')}'")
+    with ExitStack() as stack:
+        server = stack.enter_context(ScriptedServer(scale(1)))
+        endpoint = find_api_server(server.write_kubeconfig(tmp_path / "k", exec=run), None)
+        apis = [stack.enter_context(endpoint.connect(at_once=False)) for _ in range(11)]
+        reads = stack.enter_context(ThreadPoolExecutor(len(apis)))
+        reading = [reads.submit(read_web, api, 30.0) for api in apis]
+
+        def running() -> int:
+            return begun.read_text().count("x") if begun.exists() else 0
+
+        wait_until("as many run as may", lambda: running() == 8)
+        let_pass(0.5)
+        assert running() == 8
+        go.touch()
+        assert all(isinstance(one.result(), Scale) for one in reading)
+        assert running() == len(apis)
