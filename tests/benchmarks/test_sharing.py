@@ -215,8 +215,8 @@ def test_a_daemon_that_needs_no_lease_is_found(tmp_path: Path) -> None:
 def test_clusters_are_shared_while_everything_fails(tmp_path: Path) -> None:
     """Three daemons and six clusters, some faults, and what is promised holds.  It takes 70 s."""
     pace = Pace(bout=20.0, quiet=16.0, settle=12.0, pause=(0.5, 2.0))
-    seen = played(tmp_path, Fleet(3, 6, times=QUICK, share=False), 20.0, pace)
-    assert broken(seen, shared=False) == []
+    seen = played(tmp_path, Fleet(3, 6, times=QUICK), 20.0, pace)
+    assert broken(seen) == []
     assert len(seen.disruptions) >= 5
     assert len(seen.quiet) == 2
     assert all(len(accepted) > 50 for accepted in seen.accepted.values())
