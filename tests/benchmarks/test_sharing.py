@@ -119,6 +119,15 @@ KILLED = ("kill -9", {("one", "eu")}, 20.0, 90.0)
             17.0,
         ),
         (
+            "who takes it and does not know it",
+            [(37, "two", TWO), *renewed("three_a", 53, 100)],
+            {
+                "disruptions": [KILLED, ("no answers", {("two", "eu")}, 30.0, 90.0)],
+                "starts": {"one": [0.0], "two": [0.0], "three": [0.0]},
+            },
+            17.0,
+        ),
+        (
             "who leads by slow connections leads",
             renewed(ONE, 19, 100),
             {"disruptions": [("slow", {("one", "eu")}, 20.0, 90.0)]},
