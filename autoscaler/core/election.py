@@ -44,8 +44,8 @@ class ElectionTimes:
 class ClusterLeader:
     """Who leads a cluster, as far as one process knows; a cluster without a name is the only one.
 
-    ``holder`` is the name in the Lease, and empty where nobody is known to lead; ``url`` is where
-    its pages are.  Both are texts from outside.
+    ``holder`` is the process that the Lease names, and empty where nobody is known to lead;
+    ``url`` is where its pages are.  Both are texts from outside.
     """
 
     cluster: str

@@ -158,10 +158,10 @@ class SyncSchedule:
                 raise HangingSyncError("a sync in hand does not end")
             self._state.wait(_STOP_CHECK_SECONDS)
 
-    def run_now(self) -> None:
-        """Begin every tick once now, or as soon as it no longer runs."""
+    def run_now(self, wanted: Callable[[Tick], bool] = lambda _: True) -> None:
+        """Begin every tick, or those ``wanted``, once now, or as soon as it no longer runs."""
         with self._state:
-            self._to_run_now = set(self._ticks)
+            self._to_run_now |= {name for name, tick in self._ticks.items() if wanted(tick)}
         self._bring_forward_all()
 
     def poll(self) -> None:

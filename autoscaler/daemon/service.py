@@ -6,6 +6,7 @@ The main thread polls leadership, health and reloads.
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing
 from functools import partial
 
@@ -15,6 +16,7 @@ from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
 from autoscaler.core.election import ClusterLeader
+from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
@@ -213,7 +215,7 @@ class MainLoop:
             self.schedule.poll()
             led = self._led()
             if led - led_before:
-                self.schedule.run_now()
+                self.schedule.run_now(partial(_has_target_in, led - led_before))
             led_before = led
             self._report_caches()
             self._reach_again()
@@ -371,6 +373,10 @@ class MainLoop:
         now = clock.wall()
         histories = self.syncer.histories.snapshot(now, clock.steady())
         return lines(now, histories, leads=bool(self._led()))
+
+
+def _has_target_in(clusters: AbstractSet[str], tick: Tick) -> bool:
+    return any(TargetName.of(key).cluster in clusters for key in tick.targets)
 
 
 def _writes_per_second(config: Config) -> dict[str, float]:

@@ -64,7 +64,7 @@ def _one_line(value: object) -> object:
 
 
 _LONGEST_HOLDER, _LONGEST_LINK = 253, 300
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%/-]*)?")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(?:/[A-Za-z0-9._~%!$&()*+,;=:@/-]*)?")
 
 
 def _link(text: object) -> str | None:
@@ -308,7 +308,7 @@ class LeaderState(AnswerModel):
     leading: bool
     """Whether this daemon does."""
     holder: HolderName
-    """Its name in the Lease; empty while nobody is known to lead."""
+    """The process that the Lease names; empty while nobody is known to lead."""
     url: Link
     """Where its pages are, if it says so; null if not."""
 

@@ -268,13 +268,17 @@ class Missing:
 
 
 def missing_in(target: Target, observation: Observation) -> tuple[Missing, ...]:
-    """Return the queries of a target in which a sync found no series."""
+    """Return the queries of a target in which a sync found no series.
+
+    Of a metric of pods that says nothing where the pods are not known.
+    """
+    knows_pods = isinstance(observation.pods, tuple)
     found = [
         Missing(target, wording.metric_name(metric), query, metric)
         for metric, query, reading in zip(
             target.spec.metrics, target.queries, observation.readings, strict=True
         )
-        if _is_empty(reading)
+        if _is_empty(reading) and (knows_pods or not measures_pods(metric))
     ]
     for bound, query, reading in (
         ("minReplicasQuery", target.min_replicas_query, observation.min_replicas_reading),

@@ -132,13 +132,18 @@ def test_who_has_written_instead_of_the_daemon_is_told(kept: Path) -> None:
     metrics, record = metrics_of(result_of(target_of("web"))), DirectoryRecord(kept)
     other = ClusterLeader("", leading=False, holder="b_2", url="http://b:9191")
     own = ClusterLeader("", leading=True, holder="a_1")
-    for leader, told in ((other, "led by b_2, see http://b:9191"), (own, "")):
+    told_of_other = "led by b_2, see http://b:9191"
+    for leader, told in ((other, told_of_other), (own, "")):
         with serving(views_of(metrics, record=record, leaders=(leader,))) as listener:
             for command in (("explain", "shop/web"), ("history",), ("history", "shop/web")):
                 code, out, err = ran(*command, "--url", f"http://{HOST}:{listener.port}")
                 assert (code, "stands by" in out) == (0, False)
                 last = f"this daemon stands by: {told}" if told else ""
                 assert err.splitlines()[1:] == ([last] if last else [])
+    several = (replace(own, cluster="eu"), replace(other, cluster="us"))
+    with serving(views_of(metrics, record=record, leaders=several)) as listener:
+        err = ran("history", "--url", f"http://{HOST}:{listener.port}")[2]
+        assert err.splitlines()[1:] == [f"us: {told_of_other}"]
 
 
 def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:

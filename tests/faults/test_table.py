@@ -17,7 +17,13 @@ from tests.daemon import test_reload as test_reload_again
 from tests.daemon import test_reporting, test_schedule, test_turn
 from tests.daemon.leadership import test_daemons, test_processes, test_rates
 from tests.endtoend import test_reload
-from tests.faults import test_apiserver, test_credentials, test_ours, test_prometheus
+from tests.faults import (
+    test_apiserver,
+    test_clusters,
+    test_credentials,
+    test_ours,
+    test_prometheus,
+)
 from tests.faults.rows import Row
 from tests.sync import test_faults as test_syncs
 from tests.sync import test_others
@@ -36,6 +42,12 @@ class Proof:
 
 PROOFS: dict[str, dict[str, Row | Proof]] = {
     "Prometheus": {row.name: row for row in test_prometheus.ROWS},
+    "One of several clusters": {
+        row.name: Proof(
+            test_clusters.test_a_fault_of_one_cluster, seen=[row.seen] if row.seen else []
+        )
+        for row in test_clusters.ROWS
+    },
     "API server": {
         **{row.name: row for row in test_apiserver.ROWS},
         "410 in a watch": Proof(test_apiserver.test_410_in_a_watch),

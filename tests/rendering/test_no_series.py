@@ -10,7 +10,15 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config.promql import selectors_of
-from autoscaler.core.observation import Gap, GapKind, Observation, Scale, Values
+from autoscaler.core.observation import (
+    Gap,
+    GapKind,
+    Observation,
+    Pod,
+    Scale,
+    Unavailable,
+    Values,
+)
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
@@ -203,6 +211,19 @@ def test_what_a_sync_lacks_are_metrics_and_bounds_without_series() -> None:
     observation = Observation(Scale(1, 1, "a=b"), None, readings, max_replicas_reading=empty)
     found = [(one.what, one.query.promql) for one in missing_in(target, observation)]
     assert found == [("a", "a"), ("maxReplicasQuery", "most")]
+
+
+@pytest.mark.parametrize(
+    ("pods", "lacks"), [(None, 0), (Unavailable("no answer came"), 0), ((), 1)], ids=str
+)
+def test_without_its_pods_nothing_is_known_of_their_series(
+    pods: tuple[Pod, ...] | Unavailable | None, lacks: int
+) -> None:
+    """Where the API server does not answer, a query that finds series is not called empty."""
+    target = Target("shop", spec(PODS), (Query("rps"),))
+    empty = Gap(GapKind.EMPTY, "the query returned no series")
+    seen = Observation(Scale(1, 1, "a=b"), pods, (empty,))
+    assert len(missing_in(target, seen)) == lacks
 
 
 # -- what a metric finds in an answer --------------------------------------------------------------

@@ -99,13 +99,12 @@ def test_the_example_fits_its_pods(tmp_path: Path) -> None:
 
 
 def test_the_documented_times_are_those_of_the_defaults() -> None:
-    """How long nobody leads what a lost daemon led: until its Lease is over, and a try later."""
+    """Nobody leads what a lost daemon led until its Lease is over, and at most a try longer."""
     document = (MANIFESTS.parents[1] / "docs" / "clusters.md").read_text()
     usual = LeaderElection()
     for key, seconds in (
         ("leaseDuration", usual.lease_duration),
         ("renewDeadline", usual.renew_deadline),
-        ("retryPeriod", usual.retry_period),
     ):
         assert f"`{key}`, {seconds:g} s" in document
     (within,) = set(re.findall(r"within (\d+) s \|", document))

@@ -116,9 +116,9 @@ class Proxy:
 class FaultProxy(Proxy):
     """Listens on 127.0.0.1 and passes everything on, but for what a fault takes over.
 
-    To clients it speaks plain HTTP, or TLS with a ``certificate`` (certificate and key); to the
-    server, whatever ``upstream`` says, trusting ``ca_file``.  Every connection has one of its own
-    to the server.
+    To clients it speaks plain HTTP, or TLS with a ``certificate`` (certificate and key), and then
+    wants a certificate of ``clients``, if given; to the server, whatever ``upstream`` says,
+    trusting ``ca_file``.  Every connection has one of its own to the server.
     """
 
     def __init__(
@@ -127,14 +127,12 @@ class FaultProxy(Proxy):
         *,
         ca_file: Path | None = None,
         certificate: tuple[Path, Path] | None = None,
+        clients: Path | None = None,
     ) -> None:
         super().__init__()
         self._upstream = urlsplit(upstream)
         self._trust = ssl.create_default_context(cafile=ca_file) if ca_file else None
-        self._tls: ssl.SSLContext | None = None
-        if certificate is not None:
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._tls.load_cert_chain(*certificate)
+        self._tls = None if certificate is None else _server_tls(certificate, clients)
         self.port = free_port()
         self._faults: list[Playing] = []
         self._links: set[_Link] = set()
@@ -169,6 +167,21 @@ class FaultProxy(Proxy):
             yield
         finally:
             self._run(self._listen())
+
+    @contextmanager
+    def showing(self, certificate: tuple[Path, Path]) -> Iterator[None]:
+        """Show another certificate, to new connections; those that there are, are cut."""
+        usual = self._tls
+        try:
+            self._listen_with(_server_tls(certificate, None))
+            yield
+        finally:
+            self._listen_with(usual)
+
+    def _listen_with(self, tls: ssl.SSLContext | None) -> None:
+        self._run(self._end())
+        self._tls = tls
+        self._run(self._listen())
 
     def cut(self, concerns: Concerns = everything) -> int:
         """Reset the connections whose last request is concerned; return how many."""
@@ -285,9 +298,22 @@ class _Link:
 
     def reset(self) -> None:
         """End it by RST."""
-        connection: socket.socket | None = self._client.get_extra_info("socket")
-        if connection is not None:  # it is None where the client has gone
+        # Where the client has gone there is no socket, and under TLS no transport that has one.
+        closing = self._client.is_closing()
+        connection: socket.socket | None = (
+            None if closing else self._client.get_extra_info("socket")
+        )
+        if connection is not None:
             with suppress(OSError):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._client.transport.abort()
         self._serving.cancel()
+
+
+def _server_tls(certificate: tuple[Path, Path], clients: Path | None) -> ssl.SSLContext:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*certificate)
+    if clients is not None:
+        tls.verify_mode = ssl.CERT_REQUIRED
+        tls.load_verify_locations(clients)
+    return tls

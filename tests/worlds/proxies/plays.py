@@ -57,6 +57,27 @@ async def never_begin(exchange: Exchange) -> None:
     exchange.reset()
 
 
+def endless(begin: bytes, block: bytes) -> Fault:
+    """Send the begin of an answer, and then a block again and again, as fast as it is taken."""
+
+    async def fault(exchange: Exchange) -> None:
+        exchange.client.write(begin)
+        while not exchange.over.is_set() and not exchange.client.is_closing():
+            exchange.client.write(block)
+            await exchange.client.drain()
+            # Else nobody else in this process has a turn.
+            await asyncio.sleep(0.001)
+        exchange.reset()
+
+    return fault
+
+
+def endless_body(begin: bytes, block: bytes) -> Fault:
+    """Send a success whose body has no end."""
+    head = head_of("200 OK", {"Content-Type": "application/json", "Connection": "close"})
+    return endless(head + begin, block)
+
+
 async def reset(exchange: Exchange) -> None:
     """Send half of the server's answer, then a TCP reset."""
     head, body = await exchange.fetch()

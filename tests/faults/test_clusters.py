@@ -1,0 +1,201 @@
+"""One of several clusters is away, slow or hostile: it costs its own targets only."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from html import unescape
+
+import pytest
+import requests
+
+from autoscaler.demo.apiserver import StandInCluster
+from tests.faults.clusters import BAD, HIGH, LOW, OTHERS, Fleet, fleet, key
+from tests.faults.conftest import Metrics
+from tests.worlds.proxies import plays
+from tests.worlds.proxies.http import Concerns, Fault, everything
+from tests.worlds.proxies.plays import status_of
+from tests.worlds.proxies.wire import Request
+from tests.worlds.waiting import wait_until
+
+pytestmark = pytest.mark.punctual
+
+SYNCS = 3
+"""So long each fault lasts at least."""
+MOST_MIB = 100.0
+"""That a fault may add to the memory of the daemon."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, metrics: Metrics) -> Iterator[Fleet]:
+    """Run one daemon for all faults, one after the other."""
+    with ExitStack() as stack:
+        clusters = {name: stack.enter_context(StandInCluster()) for name in (BAD, *OTHERS)}
+        folder = tmp_path_factory.mktemp("fleet")
+        yield stack.enter_context(fleet(folder, clusters, *metrics))
+
+
+Begin = Callable[[Fleet], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A fault of a cluster, and what is said of it: of its server, or else of its target."""
+
+    name: str
+    begin: Begin
+    seen: str
+    server: bool = True
+    """Whether nothing of the server can be used: then its health says so too."""
+
+    def is_told(self, world: "Fleet", begin: int) -> bool:
+        """Return whether health and pages name what is wrong."""
+        daemon = world.daemon
+        health, server = unescape(daemon.page("/health")), daemon.component(f"kubernetes/{BAD}")
+        state = daemon.page(f"/api/v1/clusters/{BAD}/targets/{key(BAD).partition('/')[2]}")
+        notes = [line for line in daemon.events("not_watched") if line in daemon.lines[begin:]]
+        assert f"kubernetes/{BAD}" in health
+        if self.server and (server["ok"] or server["message"] not in health):
+            return False
+        return bool(re.search(self.seen, f"{health} {state} {notes}"))
+
+
+def is_watch(request: Request) -> bool:
+    """Concern watches."""
+    return "watch=true" in request.target
+
+
+def is_list(request: Request) -> bool:
+    """Concern lists, and watches, so that these do not spare them."""
+    return request.method == "GET" and "limit=" in request.target
+
+
+def is_scale(request: Request) -> bool:
+    """Concern reads and writes of a scale."""
+    return "/scale" in request.target
+
+
+def on(fault: Fault, concerns: Concerns = everything) -> Begin:
+    """Play a fault on what it concerns, from now on: what was begun before is cut."""
+
+    @contextmanager
+    def begin(world: Fleet) -> Iterator[None]:
+        with world.proxy.playing(fault, concerns) as playing:
+            world.proxy.cut()
+            yield
+            assert playing.met
+
+    return begin
+
+
+def refused(world: Fleet) -> AbstractContextManager[None]:
+    """Nobody listens."""
+    return world.proxy.refusing()
+
+
+@contextmanager
+def half_open(world: Fleet) -> Iterator[None]:
+    """Leave open what is open, and let nothing come back any more."""
+    with world.proxy.playing(plays.hang):
+        world.proxy.silence()
+        yield
+    world.proxy.cut()
+
+
+@contextmanager
+def expired_server(world: Fleet) -> Iterator[None]:
+    """Let the server show a certificate whose time is over."""
+    pair = world.certificates.expired_server
+    with world.proxy.showing((pair.certificate, pair.key)):
+        yield
+
+
+@contextmanager
+def expired_client(world: Fleet) -> Iterator[None]:
+    """We show one whose time is over, until the file is replaced."""
+    world.certificates.show(world.certificates.expired_client)
+    world.proxy.cut()
+    try:
+        yield
+    finally:
+        world.certificates.show(world.certificates.client)
+
+
+def failing(status: str, reason: str, message: str, **headers: str) -> Fault:
+    """Answer with a failure of the API server's own form."""
+    body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
+    return plays.answer(status, body, {name.replace("_", "-"): headers[name] for name in headers})
+
+
+@contextmanager
+def endless_lists(world: Fleet) -> Iterator[None]:
+    """Let lists have no end, and watches expire, so that all is listed anew."""
+    gone = on(failing("410 Gone", "Expired", "too old resource version"), is_watch)
+    endless = plays.endless_body(b'{"kind":"List","metadata":{},"items":[', b'{"a":"b"},' * 6000)
+    with world.proxy.playing(endless, is_list), gone(world):
+        yield
+
+
+EVENT = b'{"type":"BOOKMARK","object":{"kind":"x","metadata":{"resourceVersion":"1"}}}\n'
+
+ROWS = [
+    Row("refused", refused, "cannot be reached: connection refused"),
+    Row("half-open", half_open, "gave no answer in time"),
+    Row("slow", on(plays.drip(0.1)), "gave no answer in time"),
+    Row(
+        "429",
+        on(failing("429 Too Many Requests", "TooManyRequests", "try later", Retry_After="2")),
+        "try later",
+    ),
+    Row("endless heads", on(plays.endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n")), "is not HTTP"),
+    Row("no head", on(plays.never_begin), "gave no answer in time"),
+    Row("endless lists", endless_lists, "sent more than 16 MiB|no memory in time", server=False),
+    Row(
+        "endless scales",
+        on(plays.endless_body(b'{"a":"', b"a" * 65_536), is_scale),
+        "sent more than 16 MiB|gave no answer in time|no memory in time|no time was left",
+        server=False,
+    ),
+    Row(
+        "endless lines of watches",
+        on(plays.endless_body(b"", b"a" * 65_536), is_watch),
+        "a line of more than",
+        server=False,
+    ),
+    Row("endless events", on(plays.endless_body(b"", EVENT * 100), is_watch), "", server=False),
+    Row("expired certificate of the server", expired_server, "certificate has expired"),
+    Row(
+        "expired certificate of ours",
+        expired_client,
+        "TLS with the API server .* failed|the connection to the API server .* broke",
+    ),
+    Row("401", on(failing("401 Unauthorized", "Unauthorized", "Unauthorized")), "does not accept"),
+    Row(
+        "403",
+        on(failing("403 Forbidden", "Forbidden", "deployments is forbidden: no rights any more")),
+        "no rights any more",
+        server=False,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_fault_of_one_cluster(world: Fleet, row: Row) -> None:
+    """The others keep their grid and are scaled; it is told once, and comes back by itself."""
+    daemon = world.daemon
+    world.settle(LOW)
+    begin, before = len(daemon.lines), world.memory()
+    with world.swinging():
+        with row.begin(world):
+            world.demand(BAD, HIGH)
+            most = world.most_memory_during(SYNCS, begin)
+            wait_until(f"{row.seen!r} is told", lambda: row.is_told(world, begin))
+            assert requests.get(f"http://{daemon.address}/readyz", timeout=10).status_code == 200
+        world.wait_for(BAD, HIGH, timeout=15)
+    world.check_grid(begin)
+    for name in OTHERS:
+        assert [one for one in world.syncs(name, begin) if one.get("write") == "written"]
+    assert most - before < MOST_MIB
+    warnings = world.warnings(begin)
+    assert all(f'"{name}' not in text for text in warnings for name in OTHERS), warnings
+    assert set(warnings.values()) <= {1}, warnings
