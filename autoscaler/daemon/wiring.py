@@ -17,6 +17,7 @@ from autoscaler.daemon.announcements import of_cluster
 from autoscaler.daemon.clusters import (
     ConnectedCluster,
     OpenCluster,
+    UnreachedCluster,
     endpoint_of,
     events_of,
     reached_by,
@@ -24,7 +25,7 @@ from autoscaler.daemon.clusters import (
 )
 from autoscaler.daemon.events import EventReporter
 from autoscaler.settings.prometheus import PrometheusSettings
-from autoscaler.sync.ports import DEFAULT_CLUSTER, Ports, Reporter
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Cluster, Ports, Reporter
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import Observer
 from autoscaler.transport.retries import FOR_A_COMMAND
@@ -40,17 +41,29 @@ def ports_to_plan(
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
     Gives with them the other autoscalers in the targets' namespaces by cluster, and what asks which
-    rights a daemon would lack.  Raises ConnectError without a usable way to a cluster; sends no
-    request yet.
+    rights a daemon would lack.  Of several clusters one without a usable way to it is unavailable;
+    raises ConnectError where there is no other.  Sends no request yet.
     """
     asked = {query.server for target in targets for query in target.all_queries}
     apis: dict[str, Api] = {}
+    unreached: dict[str, str] = {}
     with ExitStack() as stack:
         for name in dict.fromkeys(target.cluster for target in targets) or (DEFAULT_CLUSTER,):
             if name in config.connections:
-                server = endpoint_of(config.connections[name])
-                apis[name] = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
-                stack.enter_context(closing(apis[name]))
+                try:
+                    server = endpoint_of(config.connections[name])
+                    api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
+                except ConnectError as error:
+                    unreached[name] = str(error)
+                    continue
+                stack.enter_context(closing(api))
+                first = next((one for one, of in apis.items() if of.identity == api.identity), None)
+                if first is None:
+                    apis[name] = api
+                else:
+                    unreached[name] = same_cluster(name, first, f"both are at {api.server}")
+        if unreached and not apis:
+            raise ConnectError("; ".join(unreached.values()))
         read = partial(PrometheusReader, observer=observer, absent_seconds=FOR_A_COMMAND)
         prometheus = {
             name: stack.enter_context(closing(read(settings, threading.Event(), name=name)))
@@ -63,9 +76,10 @@ def ports_to_plan(
             )
             for name, api in apis.items()
         }
-        clusters = {
+        clusters: dict[str, Cluster] = {
             name: UncachedCluster(api, others[name], observer) for name, api in apis.items()
         }
+        clusters |= {name: UnreachedCluster(why) for name, why in unreached.items()}
         lacking = partial(lacked_rights, apis, config, targets)
         yield Ports(prometheus, clusters, reporter), others, lacking
 

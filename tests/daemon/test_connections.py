@@ -8,22 +8,31 @@ from typing import cast
 
 import pytest
 
-from autoscaler.adapters.cluster import Api
+from autoscaler.adapters.cluster import Api, ConnectError
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN
+from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, Served, reached_by, same_cluster
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import ElectionObserver, Stand
-from autoscaler.daemon.wiring import ReplaceableConnections
+from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
+from autoscaler.sync.ports import Reporter
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded
 from tests.worlds.announced import Announced
 
 MIMIR = "mimir: {url: http://m, headers: {X-Scope-OrgID: a}}"
 BANK = "bank: {url: http://m, headers: {X-Scope-OrgID: b}}"
+
+
+TARGET = (
+    "{clusters: [a, b], namespace: shop, maxReplicas: 5, metrics: [{type: External, external: "
+    "{metric: {name: q, query: q}, target: {type: AverageValue, averageValue: 1}}}], "
+    "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}"
+)
 
 
 def document(*servers: str, events: bool = True) -> str:
@@ -216,3 +225,26 @@ def test_one_server_under_two_names_is_served_once(tmp_path: Path) -> None:
             # The stand-in has no namespace kube-system, as where there is no right to read it.
             current.clusters["c"].learn_uid()
             assert current.clusters["c"].uid == ""
+
+
+def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> None:
+    """One without a way to it, and a second entry of one, are unavailable with a sentence."""
+    with StandInCluster() as cluster:
+        paths = [cluster.kubeconfig(tmp_path / name) for name in ("a", "b")]
+        (tmp_path / "c").write_text("{}")
+        entries = [f"{{name: {name}, kubeconfig: {tmp_path / name}}}" for name in "abc"]
+        named = f"{document()}clusters: [{', '.join(entries)}]\n"
+        config = loaded(tmp_path, named.replace("[]", f"[{TARGET.replace('a, b', 'a, b, c')}]"))
+        with ports_to_plan(config, config.targets, Reporter(), UNOBSERVED) as (ports, others, _):
+            assert list(others) == ["a"]
+            ref = config.targets[0].spec.scale_target_ref
+            told = [ports.clusters[name].cached_scale("shop", ref) for name in "abc"]
+            assert told[0] is None
+            messages = [one.message for one in told if isinstance(one, Unavailable)]
+            assert messages[0].startswith("cluster b: it is the cluster that a is (both are at ")
+            assert messages[1].startswith(f"cluster c: {tmp_path / 'c'} sets no current-context")
+        paths[0].write_text("{}")
+        paths[1].write_text("{}")
+        refused = pytest.raises(ConnectError, match=r"cluster a: .*; cluster b: .*; cluster c: ")
+        with refused, ports_to_plan(config, config.targets, Reporter(), UNOBSERVED):
+            """Nothing is left to plan with."""
