@@ -3,6 +3,7 @@
 Nothing of one waits for another, so that one that is away costs only its own targets.
 """
 
+import resource
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -25,6 +26,17 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import Stand, leader_election
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
+
+_OPEN_FILES = 65_536
+"""By default a process may have 1,024 open; each cluster takes about five, and at times more."""
+
+
+def allow_many_connections() -> None:
+    """Let this process have as many connections as it may allow itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
@@ -182,14 +194,16 @@ OpenCluster = Callable[[str, KubernetesSettings, Served], ConnectedCluster]
 
 
 class ClusterEvents(Reporter):
-    """Hands each result to the reporter of Events of its cluster."""
+    """Hands each result to the reporter of Events of its cluster, if there is a connection."""
 
     def __init__(self, reporters: Mapping[str, EventReporter]) -> None:
         self._reporters = reporters
 
     def report(self, result: SyncResult) -> None:
         """Report one target's result."""
-        self._reporters[result.target.cluster].report(result)
+        reporter = self._reporters.get(result.target.cluster)
+        if reporter is not None:
+            reporter.report(result)
 
     def synced(self, summary: SyncSummary) -> None:
         """Report the end of a sync."""

@@ -246,6 +246,10 @@ class Leadership(WriteGate):
         # A Lease that has run out is reported before a request that may take long.
         self._report()
         self._tried_at = clock.monotonic()
+        if self._election.holder not in {"", self.identity}:
+            # It has run out, as far as a watch tells.  Who gets no answers must not take it: the
+            # others would wait for this process.
+            self._sure = False
         self._failure = self._try()
         self._report()
 

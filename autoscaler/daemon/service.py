@@ -23,6 +23,7 @@ from autoscaler.daemon.clusters import (
     ConnectedCluster,
     Served,
     UnreachedCluster,
+    allow_many_connections,
     wait_for_watches,
 )
 from autoscaler.daemon.comparing import open_comparing
@@ -68,6 +69,7 @@ def serve(config: Config, *, shadow: bool = False) -> None:
     """
     signals, source = Signals(), FileSource(config.path, config.sources, shadow=shadow)
     signals.listen()
+    allow_many_connections()
     config = config.in_shadow() if shadow else config
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)

@@ -26,6 +26,7 @@ from benchmarks.sharing.judging import (
     MOST_CHANGES,
     SLACK_SECONDS,
     Course,
+    Gap,
     broken,
     clock_of,
     gaps,
@@ -96,8 +97,10 @@ def details(course: Course) -> Iterator[str]:
     """Yield the worst, and how each quiet time went."""
     yield "Longest times without a leader:"
     # Of several daemons that could have led, one is enough.
-    worst = {(gap.cluster, gap.begin): gap for gap in reversed(gaps(course))}
-    yield from (f"  {gap}" for gap in [*reversed(worst.values())][:_WORST])
+    worst: dict[tuple[str, float], Gap] = {}
+    for gap in gaps(course):
+        worst.setdefault((gap.cluster, gap.begin), gap)
+    yield from (f"  {gap}" for gap in [*worst.values()][:_WORST])
     yield "Quiet times:"
     for one in settlings(course):
         yield (

@@ -17,11 +17,14 @@ from benchmarks.sharing.judging import Course, Disruption, Pair, Span, clock_of
 from tests.worlds.process import ServerFailedError
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Exchange, FaultProxy
+from tests.worlds.proxies.wire import Request
 
 Say = Callable[[str], None]
 Begin = Callable[[], AbstractContextManager[object]]
 
 _LOOK_SECONDS = 0.1
+_START_SECONDS = 120.0
+"""How long a daemon may take to start on a machine that does much else."""
 _AT_ONCE = 3
 """How many faults there are at a time, at most."""
 
@@ -185,6 +188,7 @@ class Faults:
                 ("refused", lasting, _refusing, False),
                 ("no answers", lasting, _hanging, False),
                 ("carried out without an answer", lasting, _deaf, False),
+                ("no answers of Leases", lasting, _without_leases, False),
                 # Until clients find out that their connections are dead.
                 ("half-open", self._lease, _half_open, True),
                 ("slow", lasting, partial(_slow, late), True),
@@ -232,7 +236,7 @@ def _ended(daemon: SharingDaemon) -> Iterator[None]:
 def _start(daemon: SharingDaemon) -> None:
     """Start it and wait until it is ready: until then it cannot lead."""
     daemon.start()
-    daemon.process.wait_ready(daemon.ready, 30)
+    daemon.process.wait_ready(daemon.ready, _START_SECONDS)
 
 
 @contextmanager
@@ -268,6 +272,20 @@ def _hanging(ways: Sequence[FaultProxy]) -> Iterator[None]:
             stack.callback(way.cut)
             stack.enter_context(way.playing(plays.hang))
             way.silence()
+        yield
+
+
+@contextmanager
+def _without_leases(ways: Sequence[FaultProxy]) -> Iterator[None]:
+    """Carry nothing that is about Leases; whoever leads can still write scales."""
+
+    def concerns(request: Request) -> bool:
+        return "/leases" in request.target
+
+    with ExitStack() as stack:
+        for way in ways:
+            stack.enter_context(way.playing(plays.hang, concerns))
+            way.cut(concerns)
         yield
 
 

@@ -85,7 +85,7 @@ class Course:
         """By identity: it is that of the process which was the first to write it itself."""
         found: dict[str, str] = {}
         for one in sorted(chain(*self.accepted.values()), key=lambda one: one.at):
-            if one.holder and one.holder.rpartition("_")[0] == one.user:
+            if one.holder and one.holder.partition("_")[0] == one.user:
                 found.setdefault(one.holder, self.process_at(one.user, one.at))
         return found
 
@@ -196,22 +196,24 @@ class Gap:
 def gaps(course: Course) -> list[Gap]:
     """Return the times without a leader, the longest first.
 
-    Each is counted from when there was no leader, or the Lease was changed by hand, or the daemon
-    became able to lead (whatever is the last), until there is one or the daemon is unable again.
+    Each is counted until there is a leader or the daemon cannot lead any more, and from the last of
+
+    - when there was no leader,
+    - when the daemon became able to lead,
+    - when the Lease was deleted, or written by hand,
+    - when it was written by or for a daemon that cannot lead: one whose requests are carried out
+      and not answered takes the Lease and does not know it.
     """
     found = []
-    for cluster in course.accepted:
-        by_hand = [at for at, where in course.deletions if where == cluster]
-        by_hand += [
-            one.at
-            for one in course.accepted[cluster]
-            if one.user == HAND and one.holder is not None
-        ]
+    for cluster, accepted in course.accepted.items():
+        written = [at for at, where in course.deletions if where == cluster]
+        written += [one.at for one in accepted if one.user == HAND]
+        written += [at for at, _ in course.terms[cluster]]
         for daemon, starts in course.starts.items():
             pair = daemon, cluster
             away = [(one.begin, one.end) for one in course.disruptions if pair in one.pairs]
             unled = without(course.unled(cluster), [(course.begin, starts[0]), *away])
-            for begin, end in split(unled, by_hand):
+            for begin, end in split(unled, written):
                 found.append(Gap(cluster, begin, end - begin, daemon))
     return sorted(found, key=lambda gap: -gap.seconds)
 
@@ -305,14 +307,14 @@ def requests_for_leases(course: Course) -> list[float]:
 
 
 def handovers(course: Course) -> list[float]:
-    """Return how long no scale was written when a leader gave up a cluster, in quiet times."""
+    """Return how long no scale was written around each time that a leader named another one."""
     found = []
-    for cluster, accepted in course.accepted.items():
+    for accepted in course.accepted.values():
         scales = [one.at for one in accepted if one.holder is None]
-        for at, process in course.terms[cluster]:
-            quiet = any(begin < at < end for begin, end in course.quiet)
-            following = bisect_right(scales, at)
-            if quiet and process and 0 < following < len(scales):
+        for one in accepted:
+            others = one.holder and one.user not in {HAND, one.holder.partition("_")[0]}
+            following = bisect_right(scales, one.at)
+            if others and 0 < following < len(scales):
                 found.append(scales[following] - scales[following - 1])
     return sorted(found)
 

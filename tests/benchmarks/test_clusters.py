@@ -60,3 +60,8 @@ def test_the_command_line() -> None:
     assert clusters.parse([]) == Options()
     given = ["--clusters", "3", "--targets", "12", "--period", "1", "--syncs", "1"]
     assert clusters.parse(given) == SMALL
+
+
+def test_a_run_that_is_too_short_tells_no_ratio() -> None:
+    """Where one cluster took no measurable time, many count as more."""
+    assert missed(results(rest(cpu=0.0), rest())) == ["CPU"]

@@ -119,6 +119,15 @@ KILLED = ("kill -9", {("one", "eu")}, 20.0, 90.0)
             17.0,
         ),
         (
+            "who takes it and does not know it",
+            [(37, "two", TWO), *renewed("three_a", 53, 100)],
+            {
+                "disruptions": [KILLED, ("no answers", {("two", "eu")}, 30.0, 90.0)],
+                "starts": {"one": [0.0], "two": [0.0], "three": [0.0]},
+            },
+            17.0,
+        ),
+        (
             "who leads by slow connections leads",
             renewed(ONE, 19, 100),
             {"disruptions": [("slow", {("one", "eu")}, 20.0, 90.0)]},
@@ -215,8 +224,8 @@ def test_a_daemon_that_needs_no_lease_is_found(tmp_path: Path) -> None:
 def test_clusters_are_shared_while_everything_fails(tmp_path: Path) -> None:
     """Three daemons and six clusters, some faults, and what is promised holds.  It takes 70 s."""
     pace = Pace(bout=20.0, quiet=16.0, settle=12.0, pause=(0.5, 2.0))
-    seen = played(tmp_path, Fleet(3, 6, times=QUICK, share=False), 20.0, pace)
-    assert broken(seen, shared=False) == []
+    seen = played(tmp_path, Fleet(3, 6, times=QUICK), 20.0, pace)
+    assert broken(seen) == []
     assert len(seen.disruptions) >= 5
     assert len(seen.quiet) == 2
     assert all(len(accepted) > 50 for accepted in seen.accepted.values())

@@ -1,6 +1,8 @@
-"""How long the first sync waits for the watches of several clusters."""
+"""Several clusters of a daemon: how long the first sync waits for them, and who has Events."""
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,9 +13,10 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.settings import ClusterSettings, LeaderElection
-from autoscaler.daemon.clusters import ConnectedCluster, wait_for_watches
+from autoscaler.daemon.clusters import ClusterEvents, ConnectedCluster, wait_for_watches
 from autoscaler.daemon.leadership import Stand
 from autoscaler.demo.apiserver import StandInCluster
+from tests.daemon.events.happenings import result
 from tests.worlds.announced import Announced
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import external
@@ -38,8 +41,9 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     settings = ClusterSettings(name=name).model_copy(update={"kubeconfig": path})
     election = LeaderElection()
     stand = Stand(election, [name])
-    parts = (election, stand, threading.Event(), Announced().announcements)
-    cluster = ConnectedCluster(name, settings, *parts, served={})
+    announcements = Announced().announcements
+    parts = (election, stand, threading.Event(), announcements)
+    cluster = ConnectedCluster(name, settings, *parts, {})
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])
     return cluster
@@ -82,3 +86,23 @@ def test_what_nobody_is_delayed_by_is_waited_for(
     away = hanging(stack, "away", tmp_path, silent)
     assert waits(away, seconds=2.5) >= 2.5
     assert waits(*(answering(stack, name, tmp_path) for name in ("eu", "us")), seconds=30) < 10
+
+
+def test_a_cluster_without_a_connection_has_no_events() -> None:
+    """The decision on its target, that nothing is known, is reported nowhere, and is no defect."""
+    ClusterEvents({}).report(result())
+
+
+@pytest.mark.parametrize(("soft", "hard", "allowed"), [(256, 700, 700), (600, 600, 600)])
+def test_as_many_connections_are_allowed_as_may_be(soft: int, hard: int, allowed: int) -> None:
+    """Many clusters take more files than a process may have open by default."""
+    program = f"""
+import resource
+from autoscaler.daemon.clusters import allow_many_connections
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+allow_many_connections()
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == [str(allowed), str(hard)]

@@ -20,12 +20,13 @@ class FakeLease(Leases):
         super().__init__(cast(Api, None), "shop", "autoscaler")
         self.present = present
         self.failure: Failure | None = None
+        self.unread: Failure | None = None
         self.reads = self.writes = 0
 
     def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
         """Find what was written last."""
         self.reads += 1
-        return self.present
+        return self.present if self.unread is None else self.unread
 
     def write(
         self,
@@ -77,9 +78,28 @@ def test_who_hears_of_each_renewal_asks_for_none() -> None:
     wait_until("it asks", lambda: lease.reads > reads + 3)
     leadership.watching = lambda: True
     renewed = clock.monotonic()
-    leadership.hear(Lease(LeaseRecord("b", 2.0, renewed=1.0, version="2"), {}))
+    lease.present = Lease(LeaseRecord("b", 2.0, renewed=1.0, version="2"), {})
+    leadership.hear(lease.present)
+    reads = lease.reads
     assert 1.9 < told.wait_for(Role.LEADER) - renewed < 5
+    assert lease.reads > reads, "a Lease that ran out is read before it is taken"
     leadership.close()
+
+
+def test_who_gets_no_answer_takes_no_lease_that_ran_out() -> None:
+    """Its request might be carried out, and the others would wait for it."""
+    passed, lease = [0.0], FakeLease(Lease(LeaseRecord("b", 15.0, version="1"), {}))
+    leadership = Leadership(lease, "a", ElectionTimes(), steady=lambda: clock.steady() + passed[0])
+    leadership.watching = lambda: True
+    leadership.hear(lease.present)
+    leadership.process_heard()
+    passed[0] = 16.0
+    lease.unread = Failure("no answer came", transient=True, uncertain=True)
+    leadership.try_acquire_or_renew()
+    assert (lease.writes, leadership.leading()) == (0, False)
+    lease.unread = None
+    leadership.try_acquire_or_renew()
+    assert leadership.leading()
 
 
 def test_the_name_of_the_holder_is_short_and_printable() -> None:
