@@ -297,7 +297,7 @@ class MainLoop:
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
-        self._stand.set_clusters(config.connections.keys())
+        self._stand.set_clusters(connections.clusters.keys())
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
