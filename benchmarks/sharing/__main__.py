@@ -31,6 +31,7 @@ from benchmarks.sharing.judging import (
     clock_of,
     gaps,
     handovers,
+    pauses,
     requests_for_leases,
     settlings,
     told,
@@ -74,6 +75,7 @@ def rows(course: Course) -> list[Row]:
         ("... of all clusters' after that", later, 0),
         ("no write while a cluster is handed over", _most(paused), None),
         ("... median", median(paused) if paused else None, None),
+        ("no write of a cluster while all is settled", _most(pauses(course)), None),
         ("requests for Leases a second in a cluster", _most(requests), None),
         ("... median", median(requests) if requests else None, None),
     ]

@@ -319,6 +319,19 @@ def handovers(course: Course) -> list[float]:
     return sorted(found)
 
 
+def pauses(course: Course) -> list[float]:
+    """Return the longest time without a write in each cluster while all was settled, in order."""
+    found = []
+    for accepted in course.accepted.values():
+        scales = [one.at for one in accepted if one.holder is None]
+        for begin, end in course.quiet:
+            settled = begin + course.settle_seconds
+            inside = [settled, *(at for at in scales if settled < at < end), end]
+            if settled < end:
+                found.append(max(after - before for before, after in pairwise(inside)))
+    return sorted(found)
+
+
 # -- times -----------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases, Pods, Scales, connect
+from autoscaler.adapters.cluster.discovery import REPLICAS, manager_of
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
+from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.election import LeaseRecord
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
@@ -62,6 +64,19 @@ def test_a_scale_is_read_and_written(api: Api, namespace: str, web: str, count: 
     assert isinstance(outcome, Written)
     assert outcome.scale.resource_version != scale.resource_version
     assert scale_of(scales, namespace).spec_replicas == count
+
+
+@pytest.mark.parametrize("count", [3, 0])
+def test_who_set_the_count_is_kept(
+    cluster: ClusterUnderTest, api: Api, namespace: str, web: str, count: int
+) -> None:
+    """The object names us after our write, and somebody else after a write of theirs."""
+    scales = Scales(api)
+    scales.write(namespace, WEB, scale_of(scales, namespace), count, soon())
+    assert manager_of(cluster.get(web).body, REPLICAS) == FIELD_MANAGER
+    body = {"spec": {"replicas": 5}}
+    assert cluster.patch(f"{web}/scale?fieldManager=by-hand", body).status == 200
+    assert manager_of(cluster.get(web).body, REPLICAS) == "by-hand"
 
 
 def test_a_count_of_zero_is_left_out(cluster: ClusterUnderTest, namespace: str) -> None:

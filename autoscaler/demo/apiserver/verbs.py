@@ -157,7 +157,10 @@ class Verbs:
             given = meta(new).get("resourceVersion", "")
             if given not in {"", meta(old)["resourceVersion"]}:
                 raise refusals.conflict(request.resource, request.name)
-            written = _scaled(old, new) if request.scale else _updated(request.resource, old, new)
+            if request.scale:
+                written = _scaled(old, new, request)
+            else:
+                written = _updated(request.resource, old, new)
             if "generation" in meta(old) and written.get("spec") != old["spec"]:
                 written["metadata"]["generation"] = meta(old)["generation"] + 1
             return written
@@ -246,12 +249,24 @@ def _scale_of(obj: KubeObject) -> KubeObject:
     }
 
 
-def _scaled(obj: KubeObject, scale: KubeObject) -> KubeObject:
+def _scaled(obj: KubeObject, scale: KubeObject, request: ApiRequest) -> KubeObject:
     """Return a Deployment with the count of a Scale, of which an absent one is zero.
 
-    A Scale is applied as it is updated: no field managers are kept here, so that none conflict.
+    Of its field managers only that of the count is kept, so that none conflict.  An update to zero
+    leaves none: it is left out of the Scale.
     """
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         raise refusals.bad_request(f"spec.replicas: Invalid value: {replicas}")
-    return {**obj, "spec": {**obj["spec"], "replicas": replicas}, "metadata": {**meta(obj)}}
+    applied = request.content_type == APPLY_PATCH
+    managed: KubeObject = {
+        "manager": request.query.get("fieldManager", ""),
+        "operation": "Apply" if applied else "Update",
+        "apiVersion": DEPLOYMENTS.group_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        "subresource": "scale",
+    }
+    managers = {"managedFields": [managed] if replicas or applied else []}
+    spec, metadata = {**obj["spec"], "replicas": replicas}, {**meta(obj), **managers}
+    return {**obj, "spec": spec, "metadata": metadata}
