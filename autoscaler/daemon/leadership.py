@@ -121,8 +121,8 @@ class Leadership(WriteGate):
         self._writes = WritesUnderWay()
         # How much earlier a holder that cannot renew stops writing than others may begin.
         self._margin = times.lease_duration - times.renew_deadline
-        self._handed_over = False
-        """Whether this process has handed the Lease over since it led last."""
+        self._handed_to = ""
+        """To whom this process has handed the Lease over since it led last."""
         self._failure: Failure | None = None
         self._subject = ""
         self._stop = threading.Event()
@@ -314,7 +314,7 @@ class Leadership(WriteGate):
         if record is not None and ended:
             answer = self._write(record)
             if isinstance(answer, Lease):
-                done = self._handed_over = True
+                done, self._handed_to = True, receiver
                 self._election.observe(answer.record, self._steady())
         self._share.handed_over(done=done)
 
@@ -373,7 +373,7 @@ class Leadership(WriteGate):
         leases, holder, failure = self._leases, self._election.holder, self._failure
         led = self.reported[0] in {Role.LEADER, Role.LOST}
         if self.leading():
-            self._handed_over = False
+            self._handed_to = ""
             self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
         elif failure is None and self._is_left_free():
             sentence = (
@@ -382,7 +382,7 @@ class Leadership(WriteGate):
             self._report_role(Role.FULL, "", sentence)
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
-            if self._handed_over:
+            if holder == self._handed_to:
                 lost = "; this process has handed it over"
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
             self._report_role(Role.FOLLOWER, holder, sentence)

@@ -115,10 +115,10 @@ class Sharing:
             self._roster.clusters = tuple(clusters)
             self._led.intersection_update(clusters)
 
-    def statement(self, wall: float) -> Statement:
-        """Return what this process says of itself."""
+    def statement(self, *clusters: str) -> Statement:
+        """Return what this process says of itself, if it leads these too."""
         with self._lock:
-            return Statement(len(self._led), self._roster.most, wall)
+            return Statement(len(self._led.union(clusters)), self._roster.most)
 
     def saw(self, process: str, cluster: str, statement: Statement, now: float) -> None:
         """Process a renewal by another process of a Lease in a cluster."""
@@ -214,11 +214,18 @@ class ClusterShare(LeaseShare):
         """The Leases of other members by name, each with the instant of its last change."""
 
     def annotations(self, *, leading: bool) -> Mapping[str, str]:
-        """Return what this process says of itself in the Lease that it writes."""
-        said = self._sharing.statement(0.0)
-        most = "" if said.most is None else str(said.most)
-        own = {LEADS: str(said.leads), MAX_CLUSTERS: most} if leading else {}
-        return {LEADS: "", MAX_CLUSTERS: "", **super().annotations(leading=leading), **own}
+        """Return what this process says of itself in the Lease that it writes.
+
+        It counts the cluster that it would lead by that.
+        """
+        if leading:
+            return self._said(self._sharing.statement(self._cluster))
+        return {LEADS: "", MAX_CLUSTERS: "", **super().annotations(leading=False)}
+
+    def _said(self, statement: Statement) -> Mapping[str, str]:
+        most = "" if statement.most is None else str(statement.most)
+        own = {LEADS: str(statement.leads), MAX_CLUSTERS: most}
+        return {**own, **super().annotations(leading=True)}
 
     def bid_at(self, free_since: float, now: float) -> float | None:
         """Return the instant from which to bid for a free Lease; None while it is for others."""
@@ -286,7 +293,7 @@ class ClusterShare(LeaseShare):
             old = None if self._own is None else self._own.record
             acquired = wall if old is None else old.acquired
             record = LeaseRecord(self.identity, duration, acquired, wall)
-            said = {ELECTION: self._election, **self.annotations(leading=True)}
+            said = {ELECTION: self._election, **self._said(self._sharing.statement())}
             answer = self._lease(self._name).write(record, self._own, deadline, said)
             if isinstance(answer, Lease):
                 self._own, self._due = answer, now + MEMBER_RENEWALS * duration

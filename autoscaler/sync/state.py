@@ -21,6 +21,9 @@ from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports
 
 R = TypeVar("R")
 
+_WATCHED_WITHIN_SECONDS = 5.0
+"""So long a watch may take to show what another process wrote."""
+
 
 class Histories:
     """The history of each target from one sync to the next; a store keeps it beyond the process.
@@ -137,9 +140,13 @@ class SyncState:
         return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
     def is_sole_writer(self, target: Target) -> bool:
-        """Return whether no other process with our Lease wrote since the scale was last read."""
+        """Return whether no other process with our Lease wrote since the scale was last read.
+
+        What was read just after this process came to lead may lack what the leader before it wrote.
+        """
         since = self.ports.leads_since(target.cluster)
-        return since is not None and since <= self.last_read.get(target.key, -math.inf)
+        read = self.last_read.get(target.key, -math.inf)
+        return since is not None and since + _WATCHED_WITHIN_SECONDS <= read
 
     def register(self, target: Target, scale: Scale) -> None:
         """Remember a target's selector."""

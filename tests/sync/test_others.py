@@ -35,6 +35,7 @@ def last_change(*looks: Look, known: int | None = None) -> ForeignChange | None:
     ("looks", "change"),
     [
         pytest.param([(-5, 3), (-5, 5)], CHANGE, id="of-a-leader"),
+        pytest.param([(-4, 3), (-4, 5)], None, id="of-one-that-led-for-seconds-when-it-looked"),
         pytest.param([(None, 3), (None, 5)], None, id="of-a-follower"),
         pytest.param([(None, 3), (5, 5)], None, id="at-the-first-look-of-a-leader"),
         pytest.param([(None, 3), (5, 3), (5, 5)], CHANGE, id="at-its-second-look"),

@@ -206,6 +206,19 @@ def test_processes_come_and_go_and_each_leads_its_share(
     assert names <= {"first", "second"}, "the Leases of who stopped are gone"
 
 
+def test_who_has_just_led_says_so_and_is_handed_no_more(start: Start, clusters: list[str]) -> None:
+    """Of two newcomers each is handed its share, in as many moves as clusters."""
+    there = [start("first")]
+    wait_until("all", lambda: loads(*there) == [CLUSTERS])
+    with Watched(clusters, lambda: [*there]) as watched:
+        there += [start("second"), start("third")]
+        wait_until("two each", lambda: loads(*there) == [2, 2, 2])
+        time.sleep(LEASE_SECONDS / 2)
+    assert watched.doubled == []
+    assert watched.moves == dict.fromkeys(watched.moves, 1)
+    assert len(watched.moves) == 4
+
+
 def test_nobody_leads_more_than_it_may(start: Start) -> None:
     """What is over is led by nobody, until there is room."""
     small, smaller = start("small", 2), start("smaller", 1)
