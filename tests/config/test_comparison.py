@@ -368,7 +368,7 @@ targets:
 def rewritten(folder: Path, file: Path) -> None:
     """Fail unless the targets of a file, written into another one, are the same."""
     config, document = load(file), yaml.safe_load(file.read_text())
-    kept = {key: document[key] for key in ("prometheus",)}
+    kept = {key: document[key] for key in ("prometheus", "clusters") if key in document}
     kept["targets"] = [as_written(one) for one in config.targets]
     again = loaded(folder, yaml.safe_dump(kept))
     assert again.targets == config.targets

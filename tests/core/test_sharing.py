@@ -214,15 +214,16 @@ class World:
 
 
 @given(
-    random=st.randoms(use_true_random=False),
+    seed=st.integers(0, 2**32),
     clusters=st.integers(1, 40),
     events=st.lists(st.sampled_from(["start", "kill"]), max_size=6),
 )
 @settings(max_examples=25, deadline=None)
 def test_whatever_starts_and_ends_the_load_is_fair_a_minute_later(
-    random: Random, clusters: int, events: list[str]
+    seed: int, clusters: int, events: list[str]
 ) -> None:
     """Within one of each other; every cluster is led; from then on nothing moves."""
+    random = Random(seed)  # noqa: S311 - no secret
     world = World(random, [f"c{number:02}" for number in range(clusters)])
     world.start("p0")
     world.start("p1")

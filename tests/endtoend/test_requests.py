@@ -73,7 +73,7 @@ def test_a_sync_without_changes_costs_one_query_and_no_request_for_a_scale(world
 
 
 def test_each_renewal_of_the_lease_is_counted(world: World) -> None:
-    """One POST makes the Lease, three ask for the rights to use it, and each PUT renews it."""
+    """One POST makes the Lease, five ask for the rights to use it, and each PUT renews it."""
     election = {"enabled": True, "namespace": world.namespace, "retryPeriod": "200ms"}
     away = {"url": "http://127.0.0.1:9"}
     with world.running(world.document(prometheus=away, leaderElection=election)) as daemon:
@@ -84,5 +84,5 @@ def test_each_renewal_of_the_lease_is_counted(world: World) -> None:
 
         daemon.wait("it leads", lambda: daemon.metric("autoscaler_leader") == 1)
         daemon.wait("it has renewed", lambda: counted("PUT", "200") >= 2)
-        daemon.wait("the rights are asked for", lambda: counted("POST", "201") >= 4)
-        assert counted("POST", "201") == 4
+        daemon.wait("the rights are asked for", lambda: counted("POST", "201") >= 6)
+        assert counted("POST", "201") == 6
