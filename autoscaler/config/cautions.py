@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
 from autoscaler.config.reading import sources_of
 from autoscaler.config.rules import SIGN_IN
-from autoscaler.config.settings import Config, Sources
+from autoscaler.config.settings import DEFAULT_SERVER, Config, Sources
 from autoscaler.config.sources import folder_of, named_files
 from autoscaler.core.breaker import Breaker
 from autoscaler.documents import Location, child, entries, path_of
@@ -86,9 +86,10 @@ def _of_web(document: object) -> Iterator[Finding]:
 
 
 def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
-    """Find clusters that no target is in, and entries that name the same one."""
+    """Find clusters that no target is in, and entries that name the same one, or its series."""
     used = {target.cluster for target in config.targets}
     seen: dict[tuple[object, ...], object] = {}
+    selected: dict[tuple[object, ...], object] = {}
     for index, cluster in entries(document, "clusters"):
         name, place = child(cluster, "name"), ("clusters", index)
         if name not in used:
@@ -98,6 +99,14 @@ def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
         if first != name:
             message = f"is the cluster that `{first}` is, and only that is served"
             yield Finding(place, message)
+            continue
+        labels = child(cluster, "seriesLabels")
+        if isinstance(labels, Mapping) and labels:
+            server = child(cluster, "prometheus") or DEFAULT_SERVER
+            other = selected.setdefault((server, *sorted(labels.items())), name)
+            if other != name:
+                message = f"are those of `{other}` at one server: one load would scale both"
+                yield Finding((*place, "seriesLabels"), message, show_value=False)
 
 
 def _of_fallback(place: Location, target: object) -> Iterator[Finding]:

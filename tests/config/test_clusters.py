@@ -182,3 +182,13 @@ def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path
         "no target is in it, so that nothing there is scaled",
         "is the cluster that `eu` is, and only that is served",
     }
+
+
+def test_labels_that_select_the_series_of_two_clusters_are_told(tmp_path: Path) -> None:
+    """At the same server; at another one they are other series."""
+    told = "are those of `eu` at one server: one load would scale both"
+    same = CLUSTERS.replace("us-1", "eu-1")
+    for clusters, count in ((same.replace(", prometheus: edge", ""), 1), (same, 0), (CLUSTERS, 0)):
+        config = loaded(tmp_path, document("clusters: [eu, us]\n", clusters))
+        found = [one for one in cautions_on(config) if one.message == told]
+        assert [one.path for one in found] == ["clusters[1].seriesLabels"] * count
