@@ -136,8 +136,9 @@ class Leadership(WriteGate):
     def leader(self, cluster: str) -> ClusterLeader:
         """Return who leads the cluster, which has this name."""
         lease, holder = self._lease, self._election.leader(self._steady())
-        told = lease is not None and lease.record.holder == holder
-        url = lease.annotations.get(URL) if told and lease is not None else None
+        url = None
+        if lease is not None and lease.record.holder == holder:
+            url = lease.annotations.get(URL)
         shown = url if isinstance(url, str) else None
         process = process_of(holder) if cluster else holder
         return ClusterLeader(cluster, holder == self.identity, process, shown)

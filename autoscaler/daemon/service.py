@@ -260,7 +260,7 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect to what could not be connected to, from time to time; leave what is twice."""
+        """Connect again from time to time; leave the second of two entries for one cluster."""
         now = clock.monotonic()
         current = self.connections.current
         twice = current.serves_one_twice

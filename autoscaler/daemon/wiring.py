@@ -164,7 +164,7 @@ class Connections:
             opened.pop_all()
 
     def used_on(self, config: Config) -> dict[str, ConnectedCluster]:
-        """Return the clusters that are used on."""
+        """Return the clusters that connections of another configuration go on with."""
         return {
             name: cluster
             for name, cluster in self.clusters.items()
@@ -181,7 +181,7 @@ class Connections:
 
     @property
     def serves_one_twice(self) -> bool:
-        """Whether two entries are found out to be one cluster: those that follow know it."""
+        """Whether two entries were found to be one cluster; connections made now have only one."""
         uids = [one.uid for one in self.clusters.values() if one.uid]
         return len(uids) > len(set(uids))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster, deployment
 from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
+from tests.worlds.beside import beside
 from tests.worlds.certificates import KeyPair, of_loopback, self_signed
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import DaemonProcess, Document, Line, external, target, write_config
@@ -127,13 +128,8 @@ class Fleet:
                 for name in OTHERS:
                     self.demand(name, HIGH if up else LOW)
 
-        thread = threading.Thread(target=swing)
-        thread.start()
-        try:
+        with beside(swing, stop):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
     def syncs(self, cluster: str, begin: int, name: str = "web") -> list[Line]:
         """Return the lines of a target after a mark."""

@@ -24,6 +24,7 @@ import urllib3
 
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
+from tests.worlds.beside import beside
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import external, target, write_config
 from tests.worlds.process import free_port
@@ -249,13 +250,8 @@ class Soak:
                     with suppress(TimeoutError):
                         self._to_api.cut(lambda request: "watch=" in request.target)
 
-        thread = threading.Thread(target=wander)
-        thread.start()
-        try:
+        with beside(wander, stop):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
 
 def soak(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tests.worlds.beside import beside
 from tests.worlds.daemon import DaemonProcess, Document, external, target
 from tests.worlds.proxies.http import FaultProxy
 from tests.worlds.waiting import wait_until
@@ -97,13 +98,8 @@ class Workloads(World):
                 if stop.wait(every):
                     return
 
-        thread = threading.Thread(target=swing)
-        thread.start()
-        try:
+        with beside(swing, stop):
             yield
-        finally:
-            stop.set()
-            thread.join()
 
     def wait_seen(self, name: str, replicas: int) -> None:
         """Wait until Prometheus shows the load of so many replicas."""
