@@ -23,13 +23,14 @@ class QueryError(Exception):
         self,
         message: str,
         *,
+        status: int = 0,
         transient: bool = False,
         retry_after: float | None = None,
         kind: FailureKind = FailureKind.OTHER,
     ) -> None:
         super().__init__(message)
         self.failure = RequestFailure(
-            message, transient=transient, retry_after=retry_after, kind=kind
+            message, status=status, transient=transient, retry_after=retry_after, kind=kind
         )
 
 
@@ -121,6 +122,7 @@ def refusal(subject: str, answer: Answer, redactor: Redactor) -> QueryError:
     error_type, text = prometheus_error(answer.body, redactor)
     return QueryError(
         _sentence(subject, status, error_type, text or _foreign_text(answer.body, redactor)),
+        status=status,
         transient=status in _TRANSIENT_STATUSES or error_type in _TRANSIENT_TYPES,
         retry_after=retry_after(answer.headers),
         kind=_kind_of(error_type),

@@ -2,6 +2,10 @@
 
 `PrometheusConnect.custom_query` puts the query into the URL even of a POST, limits neither time nor
 size, and returns nothing but `data.result`; but it takes a session of ours, which does all that.
+
+Queries are sent by POST, whose length nothing limits.  A proxy that permits only GET answers POST
+with 405, or with 403 where it maps methods to rights: then the query is sent by GET, and so are the
+next ones once that succeeds.
 """
 
 import math
@@ -61,6 +65,10 @@ _ENCODING = "gzip"
 _LONGEST_ENCODING = 100
 _NO_RETRIES = urllib3.Retry(total=0)
 _ANY_TIME = datetime.fromtimestamp(0, UTC)
+_OTHER_METHOD = {"POST": "GET", "GET": "POST"}
+_NO_SUCH_METHOD = frozenset({405, 501})
+_MAY_BE_THE_METHOD = _NO_SUCH_METHOD | {403, 414, 431}
+"""Statuses that the other method may not get: of a GET also that its URL is too long."""
 
 A = TypeVar("A", QueryResult, Matrix)
 
@@ -84,6 +92,8 @@ class QueriedServer:
         self.headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
         self.redactor = Redactor(self._fixed_secrets())
         self.sign_in = sign_in_of(settings)
+        self.method = "POST"
+        """The method that was successful last."""
 
     def failure(self, error: Exception, seconds: float) -> QueryError:
         """Return the failure for what was raised by a request that had so many seconds."""
@@ -114,7 +124,7 @@ class WholeAnswer(requests.Response):
 
 
 class QuerySession(requests.Session):
-    """A session for one query, in its body and in time; of the environment only proxies count."""
+    """A session for one query, which ends in time; of the environment only proxies count."""
 
     def __init__(self, server: QueriedServer, seconds: float) -> None:
         super().__init__()
@@ -137,13 +147,16 @@ class QuerySession(requests.Session):
         return self._pool
 
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
-        """Move the query into the body, leave the user's parameters in the URL, and sign it all."""
-        request.data = request.params
-        request.params = [
+        """Move a POST's query into its body, add the user's parameters to the URL, and sign it."""
+        parameters = [
             (name, value)
             for name, values in self._server.settings.query_parameters.items()
             for value in values
         ]
+        if request.method == "POST":
+            request.data, request.params = request.params, parameters
+        else:
+            request.params = [*request.params.items(), *parameters]
         try:
             prepared = super().prepare_request(request)
         except (requests.RequestException, ValueError) as error:
@@ -183,8 +196,6 @@ class QuerySession(requests.Session):
         finally:
             seconds = min(ended, clock.monotonic()) - begun
             self._server.observer.prometheus_request(self._server.name, status, seconds)
-        if answer.status in {401, 403}:
-            self._server.sign_in.refused(answer.status)
         if answer.status != 200:
             raise refusal(self._server.subject, answer, self.redactor)
         return WholeAnswer(document)
@@ -272,10 +283,12 @@ class PrometheusReader:
         self._server.pools.close()
 
     def _answer(
-        self, exchange: Callable[[float], A], deadline: float, *, slow_again: bool = True
+        self, exchange: Callable[[str, float], A], deadline: float, *, slow_again: bool = True
     ) -> A | RequestFailure:
         def once() -> A | RequestFailure:
             outcome = self._attempt(exchange, deadline)
+            if isinstance(outcome, RequestFailure) and outcome.status in {401, 403}:
+                self._server.sign_in.refused(outcome.status)
             if isinstance(outcome, RequestFailure) and outcome.kind is FailureKind.SLOW:
                 return replace(outcome, transient=outcome.transient and slow_again)
             return outcome
@@ -288,7 +301,25 @@ class PrometheusReader:
             return replace(outcome, message=message)
         return outcome
 
-    def _attempt(self, exchange: Callable[[float], A], deadline: float) -> A | RequestFailure:
+    def _attempt(self, exchange: Callable[[str, float], A], deadline: float) -> A | RequestFailure:
+        """Send a query by the method that was successful last, else by the other one."""
+        method = self._server.method
+        first = self._request(partial(exchange, method), deadline)
+        if not isinstance(first, RequestFailure) or first.status not in _MAY_BE_THE_METHOD:
+            return first
+        other = _OTHER_METHOD[method]
+        second = self._request(partial(exchange, other), deadline)
+        if not isinstance(second, RequestFailure):
+            self._server.method = other
+            return second
+        methods = (method, first), (other, second)
+        if first.status not in _NO_SUCH_METHOD and not _says_more(second):
+            methods = methods[::-1]
+        (refused, less), (named, more) = methods
+        status = f"HTTP {less.status}" if less.status else "no usable answer"
+        return replace(more, message=f"{more.message} (to {named}; to {refused}: {status})")
+
+    def _request(self, exchange: Callable[[float], A], deadline: float) -> A | RequestFailure:
         left = deadline - clock.monotonic() - GRACE_SECONDS
         seconds = min(self._server.settings.timeout, left)
         if seconds <= 0:
@@ -304,24 +335,29 @@ class PrometheusReader:
         except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
             return self._server.failure(error, seconds).failure
 
-    def _instant(self, promql: str, at: float | None, seconds: float) -> QueryResult:
+    def _instant(self, promql: str, at: float | None, method: str, seconds: float) -> QueryResult:
         time = None if at is None else {"time": f"{at:.3f}"}
         with QuerySession(self._server, seconds) as session:
-            document: dict[str, object] = self._connect(session).custom_query(promql, time)
+            document: dict[str, object] = self._connect(session, method).custom_query(promql, time)
         result = answer_of(self._server.subject, document, session.redactor)
         session.memory.keep(result)
         return result
 
-    def _range(self, promql: str, asked: AskedRange, seconds: float) -> Matrix:
+    def _range(self, promql: str, asked: AskedRange, method: str, seconds: float) -> Matrix:
         with QuerySession(self._server, seconds) as session:
             # The parameters replace the library's whole seconds.
-            document: dict[str, object] = self._connect(session).custom_query_range(
+            document: dict[str, object] = self._connect(session, method).custom_query_range(
                 promql, _ANY_TIME, _ANY_TIME, "", asked.parameters
             )
         matrix = matrix_of(self._server.subject, document, session.redactor, asked)
         session.memory.keep(matrix)
         return matrix
 
-    def _connect(self, session: QuerySession) -> PrometheusConnect:
+    def _connect(self, session: QuerySession, method: str) -> PrometheusConnect:
         url = self._server.settings.url
-        return PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method="POST")
+        return PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method=method)
+
+
+def _says_more(second: RequestFailure) -> bool:
+    """Whether the failure of the second method is not one of the method, nor a lack of time."""
+    return second.status not in _MAY_BE_THE_METHOD and second.kind is not FailureKind.CUT_SHORT

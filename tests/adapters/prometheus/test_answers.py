@@ -39,7 +39,6 @@ FINAL: list[tuple[Step, str]] = [
         answer("Unauthorized", "401 Unauthorized"),
         "{} did not accept the credentials, or wants some (HTTP 401 Unauthorized): Unauthorized",
     ),
-    (answer("", "403 Forbidden"), "{} answered HTTP 403 Forbidden"),
     (
         answer("<h1>404</h1> page not found", "404 Not Found"),
         "{} has no /api/v1/query (HTTP 404 Not Found): is it the right URL?: 404 page not found",

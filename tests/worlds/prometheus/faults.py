@@ -37,6 +37,7 @@ def vector(*result: object, **more: object) -> dict[str, object]:
 class Received:
     """One request as it arrived; ``target`` is what follows the method."""
 
+    method: str
     target: str
     headers: Mapping[str, str]
     body: bytes
@@ -167,7 +168,8 @@ class _Handler(LocalHandler):
             name, _, value = header.decode("latin-1").partition(":")
             headers[name.title()] = value.strip()
         body = self.rfile.read(int(headers.get("Content-Length", "0")))
-        return Received(line.split()[1].decode("latin-1"), headers, body)
+        method, target = line.decode("latin-1").split()[:2]
+        return Received(method, target, headers, body)
 
 
 def _content(body: object) -> bytes:

@@ -1,0 +1,208 @@
+"""Servers that permit only one HTTP method for queries: the reader uses the method that works."""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.prometheus.ranges import AskedRange, Grid, Matrix
+from autoscaler.core.series import QueryFailure
+from autoscaler.settings.prometheus import SigV4Settings
+from autoscaler.transport.retries import RequestFailure
+from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
+from tests.adapters.prometheus.test_sigv4 import SECRET, assert_signed
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
+
+RANGE = AskedRange(Grid(15_000, 5_000), 113_333_333, 113_333_337)
+MATRIX = {"status": "success", "data": {"resultType": "matrix", "result": []}}
+RBAC = "Forbidden (user=system:serviceaccount:shop:as, verb=create, resource=pods, subresource=)"
+
+
+def by_method(post: Step, get: Step) -> Step:
+    """Answer each method in its own way."""
+    return lambda peer: (post if peer.received.method == "POST" else get)(peer)
+
+
+def vector_or_matrix(peer: Peer) -> None:
+    """Answer both kinds of queries."""
+    is_range = urlsplit(peer.received.target).path.endswith("query_range")
+    (answer(MATRIX) if is_range else answer())(peer)
+
+
+def parameters(target: str) -> dict[str, list[str]]:
+    """Return the parameters of a request's URL."""
+    return parse_qs(urlsplit(target).query)
+
+
+@pytest.mark.parametrize("refused", ["POST", "GET"])
+@pytest.mark.parametrize(
+    "status", ["403 Forbidden", "405 Method Not Allowed", "501 Not Implemented"]
+)
+def test_the_method_that_works_is_remembered_for_each_server(status: str, refused: str) -> None:
+    """One request is refused, then instant and range queries use the other method at once."""
+    refusal = answer(RBAC, status)
+    steps = (refusal, vector_or_matrix) if refused == "POST" else (vector_or_matrix, refusal)
+    works = "GET" if refused == "POST" else "POST"
+    statuses: list[str] = []
+    with (
+        ScriptedServer(by_method(*steps)) as server,
+        reading(server.url, observer=Observed(statuses)) as reader,
+    ):
+        reader._server.method = refused
+        answered(query(reader, "sum(a) + 1"))
+        answered(query(reader, "sum(b)", at=1_700_000_000.25))
+        assert isinstance(reader.query_range("c", RANGE, clock.monotonic() + 10), Matrix)
+    assert [received.method for received in server.received] == [refused, works, works, works]
+    assert statuses == [status[:3], "200", "200", "200"]
+
+
+def test_a_range_query_finds_the_method_too() -> None:
+    """The first query of a command may be one of a range."""
+    step = by_method(answer("", "405 Method Not Allowed"), vector_or_matrix)
+    with ScriptedServer(step) as server, reading(server.url) as reader:
+        for _ in range(2):
+            assert isinstance(reader.query_range("c", RANGE, clock.monotonic() + 10), Matrix)
+    assert [received.method for received in server.received] == ["POST", "GET", "GET"]
+    asked = parameters(server.received[-1].target)
+    assert asked == {name: [str(value)] for name, value in RANGE.parameters.items()} | {
+        "query": ["c"]
+    }
+
+
+def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> None:
+    """It has no body; both methods send the same parameters."""
+    step = by_method(answer("", "405 Method Not Allowed"), answer())
+    promql = 'sum(rate(x{a="ü&b=c"}[5m])) + 1'
+    with ScriptedServer(step) as server:
+        own = {"dedup": ("true",), "tenant": ("a", "b")}
+        answered(ask(server.url, promql, query_parameters=own))
+    post, get = server.received
+    assert parameters(post.target) == {"dedup": ["true"], "tenant": ["a", "b"]}
+    assert parameters(get.target) == {"query": [promql], **parameters(post.target)}
+    assert parse_qs(post.body.decode()) == {"query": [promql]}
+    assert get.body == b""
+
+
+def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
+    """The signature covers the method and the query in the URL."""
+    (tmp_path / "key").write_text(SECRET)
+    keyed = SigV4Settings.model_construct(
+        region="eu-west-1", access_key="AKIA", secret_key_file=tmp_path / "key"
+    )
+    with ScriptedServer(by_method(answer("", "403 Forbidden"), answer())) as server:
+        answered(ask(server.url, "sum(a) + 1", sign_in=keyed))
+    for received in server.received:
+        assert_signed(received)
+    assert [received.method for received in server.received] == ["POST", "GET"]
+
+
+def test_a_server_that_permits_the_other_method_later_is_followed() -> None:
+    """As behind a proxy whose rules have changed."""
+    forbidden = answer("", "403 Forbidden")
+    script = (forbidden, answer(), answer(), forbidden, answer(), answer())
+    with ScriptedServer(*script) as server, reading(server.url) as reader:
+        for _ in range(4):
+            answered(query(reader))
+    methods = [received.method for received in server.received]
+    assert methods == ["POST", "GET", "GET", "GET", "POST", "POST"]
+
+
+def test_a_query_that_is_too_long_for_a_url_is_sent_by_post() -> None:
+    """Where GET is what worked last."""
+    script = (answer("", "405 Method Not Allowed"), answer(), answer("", "414 URI Too Long"))
+    with ScriptedServer(*script, answer()) as server, reading(server.url) as reader:
+        for _ in range(2):
+            answered(query(reader))
+    assert [received.method for received in server.received] == ["POST", "GET", "GET", "POST"]
+
+
+NOT_ALLOWED = "405 Method Not Allowed"
+
+
+@pytest.mark.parametrize(
+    ("post", "get", "sentence", "refused"),
+    [
+        pytest.param(
+            answer(RBAC, "403 Forbidden"),
+            answer("no", "403 Forbidden"),
+            f"{{}} answered HTTP 403 Forbidden: {RBAC} (to POST; to GET: HTTP 403)",
+            False,
+            id="no right at all",
+        ),
+        pytest.param(
+            answer("", NOT_ALLOWED),
+            answer("no", "403 Forbidden"),
+            "{} answered HTTP 403 Forbidden: no (to GET; to POST: HTTP 405)",
+            False,
+            id="no right to GET, which alone is permitted",
+        ),
+        pytest.param(
+            answer("no", "403 Forbidden"),
+            answer("", NOT_ALLOWED),
+            "{} answered HTTP 403 Forbidden: no (to POST; to GET: HTTP 405)",
+            False,
+            id="no right to POST, which alone is permitted",
+        ),
+        pytest.param(
+            answer("", NOT_ALLOWED),
+            answer("", "431 Request Header Fields Too Large"),
+            "{} answered HTTP 431 Request Header Fields Too Large (to GET; to POST: HTTP 405)",
+            False,
+            id="too long for the only method",
+        ),
+        pytest.param(
+            answer("", "403 Forbidden"),
+            answer(error("bad_data", "parse error"), "400 Bad Request"),
+            "Prometheus refused the query (bad_data): parse error (to GET; to POST: HTTP 403)",
+            True,
+            id="a wrong query",
+        ),
+    ],
+)
+def test_a_failure_of_both_methods_names_both(
+    post: Step, get: Step, sentence: str, *, refused: bool
+) -> None:
+    """It quotes the answer that says more; each method is tried once."""
+    with ScriptedServer(by_method(post, get)) as server:
+        failure = ask(server.url, "x")
+        assert failed(failure) == sentence.format(f"Prometheus at {server.url}")
+    assert len(server.received) == 2
+    assert isinstance(failure, QueryFailure)
+    assert failure.refused is refused
+
+
+def test_what_may_pass_of_the_other_method_is_tried_again() -> None:
+    """A server that permits only GET may be overloaded for a moment."""
+    busy = answer("busy", "503 Service Unavailable")
+    forbidden = answer("", "403 Forbidden")
+    with ScriptedServer(forbidden, busy, forbidden, answer()) as server:
+        answered(ask(server.url, "x"))
+    assert [received.method for received in server.received] == ["POST", "GET", "POST", "GET"]
+
+
+def test_without_time_for_the_other_method_the_first_refusal_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request that was never sent says nothing about the server."""
+    with ScriptedServer(answer("no", "403 Forbidden")) as server, reading(server.url) as reader:
+        instant: Callable[..., RequestFailure] = reader._request
+
+        def once(exchange: Callable[[float], object], deadline: float) -> object:
+            return instant(exchange, float("-inf") if server.received else deadline)
+
+        monkeypatch.setattr(reader, "_request", once)
+        message = failed(query(reader))
+        subject = f"Prometheus at {server.url}"
+    ending = "(to POST; to GET: no usable answer)"
+    assert message == f"{subject} answered HTTP 403 Forbidden: no {ending}"
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "404 Not Found"])
+def test_other_refusals_are_not_asked_again(status: str) -> None:
+    """They are not about the method."""
+    with ScriptedServer(answer("no", status)) as server:
+        assert "GET" not in failed(ask(server.url, "x"))
+    assert len(server.received) == 1
