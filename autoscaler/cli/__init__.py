@@ -624,13 +624,7 @@ _TO_REPORT: Mapping[str, Any] = {
         Path | None,
         typer.Option(metavar="FILE", help="Write a report, one HTML file that opens anywhere."),
     ],
-    "png": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a picture, such as for a chat message."),
-    ],
-    "force": Annotated[
-        bool, typer.Option("--force", help="Write over a report or picture that is there.")
-    ],
+    "force": Annotated[bool, typer.Option("--force", help="Write over a report that is there.")],
 }
 _OF_A_REHEARSAL: Mapping[str, Any] = {
     "targets": (),

@@ -75,7 +75,7 @@ def compare(
                 done.append(rehearsed(measured, options.processes, tell))
             if done[-1].end < plan.end:
                 raise CommandError("interrupted: what was not rehearsed to its end is not compared")
-    if report:
+    if report is not None:
         answers = {str(file): answer_of(one) for file, one in zip(files, done, strict=True)}
         write_report(answers, "Configurations compared", report)
     if as_json:

@@ -139,19 +139,6 @@ class BadParameter(AnswerModel):
     """What would be right."""
 
 
-class Mistake(AnswerModel):
-    """What is wrong with a part of a YAML text."""
-
-    line: int | None
-    """From 1."""
-    path: Text
-    """The keys that lead to it."""
-    value: Text | None = None
-    """What stands there; null where there is nothing."""
-    problem: Sentence
-    """What is wrong, and what would be right."""
-
-
 class ProblemDetails(AnswerModel):
     """An error, as of RFC 9457."""
 
@@ -165,8 +152,6 @@ class ProblemDetails(AnswerModel):
     """All parameters that cannot be."""
     suggestions: tuple[Text, ...] = ()
     """Keys of targets that may have been meant."""
-    mistakes: tuple[Mistake, ...] = ()
-    """All that is wrong with the YAML that was sent."""
 
 
 class ComponentState(AnswerModel):

@@ -1,4 +1,4 @@
-"""A rehearsal as an answer: for `-o json`, for a report, and for the page of a target."""
+"""A rehearsal as an answer: for `-o json` and for a report."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -131,14 +131,6 @@ class RehearsalAnswer(AnswerModel):
     targets: tuple[RehearsedTarget, ...]
     refused: tuple[Sentence, ...] = ()
     """The targets that could not be rehearsed, and why."""
-
-
-class WhatIfAnswer(AnswerModel):
-    """A target as it would have been with other settings, in a time that is recorded."""
-
-    target: RehearsedTarget
-    changed: str = ""
-    """The keys that differ from what is in force, as YAML; null for one that is left out."""
 
 
 def answer_of(rehearsal: Rehearsal) -> RehearsalAnswer:

@@ -39,7 +39,6 @@ _OTHER_NAME = (
 )
 _NO_CERTIFICATE = "a client certificate is needed (web.tls.clientAuthType)"
 _SIGN_IN = "credentials are needed (web.auth), and they are missing or wrong"
-_FROM_ANOTHER_SITE = "a page of another site has sent this request"
 _BUSY = "too many sign-ins are being checked; try again in a second"
 
 HEADERS: Mapping[str, str] = {
@@ -48,7 +47,7 @@ HEADERS: Mapping[str, str] = {
     "form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), "
@@ -99,8 +98,6 @@ class Guarded:
         await (refusal or self._app)(scope, receive, send_with_headers)
 
     async def _refusal(self, request: Request) -> Response | None:
-        if request.method == "POST" and not _is_of_this_site(request):
-            return _refused(request, 403, _FROM_ANOTHER_SITE)
         has_certificate = request.scope.get("state", {}).get(CERTIFICATE, False)
         if self._needs_certificate and not has_certificate:
             return _refused(request, 403, _NO_CERTIFICATE)
@@ -134,15 +131,6 @@ def _refused(request: Request, status: int, sentence: str) -> Response:
     if not request.scope["path"].startswith(_API):
         return PlainTextResponse(f"{sentence}\n", status)
     return Response(problem_of(status, sentence).encoded(), status, media_type=PROBLEM_TYPE)
-
-
-def _is_of_this_site(request: Request) -> bool:
-    """Return whether no page of another site has sent a request: browsers say which one has."""
-    fetched = request.headers.get("sec-fetch-site")
-    if fetched is not None:
-        return fetched in {"same-origin", "none"}
-    origin = request.headers.get("origin")
-    return origin is None or origin.partition("://")[2] == request.headers.get("host")
 
 
 def _peer(request: Request) -> str:

@@ -110,7 +110,7 @@ class Answering:
         if worth and gzip_accepted(request.headers.get("accept-encoding", "")):
             headers["Content-Encoding"] = "gzip"
             body = _compressed(body, _OF_LARGE if page.large else _USUAL_LEVEL)
-        with_body = request.method != "HEAD" and not request.scope.get(ONLY_HEAD)
+        with_body = request.method == "GET" and not request.scope.get(ONLY_HEAD)
         if page.streamed:
             parts = self._in_turn(body) if with_body else ()
             return _SentAnswer(sending, parts, page.status, headers)

@@ -26,8 +26,6 @@ MOST_OF_ONE_CLIENT = 8
 """So many connections from one address are answered at once."""
 MOST_HEAD_BYTES = 16 << 10
 """How long the request line and the headers may be together."""
-MOST_BODY_BYTES = 128 << 10
-"""How much of a body is read; only a POST has one."""
 
 _BACKLOG = 128
 """So many clients wait to be accepted; asyncio may accept them all before it closes one."""
@@ -203,8 +201,6 @@ class _Connection(H11Protocol):
         self._head = bytearray()
         self.asked = False
         """Whether its whole head was read; until then it may give way to another."""
-        self._body_room = 0
-        """How many bytes of its body may still follow."""
         self.has_begun = False
         """Whether anything of it is read; until then it waits for others of its address."""
         self.was_cut = False
@@ -286,15 +282,13 @@ class _Connection(H11Protocol):
             self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on the head once it is whole, and of what follows it the body of a POST."""
+        """Hand on the head once it is whole, and nothing that follows it."""
         if not self._is_ready:
-            self._early += data[: MOST_HEAD_BYTES + MOST_BODY_BYTES]
+            self._early += data[: MOST_HEAD_BYTES + 1]
             return
         if self.asked:
-            self._body_received(data)
             return
-        before = len(self._head)
-        searched = max(before - 2, 0)
+        searched = max(len(self._head) - 2, 0)
         self._head += data[: MOST_HEAD_BYTES + 1]
         found = _END_OF_HEAD.search(self._head, searched)
         size = found.end() if found else len(self._head)
@@ -305,17 +299,8 @@ class _Connection(H11Protocol):
             self.asked = True
             self._timer.cancel()
             self._timer = self.loop.call_at(self.begun + self._limits.most_seconds, self.shutdown)
-            self._body_room = MOST_BODY_BYTES if self._head.startswith(b"POST ") else 0
             super().data_received(bytes(self._head[:size]))
             self._head.clear()
-            self._body_received(data[size - before :])
-
-    def _body_received(self, data: bytes) -> None:
-        """Hand on as much of a body as there is room for."""
-        handed_on = data[: self._body_room]
-        self._body_room -= len(handed_on)
-        if handed_on:
-            super().data_received(handed_on)
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio.Protocol has it
         """Return whether to stay open: a client may end its side and wait for the answer.

@@ -11,11 +11,9 @@ from autoscaler.rendering.rehearsal import answer_of
 from autoscaler.web.pages.report import report_of
 from tests.pages.conftest import Open
 from tests.pages.test_reading import brightness
-from tests.pages.test_what_if import in_this_process, opened, written
 from tests.rehearsal.fleets import rehearsed
 from tests.worlds.browsing import tab
 from tests.worlds.pages.fleets import AT_THREE, NOW
-from tests.worlds.pages.serving import Served
 
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WINDOW = {"width": 1280, "height": 800}
@@ -46,23 +44,6 @@ def test_a_page_follows_the_systems_theme(
     if os.environ.get("PICTURES"):
         PICTURES.mkdir(exist_ok=True)
         page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_what_if_follows_the_systems_theme(story: Served, open_tab: Open, theme: str) -> None:
-    """With a rehearsal: its chart, its measures and what differs."""
-    path = f"/targets/shop/Deployment/order-worker?from={rfc3339(NOW - 10_500)}&to={rfc3339(NOW)}"
-    window = WINDOW | {"height": 1500}
-    page = open_tab(story, color_scheme=theme, viewport=window, reduced_motion="reduce").open(path)
-    text = opened(page).locator("#what-if-yaml")
-    with in_this_process():
-        written(page, "stabilizationWindowSeconds: 600", "stabilizationWindowSeconds: 60")
-        result = page.locator("#what-if-result")
-        expect(result.locator("canvas")).to_be_visible()
-    assert text.input_value().count("stabilizationWindowSeconds: 60\n") == 1
-    if os.environ.get("PICTURES"):
-        text.evaluate("one => { one.rows = 4; }")
-        page.locator("#what-if").screenshot(path=PICTURES / f"what-if-{theme}.png")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -14,22 +14,14 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from autoscaler import clock
 from autoscaler.telemetry.health import REQUIRED, Component, Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.answering import Page
-from autoscaler.web.listener import (
-    MOST_BODY_BYTES,
-    ConnectionLimits,
-    Listener,
-    ListenError,
-    ListenerTls,
-)
+from autoscaler.web.listener import ConnectionLimits, Listener, ListenError, ListenerTls
 from autoscaler.web.site import Site, application
 from tests.telemetry.results import OPENMETRICS, many, metrics_of, result_of, target_of
 from tests.worlds.waiting import wait_until
@@ -89,21 +81,9 @@ def get(
     listener: Listener, path: str, method: str = "GET", host: str = HOST, **headers: str
 ) -> tuple[HTTPResponse, bytes]:
     """Send one request; return the answer and its body."""
-    return send(listener, path, None, method, host, **headers)
-
-
-def send(
-    listener: Listener,
-    path: str,
-    body: bytes | None,
-    method: str = "POST",
-    host: str = HOST,
-    **headers: str,
-) -> tuple[HTTPResponse, bytes]:
-    """Send one request with a body; return the answer and its body."""
     with closing(HTTPConnection(host, listener.port, timeout=20)) as connection:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, headers=sent)
+        connection.request(method, path, headers=sent)
         response = connection.getresponse()
         return response, response.read()
 
@@ -116,47 +96,6 @@ def test_the_pages_are_there_and_nothing_else_is() -> None:
         assert b"\nautoscaler_target_current_replicas{" in body
         for path in ("/", "/favicon.ico", "/metrics/", "/livez/..", "/%2e%2e/etc/passwd"):
             assert get(listener, path)[0].status == 404
-
-
-async def echo(request: Request) -> Response:
-    """Answer with the body."""
-    try:
-        return Response(await request.body())
-    except ClientDisconnect:
-        return Response(status_code=400)
-
-
-ECHO = [Route("/echo", echo, methods=["GET", "POST"])]
-
-
-@pytest.mark.parametrize("pieces", [[7], [1] * 60, [20, 30], [60, 5]])
-def test_the_body_of_a_post_is_read_however_it_comes(pieces: list[int]) -> None:
-    """With the head, behind it, and in parts; what follows it is not read."""
-    body = b"0123456789" * 5
-    sent = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n" + body + b"more"
-    app = application(site_of(Health()), lambda _: None, ECHO)
-    with (
-        Listener(HOST, 0, app, lambda _: None) as listener,
-        socket.create_connection((HOST, listener.port), 10) as connection,
-    ):
-        for size in [*pieces, len(sent)]:
-            connection.sendall(sent[:size])
-            sent = sent[size:]
-        answer = b""
-        while data := connection.recv(4096):
-            answer += data
-    assert answer.endswith(body)
-
-
-def test_a_body_is_read_up_to_its_limit_and_only_of_a_post() -> None:
-    """A longer one is never handed on whole; that of a GET is not handed on at all."""
-    limits = ConnectionLimits(most_seconds=1.0)
-    with listening(routes=ECHO, limits=limits) as listener:
-        most = b"x" * MOST_BODY_BYTES
-        assert send(listener, "/echo", most)[1] == most
-        for method, body in (("POST", most + b"x"), ("GET", b"x")):
-            with suppress(ConnectionError), pytest.raises(HTTPException):
-                send(listener, "/echo", body, method)
 
 
 def test_livez_says_which_sync_hangs() -> None:

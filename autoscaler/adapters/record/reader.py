@@ -49,7 +49,6 @@ class DirectoryRecord:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
         self._path = directory / RECORD
 
     def targets(self) -> Sequence[str]:

@@ -13,8 +13,7 @@ from starlette.types import ASGIApp
 from autoscaler import __version__, clock
 from autoscaler.rendering import answers
 from autoscaler.rendering.chart import Chart
-from autoscaler.rendering.rehearsal import WhatIfAnswer
-from autoscaler.web.answering import PROBLEM_TYPE, RETRY_LATER, Answering, Page, tag_of
+from autoscaler.web.answering import PROBLEM_TYPE, Answering, Page, tag_of
 from autoscaler.web.api import PREFIX, endpoints
 from autoscaler.web.api.requests import (
     STARTING,
@@ -25,11 +24,9 @@ from autoscaler.web.api.requests import (
     Parameters,
     ProblemError,
     TargetsParameters,
-    WhatIfParameters,
     answer_with_problems,
 )
 from autoscaler.web.site import ShownViews, Views
-from autoscaler.web.what_if import MOST_WAITING, body_of, client_of, what_if
 
 _TARGET = "/targets/{namespace}/{kind}/{name}"
 _OF_CLUSTER = "/clusters/{cluster}"
@@ -62,7 +59,6 @@ Key = Annotated[str, Depends(_key)]
 KeyInCluster = Annotated[str, Depends(_key_in)]
 HistoryQuery = Annotated[HistoryParameters, Query()]
 ChartQuery = Annotated[ChartParameters, Query()]
-WhatIfQuery = Annotated[WhatIfParameters, Query()]
 ExplanationQuery = Annotated[ExplanationParameters, Query()]
 AgreementQuery = Annotated[AgreementParameters, Query()]
 Nothing = Annotated[Parameters, Query()]
@@ -104,7 +100,6 @@ class _ApiAnswers:
     def __init__(self, views: ShownViews) -> None:
         self._views = views
         self._answering = Answering()
-        self._rehearsing = Answering(MOST_WAITING)
         self._process = token_hex(8)
 
     async def __call__(
@@ -135,34 +130,9 @@ class _ApiAnswers:
 
         return await self._answering.answer(request, page)
 
-    async def rehearsed(self, request: Request, key: str, query: WhatIfParameters) -> Response:
-        """Return what a target would have done by the YAML in the body."""
-        body = await body_of(request)
-
-        def page() -> Page:
-            views, now = self._views(), clock.wall()
-            if views is None:
-                raise ProblemError(503, STARTING)
-            if isinstance(body, answers.ProblemDetails):
-                return _page_of(body)
-            target = endpoints.configured(views, key).target
-            begin, end = endpoints.period(query.from_, query.to, now, endpoints.USUAL_SECONDS)
-            text = body.decode(errors="replace")
-            span = begin, min(end, now)
-            return _page_of(what_if(views, target, text, span, client_of(request)))
-
-        return await self._rehearsing.answer(request, page)
-
     async def always(self, request: Request, make: Callable[[], bytes]) -> Response:
         """Return what needs no views."""
         return await self._answering.answer(request, lambda: _page([made := make()], made))
-
-
-def _page_of(made: WhatIfAnswer | answers.ProblemDetails) -> Page:
-    if isinstance(made, WhatIfAnswer):
-        return Page(200, "application/json", [made.encoded(), b"\n"])
-    headers = {"Cache-Control": "no-store"} | (RETRY_LATER if made.status in {429, 503} else {})
-    return Page(made.status, PROBLEM_TYPE, [made.encoded(), b"\n"], headers=headers)
 
 
 def _page(body: Iterable[bytes], tagged: bytes, *, large: bool = False) -> Page:
@@ -225,18 +195,6 @@ def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
         """Show a target over time: counts, bounds, what holds it, and its metrics."""
         return await answer(request, partial(endpoints.chart, key, query))
 
-    @app.post(
-        f"{_TARGET}/what-if",
-        response_model=WhatIfAnswer,
-        openapi_extra={"requestBody": _YAML},
-    )
-    async def what_if(request: Request, key: Key, query: WhatIfQuery) -> Response:
-        """Rehearse a recorded time of a target with the settings of the YAML that is sent.
-
-        The YAML is an entry of `targets`. Nothing is written, and the daemon goes on as it does.
-        """
-        return await answer.rehearsed(request, key, query)
-
     @app.get(f"{_TARGET}/explanation", response_model=answers.Explanation)
     async def explanation(request: Request, key: Key, query: ExplanationQuery) -> Response:
         """Explain the decision that held for a target at an instant."""
@@ -254,15 +212,6 @@ def _of_targets_in_clusters(app: FastAPI, answer: _ApiAnswers) -> None:
         """Show it over time."""
         return await answer(request, partial(endpoints.chart, key, query))
 
-    @app.post(
-        f"{_OF_CLUSTER}{_TARGET}/what-if",
-        response_model=WhatIfAnswer,
-        openapi_extra={"requestBody": _YAML},
-    )
-    async def cluster_what_if(request: Request, key: KeyInCluster, query: WhatIfQuery) -> Response:
-        """Rehearse a recorded time of it."""
-        return await answer.rehearsed(request, key, query)
-
     @app.get(f"{_OF_CLUSTER}{_TARGET}/explanation", response_model=answers.Explanation)
     async def cluster_explanation(
         request: Request, key: KeyInCluster, query: ExplanationQuery
@@ -274,14 +223,9 @@ def _of_targets_in_clusters(app: FastAPI, answer: _ApiAnswers) -> None:
 # -- the document --------------------------------------------------------------------------------
 
 _DESCRIPTION = (
-    "How the targets of a daemon stand, what it has decided, and why. It changes nothing. Times "
-    "are RFC 3339 in UTC; what has no value is null or absent."
+    "How the targets of a daemon stand, what it has decided, and why. Read-only. Times are RFC "
+    "3339 in UTC; what has no value is null or absent."
 )
-_YAML = {
-    "required": True,
-    "description": "A target, as `configuration` of the target is in JSON, which is YAML too.",
-    "content": {"application/yaml": {"schema": {"type": "string"}}},
-}
 _HISTORIES: dict[str, Any] = {
     "get": {
         "operationId": "histories",
@@ -302,8 +246,7 @@ _HISTORIES: dict[str, Any] = {
 def _document(app: FastAPI) -> bytes:
     made = app.openapi()
     for path in made["paths"].values():
-        (operation,) = path.values()
-        problem = operation["responses"]["default"]
+        problem = path["get"]["responses"]["default"]
         problem["content"] = {PROBLEM_TYPE: problem["content"].pop("application/json")}
     made["paths"]["/histories"] = _HISTORIES
     return json.dumps(made).encode() + b"\n"

@@ -347,13 +347,13 @@ def _decision(record: DirectoryRecord, change: Change) -> answers.RecordedDecisi
     )
 
 
-USUAL_SECONDS = 3600.0
+_USUAL_SECONDS = 3600.0
 
 
 def chart(key: str, query: ChartParameters, views: Views, now: float) -> Chart:
     """Return a target's chart."""
     record = record_of(views, [key])
-    begin, end = period(query.from_, query.to, now, USUAL_SECONDS)
+    begin, end = period(query.from_, query.to, now, _USUAL_SECONDS)
     drawn = chart_of(record, key, begin, end, now=now, most_points=query.points)
     if drawn is None:
         raise _nothing(key, f"from {rfc3339_milli(begin)} to {rfc3339_milli(end)}")

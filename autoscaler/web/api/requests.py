@@ -115,14 +115,6 @@ class ChartParameters(_Period):
     )
 
 
-class WhatIfParameters(_Period):
-    """Which time."""
-
-    from_: Instant | None = Field(
-        None, alias="from", description="The first instant. Default: an hour before `to`."
-    )
-
-
 class ExplanationParameters(Parameters):
     """Which instant."""
 
@@ -187,7 +179,7 @@ def answer_with_problems(app: FastAPI) -> None:
             problem = made_of(error).problem
             headers = {"Cache-Control": "no-store"}
             if problem.status == 405:
-                headers["Allow"] = _allowed(error)
+                headers["Allow"] = "GET, HEAD"
             if problem.status == 503:
                 headers |= RETRY_LATER
             return Response(problem.encoded() + b"\n", problem.status, headers, PROBLEM_TYPE)
@@ -206,15 +198,9 @@ def _parameters(error: RequestValidationError) -> Iterator[tuple[str, str, str]]
         yield name, value, "there is no such parameter" if unknown else f"must be {RIGHT[name]}"
 
 
-def _allowed(error: HTTPException) -> str:
-    """Return which methods a path has; HEAD is a GET."""
-    return "POST" if (error.headers or {}).get("Allow") == "POST" else "GET, HEAD"
-
-
 def _of_http(error: HTTPException) -> ProblemError:
     if error.status_code == 405:
-        only = "GET and HEAD are" if _allowed(error) != "POST" else "POST is"
-        return ProblemError(405, f"only {only} answered")
+        return ProblemError(405, "only GET and HEAD are answered")
     there_are = "/api/v1/openapi.json lists those that there are"
     return ProblemError(404, f"there is no such page; {there_are}")
 

@@ -1,7 +1,6 @@
 """The pages: fleet, target, health and agreement, rendered on the server.
 
-They change nothing, and work without scripts; with them they refresh themselves, and a target has a
-chart.
+They work without scripts; with them they refresh themselves, and a target has a chart.
 """
 
 import math
@@ -22,9 +21,7 @@ from autoscaler.web.pages.fleet import fleet_page
 from autoscaler.web.pages.frame import StaticFiles, starting
 from autoscaler.web.pages.health import health_page
 from autoscaler.web.pages.target import no_page, target_page, unknown_page
-from autoscaler.web.pages.what_if import draft_of, with_status
 from autoscaler.web.site import OPEN, ShownViews, Views
-from autoscaler.web.what_if import MOST_WAITING
 
 
 class _Rest(PathConvertor):
@@ -52,31 +49,19 @@ def routes(views: ShownViews) -> list[BaseRoute]:
     # As many wait for their turn as the listener admits.
     answering = Answering(wait_seconds=math.inf)
 
-    def made(make: Callable[[Views, Request, float], Page], request: Request) -> Page:
-        shown, now = views(), clock.wall()
-        return starting(now) if shown is None else make(shown, request, now)
-
     def page(make: Callable[[Views, Request, float], Page]) -> Any:
+        def made(request: Request) -> Page:
+            shown, now = views(), clock.wall()
+            return starting(now) if shown is None else make(shown, request, now)
+
         async def answer(request: Request) -> Response:
-            return await answering.answer(request, lambda: made(make, request))
+            return await answering.answer(request, lambda: made(request))
 
         return answer
-
-    rehearsing = Answering(MOST_WAITING)
-
-    async def what_if(request: Request) -> Response:
-        draft = await draft_of(request)
-
-        def make(shown: Views, asked: Request, now: float) -> Page:
-            return target_page(shown, asked, now, draft)
-
-        answer = await rehearsing.answer(request, lambda: made(make, request))
-        return with_status(draft, answer)
 
     return [
         Route("/", page(fleet_page)),
         Route("/targets/{namespace}/{kind}/{name:rest}", page(target_page)),
-        Route("/targets/{namespace}/{kind}/{name:rest}", what_if, methods=["POST"]),
         Route("/targets{key:rest}", page(unknown_page)),
         Route("/health", page(health_page)),
         Route("/agreement", page(agreement_page)),

@@ -26,11 +26,11 @@ from autoscaler.rendering.wording import counted
 from autoscaler.web.pages.frame import environment
 
 _STATIC = Path(__file__).parent / "static"
-_SCRIPTS = ("times.js", "charts.js", "rehearsed.js", "report.js")
+_SCRIPTS = ("times.js", "charts.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
-LINE_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
-"""Of the lines of rehearsals, as rehearsed.js has them."""
+_COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
+"""Of the lines of rehearsals, as report.js has them."""
 _IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
 _MOST_LISTED = 200
 """Changes and reasons of a target that stand in its tables."""
@@ -71,7 +71,7 @@ class ReportSection(NamedTuple):
 def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
     """Return the HTML of some rehearsals of one time, by their names, the first one first."""
     names, answers = list(rehearsals), list(rehearsals.values())
-    sections = [section_of(names, answers, target) for target in answers[0].targets]
+    sections = [_section(names, answers, target) for target in answers[0].targets]
     told = {
         "title": title,
         "begin": answers[0].begin,
@@ -80,16 +80,16 @@ def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
         "sections": sections,
         "refused": [sentence for one in answers for sentence in one.refused],
         "index_measures": [one for one in MEASURES if one.field in _IN_INDEX],
-        "line_colours": LINE_COLOURS,
+        "line_colours": _COLOURS,
         "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
         "chart_library": Markup(_read("uplot/uPlot.iife.min.js")),  # noqa: S704 - our own
         "scripts": Markup(_bundled()),  # noqa: S704 - our own
-        "data": Markup(data_of(rehearsals)),  # noqa: S704 - JSON without <
+        "data": Markup(_data(rehearsals)),  # noqa: S704 - JSON without <
     }
     return environment().get_template("report.html").render(told)
 
 
-def data_of(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
+def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
     """Return what is drawn as JSON that may stand within HTML."""
     found = []
     for name, answer in rehearsals.items():
@@ -103,7 +103,7 @@ def data_of(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def section_of(
+def _section(
     names: Sequence[str], answers: Sequence[RehearsalAnswer], first: RehearsedTarget
 ) -> ReportSection:
     """Return what is told of a target that is ``first`` in the first of some named rehearsals."""

@@ -1,5 +1,6 @@
 """The page of one target: its state, its chart, any instant explained, and its configuration."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -16,7 +17,7 @@ from autoscaler.core.quantity import format_fine
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.text import instant_of, printable, rfc3339_milli
+from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.agreement import AGREEMENT_SECONDS
@@ -35,7 +36,6 @@ from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.agreement import VERDICT_WORDS, bar_of
 from autoscaler.web.pages.frame import NO_RECORD, ignored, not_found, page
-from autoscaler.web.pages.what_if import Draft, WhatIfSection, what_if_section
 from autoscaler.web.site import Views
 
 # -- which time ------------------------------------------------------------------------------------
@@ -139,11 +139,8 @@ class Explained(NamedTuple):
     sentence: str = ""
 
 
-def target_page(views: Views, request: Request, now: float, draft: Draft | None = None) -> Page:
-    """Make the page, or the panel of the chosen instant if `part=explanation` asks for that.
-
-    With a ``draft`` it has, or is with `part=what-if`, what came of that in the shown time.
-    """
+def target_page(views: Views, request: Request, now: float) -> Page:
+    """Make the page, or the panel of the chosen instant if `part=explanation` asks for that."""
     key = "/".join(request.path_params[part] for part in ("namespace", "kind", "name"))
     view, wrong = view_of(request.query_params, now)
     known = views.states.known_of(key)
@@ -155,9 +152,6 @@ def target_page(views: Views, request: Request, now: float, draft: Draft | None 
         sentence = f"No target {printable(key)} is configured, and none of that name is recorded."
         return not_found(views, now, sentence, key)
     view = _from_record(views, key, view)
-    rehearsed = _what_if(views, known, view, now, draft)
-    if draft is not None and request.query_params.get("part") == "what-if":
-        return page("what_if.html", views, now, what_if=rehearsed)
     changes, problem = _changes(views, key, view)
     return page(
         "target.html",
@@ -183,18 +177,28 @@ def target_page(views: Views, request: Request, now: float, draft: Draft | None 
         in_force=None if known is None else in_force(known, views.config().flags, now),
         chart=f"/api/v1{path_of_target(key)}/chart",
         agreement=_beside(views, known, now),
-        what_if=rehearsed,
+        comparison=_comparison(views, known, view, now),
     )
 
 
-def _what_if(
-    views: Views, known: TargetFacts | None, view: View, now: float, draft: Draft | None
-) -> WhatIfSection | None:
-    """Return the form, and what came of a draft; None where nothing can be rehearsed."""
-    if known is None or views.record is None:
-        return None
-    span = view.begin, min(view.end, max(now, view.begin + _SHORTEST))
-    return what_if_section(views, known.target, span, draft)
+def _comparison(views: Views, known: TargetFacts | None, view: View, now: float) -> str:
+    """Return the command that compares other settings over the shown time, or nothing.
+
+    Only what is recorded of a target that is configured can be compared, and only what is safe to
+    paste into a terminal is shown.
+    """
+    config = views.config()
+    if known is None or views.record is None or config.state_directory is None:
+        return ""
+    begin, end = view.begin, min(view.end, max(now, view.begin + _SHORTEST))
+    command = shlex.join(
+        (
+            *("autoscaler", "compare", "-c", str(config.path.absolute()), "-c", "changed.yaml"),
+            *("--from-record", "--state-directory", str(config.state_directory.absolute())),
+            *("-t", known.target.key, "--from", rfc3339(begin), "--to", rfc3339(end)),
+        )
+    )
+    return command if command.isprintable() else ""
 
 
 class Beside(NamedTuple):

@@ -16,7 +16,7 @@ from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web import api
 from autoscaler.web.listener import Listener
 from autoscaler.web.site import Views
-from tests.web.test_listener import HOST, get, listening, send
+from tests.web.test_listener import HOST, get, listening
 
 Json = dict[str, Any]
 _DEFAULTS = Config.model_construct()  # type: ignore[call-arg] # the rest has defaults
@@ -68,13 +68,6 @@ class Client:
         """Return the body of a path below /api/v1, of whichever status."""
         self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, **headers)
         return body
-
-    def post(self, path: str, body: bytes, status: int = 200, **headers: str) -> Json:
-        """Send a body to a path below /api/v1; return what it answers with this status."""
-        self.response, answer = send(self._listener, f"/api/v1{path}", body, **headers)
-        assert self.response.status == status, (self.response.status, answer)
-        found: Json = json.loads(answer)
-        return found
 
     def json(self, path: str, **headers: str) -> Json:
         """Return what a path answers."""

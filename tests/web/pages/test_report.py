@@ -1,8 +1,6 @@
 """A report of rehearsals, without a browser: what it has, and how large it is."""
 
-import math
 import re
-import sys
 import time
 from pathlib import Path
 
@@ -11,8 +9,7 @@ import pytest
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.rendering.rehearsal import MEASURES, answer_of, measure_text
-from autoscaler.web.pages.picture import NoLibraryError, picture_of
-from autoscaler.web.pages.report import report_of, section_of
+from autoscaler.web.pages.report import _section, report_of
 from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.web.pages.reading import Parsed
 
@@ -54,40 +51,13 @@ def test_of_several_rehearsals_each_has_its_column() -> None:
     assert text.count('<a href="#target-') == 3
 
 
-def test_a_picture_needs_a_library_that_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With it there is a PNG; without it a sentence says how to install it."""
-    answers = {"rehearsed": answer_of(rehearsed(2))}
-    pytest.importorskip("matplotlib", reason="the extra png is not installed")
-    assert picture_of(answers, "t").startswith(b"\x89PNG")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(NoLibraryError, match=r"-r requirements-rehearsal\.lock"):
-        picture_of(answers, "t")
-
-
-def test_a_picture_shades_pods_that_were_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as were missing in each part, also in a single one; nothing if none were."""
-    axes = pytest.importorskip("matplotlib.axes", reason="the extra png is not installed")
-    shades: dict[str, list[float]] = {}
-
-    def filled(*drawn: list[float], **of: str) -> None:
-        _, _, low, high = drawn
-        shades[of.get("label", "")] = [most - least for least, most in zip(low, high, strict=True)]
-
-    monkeypatch.setattr(axes.Axes, "fill_between", filled)
-    for short in ((0, 0, 0, None), (0, 3, 0, None)):
-        shades.clear()
-        picture_of({"rehearsed": with_lines(short)}, "t")
-        found = [round(one) for one in shades.get("shortage", ()) if not math.isnan(one)]
-        assert found == ([0, 0, 3, 3, 0, 0] if any(short) else [])
-
-
 def test_one_is_not_told_as_several() -> None:
     """A count of one, and one change."""
     answer = with_lines((0,))
     (one,) = answer.targets
     measures = one.measures.model_copy(update={"changes": 1})
     changed = one.model_copy(update={"last_replicas": 1, "measures": measures})
-    section = section_of(["a"], [answer.model_copy(update={"targets": (changed,)})], changed)
+    section = _section(["a"], [answer.model_copy(update={"targets": (changed,)})], changed)
     assert section.counts[0].endswith("→ 1 replica")
     assert section.changes_title.startswith("1 change,")
 

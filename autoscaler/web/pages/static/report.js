@@ -1,7 +1,122 @@
 // A report of rehearsals; it stands in one file with the scripts that it imports.
 
-import { drawRehearsed } from "./rehearsed.js";
-import { localize } from "./times.js";
+import { colours, drawMarks, edge, faint, line, made } from "./charts.js";
+import { localize, shown } from "./times.js";
+
+const LINES = ["--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4"];
+const HEIGHT = 260;
+
+const instant = (text) => Date.parse(text) / 1000;
+
+const each = (one, other, made) => one.map((value, index) => (value === null || other[index] === null ? null : made(value, other[index])));
+
+const READY = ["ready", "readyLow", "readyHigh"];
+
+const range = (low, high) => (low === high ? `${low}` : `${low} to ${high}`);
+
+const gapsOf = ({ times, demandLow }, end) => {
+  const gaps = [];
+  times.forEach((time, index) => {
+    if (demandLow[index] !== null) return;
+    const next = times[index + 1] ?? end;
+    const last = gaps.at(-1);
+    if (last?.end === time) last.end = next;
+    else gaps.push({ kind: "lapse", begin: time, end: next });
+  });
+  return gaps;
+};
+
+// Lines of other rehearsals have the same times: each holds its number until the next.
+const at = (times, values, instants) => {
+  let place = -1;
+  return instants.map((one) => {
+    while (place + 1 < times.length && times[place + 1] <= one) place += 1;
+    return place < 0 ? null : values[place];
+  });
+};
+
+const toldAt = (told, time) => {
+  let found = "";
+  for (const one of told) {
+    if (one.time > time) break;
+    found = one.text;
+  }
+  return found;
+};
+
+const toldOf = (target) => [...target.reasons, ...target.changes]
+  .map((one) => ({ time: instant(one.time), text: one.text }))
+  .sort((one, other) => one.time - other.time);
+
+// Draws one target of some named rehearsals; returns the chart.
+const drawRehearsed = (element, rehearsals) => {
+  const targets = rehearsals
+    .map(({ name, answer }) => ({ name, target: answer.targets.find((one) => one.target === element.dataset.target) }))
+    .filter(({ target }) => target !== undefined);
+  const first = targets[0].target;
+  const own = { ...first.lines, times: first.lines.times.map(instant) };
+  const end = instant(first.to);
+  const { of: look, end: looked } = colours();
+  const ready = targets.map(({ target: { lines } }) => {
+    const times = lines.times.map(instant);
+    return Object.fromEntries(READY.map((name) => [name, at(times, lines[name], own.times)]));
+  });
+  const single = targets.length === 1;
+  const told = toldOf(first);
+  const marks = single ? first.changes.map((one) => ({ ...one, time: instant(one.time), kind: "ours" })) : [];
+  const kept = { data: { times: own.times, shades: gapsOf(own, end) } };
+  const columns = () => [
+    own.demandHigh, own.demandLow,
+    ...ready.flatMap((one) => [one.readyHigh, one.readyLow]),
+    // The most and the least of a part may be of different instants: pods were missing or too many where it is known.
+    ...(single ? [
+      own.demandHigh, each(own.demandHigh, own.short, (high, short) => high - short),
+      each(own.ready, own.demand, Math.max), own.demand,
+    ] : []),
+    own.demand, own.ran, ...ready.map((one) => one.ready),
+  ];
+  const colourOf = (index) => look(LINES[index % LINES.length]);
+  const fills = [
+    faint(look("--desired"), 0.18), ...ready.map((_, index) => faint(colourOf(index), 0.18)),
+    ...(single ? [faint(look("--bad"), 0.3), faint(look("--current"), 0.12)] : []),
+  ];
+  const series = [
+    ...fills.flatMap(() => [edge("most"), edge("least")]),
+    line("demand", look("--desired"), { width: 1.25 }),
+    line("really ran", look("--bounds"), { dash: [4, 3], width: 1.5 }),
+    ...ready.map((_, index) => line(targets[index].name, colourOf(index), { width: 2 })),
+  ];
+  const bands = fills.map((fill, index) => ({ series: [2 * index + 1, 2 * index + 2], fill }));
+  const found = new Map(["--shade-lapse", "--foreign", "--ours", "--surface", "--text", "--dim", "--bounds"].map((name) => [name, look(name)]));
+  const said = element.parentElement.querySelector(".said");
+  const tell = (time, index) => {
+    const numbers = [
+      own.demandLow[index] === null ? "demand not known" : `demand ${range(own.demandLow[index], own.demandHigh[index])}`,
+      ...ready.map((one, number) => `${targets[number].name} ${range(one.readyLow[index] ?? "–", one.readyHigh[index] ?? "–")}`),
+      ...(single && own.short[index] ? [`missing ${own.short[index]}`] : []),
+      ...(own.ran[index] === null ? [] : [`really ran ${own.ran[index]}`]),
+    ];
+    const why = single ? toldAt(told, time) : "";
+    said.textContent = `${shown(new Date(time * 1000))}: ${numbers.join(", ")}${why ? `; ${why}` : ""}`;
+  };
+  looked();
+  const user = { point: () => {}, leave: () => {}, pin: () => {}, look: () => {}, pinned: () => null };
+  const chart = made(element, HEIGHT, { from: own.times[0], to: end }, kept, columns, series, {
+    least: 1,
+    bands,
+    points: false,
+    write: (value) => String(value),
+    sync: element.dataset.target,
+    draw: (self) => drawMarks(self, marks, (name) => found.get(name)),
+    cursor: (self) => {
+      const index = self.cursor.idx;
+      if (index !== null && index !== undefined) tell(own.times[index], index);
+    },
+  }, user, (name) => found.get(name) ?? "gray");
+  addEventListener("resize", chart.fit);
+  tell(own.times[0], 0);
+  return { destroy: () => { removeEventListener("resize", chart.fit); chart.destroy(); } };
+};
 
 localize(document);
 const { rehearsals } = JSON.parse(document.getElementById("data").textContent);
