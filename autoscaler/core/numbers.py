@@ -1,6 +1,6 @@
 """Numbers: 64-bit milli-units, 32-bit replica counts, doubles for ratios (semantics 0, 6.1).
 
-Where Kubernetes v1.36 wraps around on overflow, they saturate (kubernetes/kubernetes#141397).
+Where Kubernetes v1.37 wraps around on overflow, they saturate (kubernetes/kubernetes#141397).
 """
 
 import math

@@ -178,7 +178,7 @@ def test_a_negative_object_average_is_reported_as_it_is() -> None:
     ],
 )
 def test_overflow_saturates(metric: MetricSpec, milli: tuple[int, ...], proposal: int) -> None:
-    """Kubernetes 1.36 wraps to the smallest count at some of these sites (semantics 6.1)."""
+    """Kubernetes 1.37 wraps to the smallest count at some of these sites (semantics 6.1)."""
     assert proposed(metric, Values(milli), context(2)).proposal == proposal
 
 

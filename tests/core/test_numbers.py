@@ -114,7 +114,7 @@ def test_zero_by_zero_is_not_a_number() -> None:
     ],
 )
 def test_ceil32(given: float, rounded: int) -> None:
-    """Rounds up; beyond int32 it saturates, where Kubernetes 1.36 wraps on amd64; NaN is 0."""
+    """Rounds up; beyond int32 it saturates, where Kubernetes 1.37 wraps on amd64; NaN is 0."""
     assert ceil32(given) == rounded
 
 

@@ -456,7 +456,7 @@ def test_a_container_filter_ignores_pod_level_requests() -> None:
 
 
 def test_pod_overhead_is_not_part_of_the_request() -> None:
-    """Kubernetes 1.36 adds `spec.overhead` to pod-level requests; later versions and we do not.
+    """Kubernetes 1.37 adds `spec.overhead` to pod-level requests; later versions and we do not.
 
     There is no place for an overhead in `PodRequests`, so the pod-level figure stands alone.
     """

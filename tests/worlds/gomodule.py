@@ -37,7 +37,7 @@ class GoModule:
     stamped: Sequence[str] = ()
 
     def version(self) -> str:
-        """Return the version that go.mod pins, for example v1.36.2."""
+        """Return the version that go.mod pins, for example v1.37.2."""
         text = (self.folder / "go.mod").read_text()
         line = re.search(rf"^\s*(?:require )?{re.escape(self.pinned)} (v\S+)", text, re.MULTILINE)
         if line is None:

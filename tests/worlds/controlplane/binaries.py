@@ -52,7 +52,7 @@ def locate(
 
 
 def kubernetes_version() -> str:
-    """Return the Kubernetes version that go.mod pins, for example v1.36.2."""
+    """Return the Kubernetes version that go.mod pins, for example v1.37.2."""
     return _MODULE.version()
 
 

@@ -27,12 +27,12 @@ def gone(pid: int) -> bool:
 
 
 def test_the_apiserver_is_the_pinned_version(admin_api: Api) -> None:
-    """The apiserver is the Kubernetes 1.36 release that go.mod pins."""
+    """The apiserver is the Kubernetes 1.37 release that go.mod pins."""
     if os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("KUBEBUILDER_ASSETS decides the version")
     version = admin_api.get("/version")["gitVersion"]
     assert version == binaries.kubernetes_version()
-    assert version.startswith("v1.36.")
+    assert version.startswith("v1.37.")
 
 
 def test_the_servers_die_with_their_python_process(control_plane: ControlPlane) -> None:
