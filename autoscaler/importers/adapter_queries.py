@@ -22,9 +22,9 @@ from autoscaler.importers.adapter_rules import (
     missing_group,
 )
 from autoscaler.importers.drafts import Query
-from autoscaler.importers.go_regexes import LONGEST_TEXT, Made
-from autoscaler.importers.go_templates import Data, Template, TemplateError
-from autoscaler.importers.promql_trees import quoted
+from autoscaler.importers.go_regexes import LONGEST_TEXT
+from autoscaler.importers.go_templates import VALUES, Template, TemplateError
+from autoscaler.importers.promql_trees import LabelMatcher, quoted
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
@@ -98,10 +98,10 @@ def resolve(
         return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
     try:
         asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)))
-        candidates = _candidates(rules, asked, find_series)
+        candidates, others = _candidates(rules, asked, find_series)
         if not candidates:
             return _nothing(rules, asked)
-        return _written(candidates, asked)
+        return _written(candidates, others, asked)
     except _NoQueryError as error:
         return Unresolved(str(error))
 
@@ -171,6 +171,8 @@ class _RuleCandidate:
     rule: AdapterRule
     series: str
     sure: bool = True
+    is_guess: bool = False
+    """Whether the rule takes series of longer names, too."""
 
 
 # -- which rule -----------------------------------------------------------------------------------
@@ -178,19 +180,26 @@ class _RuleCandidate:
 
 def _candidates(
     rules: AdapterRules, asked: _AskedMetric, find_series: FindSeries | None
-) -> list[_RuleCandidate]:
-    """Return the rules to take, the one that wins first; several where it is open which does."""
+) -> tuple[list[_RuleCandidate], list[_RuleCandidate]]:
+    """Return the rules to take, the one that wins first, and others that may win instead.
+
+    Those to take are several where it is open which series there are.
+    """
     considered = rules.external if asked.kind == "External" else rules.custom
-    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name)]
+    naming = [rule for rule in considered if rule.metric == asked.name]
+    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, naming)]
     # The adapter has a metric for those objects only that the rule has a label for.
     possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
     if find_series is not None:
         found = _found(considered, possible, asked, find_series)
         if found is not None:
-            return [found]
-    named = [one for one in possible if not one.series or one.rule.series]
-    if named:
-        return named[:1]
+            return [found], []
+    for index, one in enumerate(possible):
+        if not one.series or one.rule.series or any(_covers(one, rule) for rule in naming):
+            taken = [other for other in possible if other.rule is one.rule and other.sure]
+            earlier = [other for other in possible[index:] if other.rule in naming]
+            others = [*possible[:index], *earlier]
+            return taken, [other for other in others if not _covers(one, other.rule)]
     sure = [one for one in possible if one.sure and _is_plausible(one)]
     if len(sure) > _MOST_PARTS:
         raise _NoQueryError(
@@ -198,7 +207,7 @@ def _candidates(
             "them there are (--prometheus)"
         )
     if sure or not possible:
-        return sure
+        return sure, []
     shown = printable(possible[0].rule.series_query, _LONGEST_SHOWN)
     raise _NoQueryError(
         f"{possible[0].rule.where} takes any series that {shown} matches: ask Prometheus which "
@@ -206,18 +215,36 @@ def _candidates(
     )
 
 
-def _of_rule(rule: AdapterRule, metric: str) -> Iterator[_RuleCandidate]:
-    made = rule.series_of(metric)
-    yield from (_RuleCandidate(rule, one.text, _is_sure(one)) for one in made)
-    if not made and rule.can_be(metric) and not rule.series:
-        if rule.metrics_query is None or not _asks(rule.metrics_query, "Series"):
+def _of_rule(
+    rule: AdapterRule, metric: str, naming: Sequence[AdapterRule]
+) -> Iterator[_RuleCandidate]:
+    """Yield the names of series that a rule can make a metric of; ``naming`` name theirs."""
+    others = dict.fromkeys(other.series for other in naming) if not rule.series else {}
+    found = [one for one in others if rule.name_of(one) == metric]
+    made = [one for one in rule.series_of(metric) if one.text not in found]
+    yield from (_RuleCandidate(rule, one) for one in found)
+    for one in made:
+        if one.sure or not found:
+            usable = one.sure or not one.text.endswith("_")
+            yield _RuleCandidate(rule, one.text, usable, is_guess=not one.sure)
+    if not made and not found and rule.can_be(metric) and not rule.series:
+        if rule.metrics_query is not None and "Series" not in rule.metrics_query.fields:
             yield _RuleCandidate(rule, "")
-        elif rule.literal_name is not None:
+        elif rule.literal_name is not None or rule.problem:
             yield _RuleCandidate(rule, "?", sure=False)
 
 
-def _is_sure(made: Made) -> bool:
-    return made.sure or not made.text.endswith("_")
+def _covers(one: _RuleCandidate, rule: AdapterRule) -> bool:
+    """Return whether a candidate finds series wherever a rule does that names the same."""
+    if rule is one.rule:
+        return True
+    here, there = (
+        {matcher for matcher in of.selector.matchers if matcher.label != "__name__"}
+        if of.selector is not None
+        else set[LabelMatcher]()
+        for of in (one.rule, rule)
+    )
+    return bool(one.series) and rule.series == one.series and here <= there
 
 
 def _is_plausible(one: _RuleCandidate) -> bool:
@@ -282,7 +309,7 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
             f"; `name.as` of {wrong.where} has {missing_group(wrong)}, which Go reads as a group "
             "that there is not: write the number in braces, as ${1}"
         )
-    if any(True for rule in others for _ in _of_rule(rule, asked.name) if not rule.of_chart):
+    if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
         kinds = "Pods and Object" if asked.kind == "External" else "External"
         sentence += f"; a rule for metrics of type {kinds} does"
     if rules.problems:
@@ -311,7 +338,9 @@ class _WrittenQuery(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _written(candidates: Sequence[_RuleCandidate], asked: _AskedMetric) -> Resolved:
+def _written(
+    candidates: Sequence[_RuleCandidate], others: Sequence[_RuleCandidate], asked: _AskedMetric
+) -> Resolved:
     parts = [_RuleWriter(one.rule, one.series, asked).write() for one in candidates]
     first = parts[0]
     # What is written apart for one HPA cannot stand beside what is written for all.
@@ -322,6 +351,22 @@ def _written(candidates: Sequence[_RuleCandidate], asked: _AskedMetric) -> Resol
         notes.append(
             "which of these series there are decides what the adapter takes, the first here: ask "
             "Prometheus (--prometheus), or leave out the others"
+        )
+    notes += [
+        f"{one.rule.where} takes any series that its seriesQuery matches, and here {one.series}: "
+        "ask Prometheus which there are (--prometheus)"
+        for one in candidates
+        if one.is_guess
+    ]
+    differ = {one.rule.where: one for one in others if not _has_text(one, texts, asked)}
+    if differ:
+        several = (
+            f" and {len(differ) - _MOST_NEAREST} others" if len(differ) > _MOST_NEAREST else ""
+        )
+        notes.append(
+            f"{', '.join(list(differ)[:_MOST_NEAREST])}{several} can give this metric, too: the "
+            f"adapter takes the last rule that finds series, and here {candidates[0].rule.where} "
+            "counts: ask Prometheus (--prometheus), or leave out the others"
         )
     resource = asked.resource(candidates[0].rule.resources) or ""
     namespace = candidates[0].rule.resources.label("", "Namespace") or ""
@@ -338,21 +383,11 @@ def _written(candidates: Sequence[_RuleCandidate], asked: _AskedMetric) -> Resol
     return Resolved(name, query, first.selector, first.labels, tuple(notes))
 
 
-class _LabelValues(dict[str, str]):
-    """`.LabelValuesByName`, which notes the labels that a template asks for."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        super().__init__(values)
-        self.asked: set[str] = set()
-
-    def __getitem__(self, label: str) -> str:
-        self.asked.add(label)
-        return super().__getitem__(label)
-
-    def get(self, label: str, default: object = "") -> str:
-        """Return the value of a label."""
-        self.asked.add(label)
-        return super().get(label, str(default))
+def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AskedMetric) -> bool:
+    try:
+        return _RuleWriter(one.rule, one.series, asked).write().promql in texts
+    except _NoQueryError:
+        return False
 
 
 @dataclass
@@ -369,6 +404,8 @@ class _RuleWriter:
 
     def write(self) -> _WrittenQuery:
         asked, template = self.asked, self.rule.metrics_query
+        if self.rule.problem:
+            raise _NoQueryError(f"a rule that gives it is not understood: {self.rule.problem}")
         if template is None:
             raise _NoQueryError(
                 f"{self.rule.where} has no metricsQuery, with which the adapter answers nothing: "
@@ -383,20 +420,20 @@ class _RuleWriter:
         self.pinned = self._pinned()
         self.resource = asked.resource(self.rule.resources)
         self.conditions = tuple(one for one in asked.conditions if not self._is_pinned(one))
-        values = self._values()
-        text = self._filled(template, _MARK, values)
+        text = self._filled(template)
         tree = self._parsed(text)
         if self.resource is not None and not promql_trees.has(tree, self.resource):
             raise _NoQueryError(
                 f"the query of {self.rule.where} gives no series with the label {self.resource}, "
                 "so that the adapter finds no value: aggregate it by <<.GroupBy>>"
             )
-        of_all = values.asked - ({self.resource} if asked.kind == "Pods" else set())
+        labels = {name.partition(".")[2] for name in template.fields} - {""}
+        of_all = labels - ({self.resource} if asked.kind == "Pods" else set())
         marked = [_is_marked(one) for one in promql_trees.selectors_of(tree)]
         if not any(marked) and _PINNED not in text and not of_all:
             return self._constant(text, tree)
         shared = self._shared(text) if all(marked) and not of_all else None
-        return shared or self._for_one(template)
+        return shared or self._for_one(text, tree)
 
     def _pinned(self) -> dict[str, str]:
         """Return the labels that the adapter pins, with their values."""
@@ -441,21 +478,12 @@ class _RuleWriter:
     def _of_what(self) -> str:
         return f"{self.asked.described.kind if self.asked.described else 'Pod'} objects"
 
-    def _values(self) -> _LabelValues:
+    def _filled(self, template: Template) -> str:
         values = {one.key: "|".join(one.values) for one in self.conditions} | self.pinned
         if self.asked.kind == "Pods":
             values[self.resource or ""] = ".+"
-        return _LabelValues(values)
-
-    def _filled(self, template: Template, matchers: str, values: _LabelValues) -> str:
-        group_by = self.resource or ""
-        data: dict[str, Data] = {
-            "Series": self.series,
-            "LabelMatchers": matchers,
-            "LabelValuesByName": values,
-            "GroupBy": group_by,
-            "GroupBySlice": [group_by] if group_by else [],
-        }
+        data = {f"{VALUES}.{label}": value for label, value in values.items()}
+        data |= {"Series": self.series, "LabelMatchers": _MARK, "GroupBy": self.resource or ""}
         try:
             return promql_trees.tidied(template.fill(data))
         except TemplateError as error:
@@ -529,15 +557,13 @@ class _RuleWriter:
         written = _unmarked(kept, _presence(tree, [(label, "") for label in present]))
         return self._done(written, selector, tuple(present), promql_trees.may_be_nan(tree))
 
-    def _for_one(self, template: Template) -> _WrittenQuery:
+    def _for_one(self, marked: str, tree: promql_trees.Node) -> _WrittenQuery:
         """Write the query that the adapter sends for this HPA."""
         asked = self.asked
         matchers = [one.matcher for one in self.conditions]
         matchers += [f"{label}={quoted(value)}" for label, value in self.pinned.items()]
         if asked.kind == "Pods":
             matchers.append(f'{self.resource}!=""')
-        marked = self._filled(template, _MARK, self._values())
-        tree = self._parsed(marked)
         self._note_relations(tree)
         text = _unmarked(marked, ",".join(matchers))
         namespace = next(iter(self.pinned), "")
@@ -566,6 +592,13 @@ class _RuleWriter:
         own: tuple[str, ...] = (),
     ) -> _WrittenQuery:
         described = self.asked.described
+        of_one = {*labels, *self.pinned, self.resource, *(one.key for one in self.conditions)}
+        if self.asked.kind != "External" and promql_trees.has_more(self._parsed(promql), of_one):
+            self.notes.append(
+                f"the query of {self.rule.where} may give several series of one object: the "
+                "adapter takes any of them, and here the metric fails and names them: aggregate "
+                "it by (<<.GroupBy>>)"
+            )
         if described is not None and not self.asked.of_namespace:
             wanted = described.kind.lower()
             if self.resource != wanted:
@@ -585,7 +618,7 @@ def _presence(tree: promql_trees.Node, wanted: Sequence[tuple[str, str]]) -> str
     return ",".join(
         f"{label}!={quoted(value)}"
         for label, value in wanted
-        if not all(promql_trees.LabelMatcher(label, "!=", value) in one.matchers for one in marked)
+        if not all(LabelMatcher(label, "!=", value) in one.matchers for one in marked)
     )
 
 
@@ -596,22 +629,6 @@ def _unmarked(text: str, matchers: str) -> str:
     for written in (f"{_MARK}, ", f"{_MARK},", f", {_MARK}", f",{_MARK}", f"{{{_MARK}}}", _MARK):
         text = text.replace(written, "")
     return text
-
-
-def _asks(template: Template, field_name: str) -> bool:
-    """Return whether a template writes a field."""
-    mark = "autoscaler_series"
-    data: dict[str, Data] = {
-        "Series": "",
-        "LabelMatchers": _MARK,
-        "LabelValuesByName": _LabelValues({}),
-        "GroupBy": "",
-        "GroupBySlice": [],
-    }
-    try:
-        return mark in template.fill(data | {field_name: mark})
-    except TemplateError:
-        return True
 
 
 def _conditions(selector: object) -> Iterator[_SelectorCondition]:
@@ -641,17 +658,9 @@ def _resource_query(template: Template, rule: ResourceRule) -> Query:
     container = rule.container_label
     if namespace is None or pod is None:
         raise _NoQueryError("`resources` names no labels for namespaces and pods")
-    marked = promql_trees.tidied(
-        template.fill(
-            {
-                "Series": "",
-                "LabelMatchers": _MARK,
-                "LabelValuesByName": {namespace: ".+", pod: ".+"},
-                "GroupBy": f"{pod}, {container}",
-                "GroupBySlice": [pod, container],
-            }
-        )
-    )
+    data = {"LabelMatchers": _MARK, "GroupBy": f"{pod}, {container}"}
+    data |= {f"{VALUES}.{label}": ".+" for label in (namespace, pod)}
+    marked = promql_trees.tidied(template.fill(data))
     kept = promql_trees.keeping(marked, [namespace])
     tree = promql_trees.parse(kept or marked)
     if kept is None or not all(promql_trees.has(tree, one) for one in (namespace, pod, container)):

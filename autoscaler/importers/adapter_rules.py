@@ -5,7 +5,7 @@ https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -16,8 +16,11 @@ from autoscaler.documents import Value, child
 from autoscaler.importers import promql_trees
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.go_regexes import (
+    BY_HAND,
+    LONGEST_TEXT,
+    MOST_GROUPS,
     GoRegex,
-    Made,
+    PossibleText,
     captures_of,
     expand,
     parts_of,
@@ -31,6 +34,7 @@ _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longe
 _INSTALLS = "it installs the adapter, and nothing asks it any longer"
 _VALUES = (("values",), ("helm", "valuesObject"), ("helm", "values"), ("valuesContent",))
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
+_ANY = GoRegex(".*")
 _MOST_RULES = 1_000
 _MOST_OVERRIDES = 200
 _MOST_SERIES = 8
@@ -81,10 +85,12 @@ class AdapterRule:
     resources: Resources
     filters: tuple[tuple[bool, GoRegex], ...] = ()
     """Whether the name of a series has to match, and what."""
-    matches: GoRegex = field(default_factory=lambda: GoRegex(".*"))
+    matches: GoRegex = _ANY
     name_as: str = "$0"
     of_chart: bool = False
     """Whether it is one of the chart's default rules, and stands in no file."""
+    problem: str = ""
+    """Why a part of it could not be read."""
 
     @cached_property
     def selector(self) -> promql_trees.SeriesSelector | None:
@@ -99,23 +105,22 @@ class AdapterRule:
     def series(self) -> str:
         """The one name that its series have; empty where they have several."""
         names = promql_trees.metric_names([] if self.selector is None else [self.selector])
+        for texts in (regex.texts() for positive, regex in self._name_matchers if positive):
+            if len(texts) == 1 and texts[0].sure and _METRIC.fullmatch(texts[0].text):
+                names.append(texts[0].text)
         return names[0] if names else ""
 
     @cached_property
     def _name_matchers(self) -> tuple[tuple[bool, GoRegex], ...]:
         selector = self.selector
-        wanted = [
-            ("~" in one.operator, not one.operator.startswith("!"), one.value)
-            for one in (selector.matchers if selector is not None else ())
+        return tuple(
+            (
+                not one.operator.startswith("!"),
+                GoRegex(one.value if "~" in one.operator else re.escape(one.value)),
+            )
+            for one in (selector.matchers if selector is not None and not self.problem else ())
             if one.label == "__name__"
-        ]
-        found = []
-        for is_regex, positive, value in wanted:
-            try:
-                found.append((positive, GoRegex(value if is_regex else f"\\Q{value}")))
-            except ValueError:
-                continue  # what it takes is then found out by its other conditions
-        return tuple(found)
+        )
 
     @property
     def bounded(self) -> bool:
@@ -148,10 +153,10 @@ class AdapterRule:
         """The name of its metric, where its series have one name."""
         return self.name_of(self.series) if self.series else None
 
-    def series_of(self, metric: str) -> list[Made]:
+    def series_of(self, metric: str) -> list[PossibleText]:
         """Return names of series that become a metric: the one there is, or the shortest."""
         if self.series:
-            return [Made(self.series, sure=True)] if self.metric == metric else []
+            return [PossibleText(self.series, sure=True)] if self.metric == metric else []
         captures = captures_of(metric, self.name_as, self.matches)
         if captures is None:
             return []
@@ -391,15 +396,15 @@ def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[Ada
         if number >= _MOST_RULES:
             problems.append(f"there are more than {_MOST_RULES:,} rules")
             break
-        before = len(problems)
         rule = _rule(place, problems)
-        if len(problems) == before:
+        if rule.series_query:
             rules.append(rule)
     return tuple(rules)
 
 
 def _rule(place: Fields, problems: list[str]) -> AdapterRule:
     reading = _RuleReading(place, problems)
+    before = len(problems)
     query = reading.text("seriesQuery")
     if not query:
         reading.problem("seriesQuery", "is missing: the adapter finds no series without it")
@@ -411,8 +416,12 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
             why = "is missing, and `matches` has several groups: the adapter refuses that"
             reading.problem("name", why, "as")
         name_as = "$1" if regex.count == 1 else "$0"
+    groups = sum(isinstance(part, int) for part in parts_of(name_as, regex or _ANY))
+    if groups > MOST_GROUPS or len(name_as) > LONGEST_TEXT:
+        most = f"{MOST_GROUPS} groups or {LONGEST_TEXT} characters"
+        reading.problem("name", f"has more than {most}: {BY_HAND}", "as")
     metrics_query = reading.text("metricsQuery")
-    return AdapterRule(
+    rule = AdapterRule(
         where=documents.path_of(place.location),
         series_query=query,
         metrics_query=reading.made(Template, metrics_query, "metricsQuery")
@@ -420,9 +429,14 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
         else None,
         resources=reading.resources(),
         filters=tuple(reading.filters()),
-        matches=regex or GoRegex(".*"),
+        matches=regex or _ANY,
         name_as=name_as,
     )
+    try:
+        rule.bounded  # noqa: B018 - its selector is read
+    except ValueError as error:
+        reading.problem("seriesQuery", f"is not understood: {error}")
+    return replace(rule, problem="; ".join(problems[before:]))
 
 
 def _carry_if_empty(place: Fields, *keys: str | int) -> None:

@@ -206,6 +206,8 @@ class _ServedMetric:
             self.source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=self.kind)
             chosen = {} if selector is None else {"selector": selector}
             return {"metric": {"name": shared.query(name, guess), **chosen}}
+        if found.notes:
+            self.source.different(*keys, why="; ".join(found.notes))
         average = child(written, "target", "averageValue")
         if self.kind != "Pods" and average is not None and _is_ratio(found.query):
             place = ("metrics", self.number)

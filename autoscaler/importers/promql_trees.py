@@ -3,7 +3,7 @@
 https://prometheus.io/docs/prometheus/latest/querying/operators/
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -142,6 +142,12 @@ def has(tree: Node, label: str) -> bool:  # noqa: PLR0911 - one of each
             return inner and (kept or name in _CHOOSING)
         case Binary():
             return _binary_has(tree, label)
+
+
+def has_more(tree: Node, labels: Collection[str | None]) -> bool:
+    """Return whether the series of the answer may have labels other than these."""
+    named = {one for node in nodes_of(tree) for one in getattr(node, "labels", ())}
+    return any(has(tree, label) for label in (*(named - {*labels}), "of any other name"))
 
 
 def _binary_has(tree: Binary, label: str) -> bool:

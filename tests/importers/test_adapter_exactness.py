@@ -184,15 +184,12 @@ CASES = [
         shared=False,
     ),
     Case(
-        "by_slice",
+        "twice_the_threads",
         f"""
-        seriesQuery: pod_threads
+        seriesQuery: '{{__name__=~"^pod_threads$"}}'
         {TEMPLATE}
-        name: {{as: by_slice}}
-        metricsQuery: >-
-          <<- $by := "" >>
-          <<- range $i, $l := .GroupBySlice >><< if $i >>,<< end >><< $l >><< end >>_threads{{
-          <<- .LabelMatchers >>}} * 2
+        name: {{as: twice_the_threads}}
+        metricsQuery: '<< .GroupBy >>_threads{{<< .LabelMatchers >>}} * 2'
         """,
     ),
     Case(

@@ -240,6 +240,7 @@ NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (EXTERNAL, {"resources": {}}, None, "names no label for namespaces"),
     (EXTERNAL, {}, {"matchLabels": {"namespace": "other"}}, "what the selector says counts"),
     (PODS, {"metricsQuery": "sum(x) by (pod)"}, None, "does not ask for the namespace"),
+    (PODS, {"seriesQuery": '{__name__=~"y.*"}', "name": {"as": "x"}}, None, "takes any series"),
     (FRONT, {"metricsQuery": "sum(x) by (service)"}, None, "does not ask for the namespace"),
     (
         PODS,
@@ -309,16 +310,114 @@ def test_names_that_are_near_are_told() -> None:
     assert "Pods and Object does" in found.sentence
 
 
-def test_the_last_rule_wins() -> None:
+NAMED = {"seriesQuery": 'jobs{a="b",namespace!=""}', "name": {"as": "x"}}
+LATER = [
+    "jobs",
+    '{__name__="jobs"}',
+    '{__name__=~"^jobs$"}',
+    '{__name__=~"jobs",a="b"}',
+    '{__name__=~"(jobs)",namespace!=""}',
+    '{__name__=~"^jo.*"}',
+    '{__name__!~"^other.*",a="b"}',
+    '{namespace!=""}',
+]
+"""Series queries of a rule that finds series wherever the rule for `NAMED` does."""
+
+
+@pytest.mark.parametrize("query", LATER)
+@pytest.mark.parametrize("kind", [PODS, FRONT, EXTERNAL])
+def test_the_last_rule_wins(query: str, kind: Kind) -> None:
     """As in the adapter, which lists the series of all rules and keeps the last."""
-    of = rules({}, {"metricsQuery": SUM.replace("sum", "max")})
-    found = asked(of)
+    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
+    found = asked(rules(NAMED, later), kind)
     assert isinstance(found, Resolved)
-    assert str(found.query).startswith("max(")
+    assert str(found.query).startswith("max(jobs{")
+    assert found.notes == ()
+
+
+OPEN = [
+    ('{__name__=~"^jobs$",c="d"}', "max(jobs{", "rules[0]"),
+    ('{__name__=~"^queue_.*"}', "sum(jobs{", "rules[1]"),
+    ('{__name__=~"^queue.*"}', "sum(jobs{", "rules[1]"),
+    ('{__name__=~"jobs.*",c="d"}', "sum(jobs{", "rules[1]"),
+    ('{c="d"}', "sum(jobs{", "rules[1]"),
+    ("queue", "max(queue{", "rules[0]"),
+]
+"""Series queries of a later rule that may find none where `NAMED` does, and which rule is taken."""
+
+
+@pytest.mark.parametrize(("query", "promql", "other"), OPEN)
+def test_which_rule_wins_is_said_where_it_is_open(query: str, promql: str, other: str) -> None:
+    """Which one counts depends on the series, of which Prometheus knows."""
+    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
+    found = asked(rules(NAMED, later))
+    assert isinstance(found, Resolved)
+    assert str(found.query).startswith(promql)
+    (note,) = found.notes
+    assert note.startswith(other)
+    assert "--prometheus" in note
+
+
+def test_rules_of_one_query_need_no_choice() -> None:
+    """Whichever wins, it asks the same."""
+    found = asked(rules(NAMED, {**NAMED, "seriesQuery": 'jobs{c="d"}'}))
+    assert isinstance(found, Resolved)
+    assert found.notes == ()
+
+
+NOT_UNDERSTOOD: list[Mapping[str, object]] = [
+    {"metricsQuery": "<<if .Series>>x<<end>>"},
+    {"seriesFilters": [{"is": "(a+)+"}]},
+    {"seriesQuery": '{__name__=~"(x|y.)+"}'},
+    {"name": {"matches": "(x+)+", "as": "x"}, "seriesQuery": "x"},
+]
+
+
+@pytest.mark.parametrize("rule", NOT_UNDERSTOOD)
+def test_a_rule_that_is_not_understood_is_not_passed_over(rule: Mapping[str, object]) -> None:
+    """Another rule that gives the metric is not taken in silence: the last one counts there."""
+    first = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
+    found = rules_in(Fields({"rules": [first, {**first, **rule}]}))
+    assert found is not None
+    metric = asked(found)
+    if isinstance(metric, Resolved):
+        assert "rules[1] can give this metric" in metric.notes[0]
+    else:
+        assert "rules[1]" in metric.sentence
+        assert "in `queries` by hand" in metric.sentence
+
+
+SEVERAL = [
+    ("x{<<.LabelMatchers>>}", True),
+    ("rate(x{<<.LabelMatchers>>}[2m])", True),
+    ("sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>, path)", True),
+    ("sum(x{<<.LabelMatchers>>}) without (path)", True),
+    ("topk(1, sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>, path))", True),
+    (
+        "label_replace(sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>), 'a', '$1', 'pod', '(.*)')",
+        False,
+    ),
+    ("max(rate(x{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)", False),
+    ("max(sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>, path)) by (<<.GroupBy>>)", False),
+    (f"{SUM} / {SUM} * 100", False),
+    ("sum(x{<<.LabelMatchers>>}) by (<<.GroupBy>>, queue)", False),
+]
+
+
+@pytest.mark.parametrize(("written", "is_noted"), SEVERAL)
+def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) -> None:  # noqa: FBT001
+    """The adapter takes any of them for pods and objects; an External metric is their sum."""
+    for kind in (PODS, FRONT):
+        found = asked(rules({"metricsQuery": written}), kind, selector=ORDERS)
+        assert isinstance(found, Resolved), found
+        assert any("several series of one object" in note for note in found.notes) is is_noted
+    external = asked(rules({"metricsQuery": "x{<<.LabelMatchers>>}"}), EXTERNAL, selector=ORDERS)
+    assert isinstance(external, Resolved)
+    assert external.notes == ()
 
 
 def test_a_rule_that_names_its_series_wins_over_patterns() -> None:
-    """A pattern could give any name, and nobody meant it to."""
+    """A later one with a label that it may lack; that it may win after all is said."""
     any_name = {"seriesQuery": '{job="y"}', "metricsQuery": SUM.replace("sum", "max")}
     found = asked(rules({}, any_name))
     assert isinstance(found, Resolved)
