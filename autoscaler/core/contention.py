@@ -7,10 +7,7 @@ from autoscaler.core.history import Contention, History, Recommendation
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
-from autoscaler.core.writes import applied
-
-FIELD_MANAGER = "autoscaler"
-"""The manager of our writes in an object's managedFields."""
+from autoscaler.core.writes import FIELD_MANAGER, applied
 
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
@@ -32,7 +29,7 @@ def note_changes(
     now, observation = context.now, context.observation
     sole_writer, last_read = observation.sole_writer, observation.last_read
     before, current = history.contention.known, scale.spec_replicas
-    ours = scale.replicas_by == FIELD_MANAGER
+    ours, is_unknown = scale.replicas_by == FIELD_MANAGER, not scale.replicas_by
     generation = history.contention.generation
     # How often the object's spec was changed, if that is known.
     changes = scale.generation - generation if 0 < generation <= scale.generation else None
@@ -42,12 +39,12 @@ def note_changes(
         # The previous leader may have written it, if our cache lagged behind.
         unseen = ours and current != before
     else:
-        unseen = changes is None or changes > 1
+        unseen = changes is None or changes > 1 or (is_unknown and current != before)
     foreign = None
     if before is not None and current != before:
-        if sole_writer or not ours:
+        if sole_writer or not (ours or is_unknown):
             history, foreign = _changed_by_others(history, scale, before, now)
-        elif changes == 1:
+        elif ours and changes == 1:
             earliest = 0.0 if last_read is None else last_read - MOST_LAG_SECONDS
             history = applied(context.spec, history, before, current, now, earliest)
         else:

@@ -10,7 +10,6 @@ from operator import attrgetter
 
 from autoscaler.core import contention, fallbacks, gaps, idling, reconcile, shadow
 from autoscaler.core.bounds import approached
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -33,7 +32,7 @@ from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_pods, tolerance_of
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
-from autoscaler.core.writes import resolve
+from autoscaler.core.writes import FIELD_MANAGER, resolve
 
 _LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
 """Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
@@ -119,7 +118,7 @@ def _since_last_sync(
     """
     observation = context.observation
     if history.pending is not None:
-        history = resolve(context.spec, history, scale)
+        history = resolve(context, history, scale)
     if context.extensions.mode is _SHADOW:
         return shadow.followed(context, history, scale), None, False
     left = history.contention

@@ -94,13 +94,17 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write of the scale whose outcome the next read of the scale shows (semantics 7.7)."""
+    """Writes of the scale, of which the next read of the scale shows the outcome (semantics 7.7).
+
+    They replace the same ``resource_version``, so that at most one of them lands: ``after``, the
+    last, or one of the ``others``.  ``time`` is the stamp of the first.
+    """
 
     before: Replicas
     after: Replicas
     time: Instant
     resource_version: str
-    """The version that the write replaces."""
+    others: tuple[Replicas, ...] = ()
 
 
 UNKNOWN = 0.0

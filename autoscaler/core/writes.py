@@ -4,17 +4,21 @@ After a time-out or a crash, the next read of the scale shows whether a recorded
 (semantics 7.7).  One that was becomes conditions, events and scale events (semantics 1.5, 4.4).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from autoscaler.core.decision import Decision, Event
-from autoscaler.core.history import Contention, History, PendingWrite, ScaleEvent
+from autoscaler.core.history import UNKNOWN, Contention, History, PendingWrite, ScaleEvent
 from autoscaler.core.normalize import record_event, release_after_write
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.quick import changed
+from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.text import printable
+
+FIELD_MANAGER = "autoscaler"
+"""The manager of our writes in an object's managedFields."""
 
 AFTER_DUE_SECONDS = 0.001
 """The least time from a sync's stamp to its decision: more than the error of a double."""
@@ -54,6 +58,8 @@ class WriteFailed:
     message: str
     unknown: bool = False
     """Whether the request may have been applied all the same."""
+    resource_version: str = ""
+    """The version that it was to replace, if that is another than the decision's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +76,43 @@ WriteOutcome = Written | Superseded | WriteFailed | NotWritten
 
 
 def intend(decision: Decision, history: History) -> History:
-    """Record the write that the decision asks for as pending, before it is sent."""
-    scale = decision.scale
+    """Record the write that the decision asks for as pending, before it is sent.
+
+    One that is pending already replaces the same version, so that either may land.
+    """
+    scale, pending, after = decision.scale, history.pending, decision.desired
     if not isinstance(scale, Scale):
         return history
-    pending = PendingWrite(
-        scale.spec_replicas, decision.desired, decision.stamp, scale.resource_version
-    )
+    if pending is None:
+        before, version = scale.spec_replicas, scale.resource_version
+        pending = PendingWrite(before, after, decision.stamp, version)
+    elif after != pending.after:
+        others = tuple(count for count in (*pending.others, pending.after) if count != after)
+        pending = replace(pending, after=after, others=others)
     return changed(history, pending=pending)
 
 
-def resolve(spec: HorizontalPodAutoscalerSpec, history: History, scale: Scale) -> History:
+def resolve(context: DecisionContext, history: History, scale: Scale) -> History:
     """Settle a pending write, whose outcome was not known, by the scale as it is now.
 
     While the object has the version that the write was to replace, the write may still arrive.
-    With another version, the old count means that it never will.  Any other count is taken as
-    applied: if another client set it, a limit that counts the write is at worst kept longer.
+    Else it landed before this read, or never will.  If another instance of ours may have written
+    too, `note_changes` counts what either of them did.
     """
-    pending = history.pending
+    pending, count, now = history.pending, scale.spec_replicas, context.now
     if pending is None or scale.resource_version == pending.resource_version:
         return history
-    if scale.spec_replicas == pending.before:
-        return changed(history, pending=None)
-    decided = pending.time + AFTER_DUE_SECONDS
-    return applied(spec, history, pending.before, pending.after, pending.time, now=decided)
+    generation = history.contention.generation
+    if context.observation.sole_writer:
+        # It may be somebody else's if it is not known who set the count.
+        earliest = {FIELD_MANAGER: pending.time, "": UNKNOWN}.get(scale.replicas_by)
+        if earliest is not None and count in {pending.after, *pending.others}:
+            before, stamp = pending.before, context.stamp
+            return applied(context.spec, history, before, count, stamp, earliest, now)
+        if not 0 < generation <= scale.generation <= generation + 1:
+            # It may have landed before others changed the count.
+            history = changed(history, unseen=now)
+    return changed(history, pending=None)
 
 
 # -- once it is known ----------------------------------------------------------------------------
@@ -114,12 +133,13 @@ def settle_write(
     if isinstance(write, Written):
         return settle(spec, decision, history)
     if isinstance(write, Superseded):
-        pending = earlier or (history.pending if write.uncertain else None)
+        pending = history.pending if write.uncertain else earlier
         error = f"somebody else set the replicas to {write.scale.spec_replicas} meanwhile"
-        decision, history = settle_failure(decision, history, previous, error, pending)
-        return decision, resolve(spec, history, write.scale)
+        return settle_failure(decision, history, previous, error, pending)
     if isinstance(write, WriteFailed):
-        pending = history.pending if write.unknown else earlier
+        pending, version = history.pending if write.unknown else earlier, write.resource_version
+        if pending is not None and version:
+            pending = replace(pending, resource_version=version)
         return settle_failure(decision, history, previous, write.message, pending)
     return decision, changed(history, pending=earlier)
 

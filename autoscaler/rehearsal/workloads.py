@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import (
     ConditionStatus,
     ContainerRequests,
@@ -14,6 +13,7 @@ from autoscaler.core.observation import (
     Scale,
     Unavailable,
 )
+from autoscaler.core.writes import FIELD_MANAGER
 
 _NUMBER = re.compile(r"0|[1-9][0-9]*+")
 _NO_REQUESTS = PodRequests(())

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.hpa import Hpa
@@ -23,6 +22,7 @@ from autoscaler.core.sync_result import Inputs, Rules
 from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import (
     AFTER_DUE_SECONDS,
+    FIELD_MANAGER,
     NotWritten,
     NotWrittenReason,
     WriteFailed,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from autoscaler.core.classification import Mark, State
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import (
     Activity,
     Calculation,
@@ -30,6 +29,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import printable, rfc3339, time_of_day
+from autoscaler.core.writes import FIELD_MANAGER
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
 

@@ -1,32 +1,26 @@
 """Others who set the replicas, and other autoscalers (semantics 7.4, 7.5, 7.6)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from autoscaler.core.contention import FIELD_MANAGER
-from autoscaler.core.decide import decide
 from autoscaler.core.decision import ForeignChange, Zone
-from autoscaler.core.history import History, ScaleEvent
-from autoscaler.core.normalize import limit
-from autoscaler.core.observation import Observation, Scale, Unchecked
-from autoscaler.core.spec import Behavior, Flags, SelectPolicy
-from autoscaler.core.writes import settle
+from autoscaler.core.history import ScaleEvent
+from autoscaler.core.observation import Unchecked
+from autoscaler.core.spec import Behavior, Flags
+from autoscaler.core.writes import FIELD_MANAGER
 from tests.core.builders import (
     BASE,
     average,
     behavior,
     external,
-    percent_policy,
     pods_policy,
     rules,
     spec,
-    values,
 )
 from tests.core.timeline import Timeline
+from tests.core.two_writers import PERIOD, TwoWriters
 
 QUEUE = external(average("10"))
 SPEC = spec(QUEUE, maximum=20)
@@ -181,86 +175,8 @@ def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
 # -- rate limits across a change of leader: what it did not see frees nothing ----------------------
 
 
-PERIOD = 5.0
-FREE = (0, 1000)
 SLOW = behavior(up=rules(pods_policy(1, 30), window=0), down=rules(pods_policy(1, 30), window=0))
 """One pod in thirty seconds, both ways."""
-
-
-@dataclass
-class Instance:
-    """A process of ours."""
-
-    history: History = field(default_factory=History)
-    looked: float | None = None
-    runs: bool = True
-
-
-class Ports:
-    """One workload, all that set its count, and the judge of our writes."""
-
-    def __init__(self, rules: Behavior, replicas: int = 6) -> None:
-        self.spec = spec(external(average("1")), maximum=1000, behavior=rules)
-        self.rules = rules
-        self.instances = [Instance(), Instance()]
-        self.leader = 0
-        self.leads_since = -1.0
-        self.now = BASE
-        self.load = self.replicas = replicas
-        self.set_by = "kubectl"
-        self.generation = 1
-        self.ups: tuple[ScaleEvent, ...] = ()
-        self.downs: tuple[ScaleEvent, ...] = ()
-
-    def hand(self, replicas: int, manager: str = "kubectl") -> None:
-        """Set the count by hand."""
-        if replicas != self.replicas:
-            self.replicas, self.set_by = replicas, manager
-            self.generation += 1
-
-    def takes_over(self, number: int, *, remembers: bool = True) -> None:
-        """Let another instance lead; the one before is dead, or was cut off."""
-        self.instances[number].runs = True
-        if not remembers:
-            self.instances[number] = Instance()
-        self.leader, self.leads_since = number, self.now
-
-    def pass_time(self, seconds: float) -> None:
-        """Sync all that run, period for period."""
-        for _ in range(round(seconds / PERIOD)):
-            for number, instance in enumerate(self.instances):
-                if instance.runs:
-                    self._sync(instance, leads=number == self.leader)
-            self.now += PERIOD
-
-    def allowed(self, wanted: int) -> int:
-        """Say how far one may go who knows all that ours wrote."""
-        known = History(scale_ups=self.ups, scale_downs=self.downs)
-        return limit(self.replicas, wanted, FREE, self.rules, known, self.now).after
-
-    def _sync(self, instance: Instance, *, leads: bool) -> None:
-        looked = instance.looked
-        alone = leads and looked is not None and self.leads_since <= looked
-        scale = Scale(
-            self.replicas,
-            self.replicas,
-            "app=web",
-            replicas_by=self.set_by,
-            generation=self.generation,
-        )
-        seen = Observation(scale, (), (values(self.load),), sole_writer=alone, last_read=looked)
-        flags = Flags(downscale_stabilization=0, hold_after_reversals=0)
-        decision, history = decide(self.spec, flags, seen, instance.history, self.now)
-        if leads and decision.rescale:
-            assert self.allowed(decision.desired) == decision.desired, decision.limit
-            event = ScaleEvent(abs(decision.desired - self.replicas), self.now)
-            if decision.desired > self.replicas:
-                self.ups += (event,)
-            else:
-                self.downs += (event,)
-            _, history = settle(self.spec, decision, history)
-            self.hand(decision.desired, FIELD_MANAGER)
-        instance.history, instance.looked = history, self.now
 
 
 def fast(pods: int) -> Behavior:
@@ -272,7 +188,7 @@ def fast(pods: int) -> Behavior:
 
 def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
     """The leader goes 6 -> 20 while the standby is stopped; as leader it goes down pod by pod."""
-    world = Ports(SLOW)
+    world = TwoWriters(SLOW)
     world.pass_time(30)
     world.instances[1].runs = False
     world.load = 21
@@ -292,7 +208,7 @@ def test_a_standby_that_was_stopped_does_not_undo_what_the_leader_did() -> None:
 )
 def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int, then: int) -> None:
     """The standby sees the sum of a change by hand and of one by the leader, and then leads."""
-    world = Ports(fast(abs(by_leader - by_hand)))
+    world = TwoWriters(fast(abs(by_leader - by_hand)))
     world.pass_time(60)
     world.instances[1].runs = False
     world.hand(by_hand)
@@ -312,7 +228,7 @@ def test_a_change_by_hand_in_the_sum_frees_nothing(by_hand: int, by_leader: int,
 
 def test_what_was_seen_is_known() -> None:
     """A standby that saw the only change knows it, and what else is permitted is done."""
-    world = Ports(fast(10))
+    world = TwoWriters(fast(10))
     world.pass_time(60)
     world.load = 10
     world.pass_time(2 * PERIOD)
@@ -326,7 +242,7 @@ def test_what_was_seen_is_known() -> None:
 @pytest.mark.parametrize("remembers", [True, False])
 def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT001
     """A leader that remembers goes on at once, one without memory after one period of a policy."""
-    world = Ports(fast(10))
+    world = TwoWriters(fast(10))
     world.pass_time(60)
     world.instances[1].runs = False
     world.pass_time(600)
@@ -342,7 +258,7 @@ def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT00
 STEPS = ("leader", "hand", "stop", "go on", "take over", "forget", "wait")
 
 
-def act(world: Ports, step: str, number: int) -> None:
+def act(world: TwoWriters, step: str, number: int) -> None:
     """Let one thing happen; ``number`` makes it differ."""
     other = 1 - world.leader
     if step == "leader":
@@ -358,7 +274,7 @@ def act(world: Ports, step: str, number: int) -> None:
         world.takes_over(other, remembers=step == "take over")
 
 
-def end(world: Ports) -> None:
+def end(world: TwoWriters) -> None:
     """Let everything settle: what a leader did not see holds it no longer than a period."""
     longest = max(
         policy.period_seconds
@@ -380,7 +296,7 @@ def end(world: Ports) -> None:
 @pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
 def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> None:
     """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
-    world = Ports(SLOW)
+    world = TwoWriters(SLOW)
     world.pass_time(2 * PERIOD)
     for step, number in zip(steps, (17, 2, 30), strict=True):
         act(world, step, number)
@@ -391,39 +307,9 @@ def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> No
     end(world)
 
 
-@given(st.data())
-def test_no_course_of_events_breaks_a_rate(data: st.DataObject) -> None:
-    """Any policies, order and times between: full knowledge would permit every write."""
-    policy = st.one_of(
-        st.builds(pods_policy, st.integers(1, 20), st.sampled_from([5, 15, 30, 60])),
-        st.builds(percent_policy, st.integers(10, 100), st.sampled_from([5, 15, 30, 60])),
-    )
-
-    def drawn() -> Behavior:
-        up, down = (
-            rules(
-                *data.draw(st.lists(policy, min_size=1, max_size=2)),
-                window=0,
-                select=data.draw(st.sampled_from([SelectPolicy.MAX, SelectPolicy.MIN])),
-            )
-            for _ in range(2)
-        )
-        return Behavior(up, down)
-
-    world = Ports(drawn())
-    steps = st.tuples(st.sampled_from(STEPS), st.integers(0, 60), st.sampled_from([0, 5, 10, 40]))
-    for step, number, wait in data.draw(st.lists(steps, max_size=14)):
-        act(world, step, number)
-        world.pass_time(wait)
-    act(world, "take over", 0)
-    for load in (60, 1):
-        world.load = load
-        world.pass_time(20)
-
-
 def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:
     """Its generations begin again: what happened between is not known."""
-    world = Ports(SLOW)
+    world = TwoWriters(SLOW)
     world.pass_time(10)
     world.leader = -1
     instance = world.instances[1]

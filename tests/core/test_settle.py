@@ -4,12 +4,27 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.codec import dumps, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
-from autoscaler.core.history import History, PendingWrite, Recommendation, ScaleEvent, shifted
+from autoscaler.core.history import (
+    Contention,
+    History,
+    PendingWrite,
+    Recommendation,
+    ScaleEvent,
+    shifted,
+)
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
-from autoscaler.core.writes import intend, resolve, settle, settle_failure
+from autoscaler.core.writes import (
+    FIELD_MANAGER,
+    WriteFailed,
+    intend,
+    settle,
+    settle_failure,
+    settle_write,
+)
 from tests.core.builders import BASE, average, behavior, external, pods, spec, values
 
 QUEUE = external(average("10"))
@@ -114,11 +129,13 @@ def test_a_refused_write_keeps_the_recommendation_and_no_event() -> None:
 
 SPEC = spec(external(average("10")), maximum=20, behavior=behavior())
 PENDING = PendingWrite(2, 4, BASE, "7")
+ZERO = Scale(0, 0, "app=web", "8")
 
 
 def after_a_crash(scale: Scale, now: float = BASE + 1) -> tuple[Decision, History]:
     """Sync with a history that was kept before the write of 2 -> 4 under version 7 was sent."""
-    history = History(recommendations=(), desired_replicas=2, pending=PENDING)
+    known = Contention(2)
+    history = History(recommendations=(), desired_replicas=2, pending=PENDING, contention=known)
     seen = Observation(scale, pods(scale.spec_replicas), (values(scale.spec_replicas * 10),))
     return decide(SPEC, Flags(), seen, history, now)
 
@@ -131,12 +148,12 @@ def test_an_intended_write_is_noted_with_the_version_that_it_replaces() -> None:
     assert intend(decision, history).pending == PENDING
 
 
-def test_a_write_that_landed_counts_from_the_instant_of_its_decision() -> None:
-    """The count is the intended one under another version: the event is recorded as if settled."""
-    decision, history = after_a_crash(Scale(4, 2, "app=web", "8"))
+def test_a_write_that_landed_counts_from_the_sync_that_finds_it() -> None:
+    """It landed between its decision and that sync: the event may be as recent as the latter."""
+    decision, history = after_a_crash(Scale(4, 2, "app=web", "8", "", FIELD_MANAGER))
     assert history.pending is None
-    assert history.scale_ups == (ScaleEvent(2, BASE),)
-    assert history.last_scale_time == BASE
+    assert history.scale_ups == (ScaleEvent(2, BASE + 1, earliest=BASE),)
+    assert history.last_scale_time == BASE + 1
     assert decision.foreign is None
 
 
@@ -152,20 +169,20 @@ def test_a_write_that_may_still_arrive_stays_pending() -> None:
     assert (history.pending, history.scale_ups) == (PENDING, ())
 
 
-def test_a_third_count_counts_the_write_and_tells_of_the_other() -> None:
-    """Somebody set 9 after it or before it: the limit is kept rather than freed."""
+def test_a_third_count_after_several_changes_permits_nothing_for_a_period() -> None:
+    """Somebody set 9, perhaps after the write landed: it is not known what the policies count."""
     decision, history = after_a_crash(Scale(9, 9, "app=web", "8"))
-    assert history.scale_ups == (ScaleEvent(2, BASE),)
+    assert (history.pending, history.scale_ups, history.unseen) == (None, (), BASE + 1)
     assert decision.foreign is not None
-    assert (decision.foreign.before, decision.foreign.after) == (4, 9)
+    assert (decision.foreign.before, decision.foreign.after) == (2, 9)
 
 
 def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
     """So that a raised minReplicas brings the target back."""
-    down = replace(PENDING, before=2, after=0)
-    history = resolve(SPEC, History(pending=down), Scale(0, 0, "app=web", "8"))
+    down = History(recommendations=(), pending=replace(PENDING, before=2, after=0))
+    _, history = decide(SPEC, Flags(), Observation(ZERO, (), (values(0),)), down, BASE)
     assert history.zeroed_by_us
-    assert history.scale_downs == (ScaleEvent(2, BASE),)
+    assert [event.change for event in history.scale_downs] == [2]
 
 
 @pytest.mark.parametrize("unknown", [True, False])
@@ -188,7 +205,6 @@ def test_an_accepted_write_is_no_longer_pending() -> None:
     _, history = settle(SPEC, decision, intend(decision, decided))
     assert history.pending is None
     assert history.scale_ups == (ScaleEvent(2, BASE),)
-    assert resolve(SPEC, history, Scale(4, 4, "app=web", "8")) == history
 
 
 def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> None:
@@ -199,3 +215,101 @@ def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> No
     assert moved.pending is not None
     assert moved.pending.time == BASE - 100
     assert moved.contention.reversals == (BASE - 100,)
+
+
+def tried_twice(first: int, second: int, outcome: WriteFailed) -> History:
+    """Write two counts in a row, without an answer to the first one."""
+    scale, history = Scale(2, 2, "app=web", "7", generation=3), History()
+    for count, write in ((first, WriteFailed("no answer", unknown=True)), (second, outcome)):
+        seen = Observation(scale, pods(2), (values(count * 10),))
+        before = history
+        decision, decided = decide(SPEC, Flags(), seen, before, BASE)
+        intended = intend(decision, decided)
+        _, history = settle_write(SPEC, decision, write, intended, before, decided.pending)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kept"),
+    [
+        (WriteFailed("no answer", unknown=True), PendingWrite(2, 5, BASE, "7", (4,))),
+        (WriteFailed("refused"), PendingWrite(2, 4, BASE, "7")),
+        (
+            WriteFailed("no answer", unknown=True, resource_version="9"),
+            PendingWrite(2, 5, BASE, "9", (4,)),
+        ),
+    ],
+)
+def test_every_count_is_kept_that_may_land(outcome: WriteFailed, kept: PendingWrite) -> None:
+    """Those that were tried at one version; a conflict in between may have made it another."""
+    assert tried_twice(4, 5, outcome).pending == kept
+    assert loads(History, dumps(History(pending=kept))).pending == kept
+
+
+def test_a_count_is_kept_once_however_often_it_is_tried() -> None:
+    """With the instant of the first try."""
+    unknown = WriteFailed("no answer", unknown=True)
+    assert tried_twice(4, 4, unknown).pending == PENDING
+
+
+def test_a_pending_write_of_an_earlier_version_is_read() -> None:
+    """It knows one count."""
+    kept = dumps(History(pending=PENDING))
+    assert "others" not in kept
+    assert loads(History, kept).pending == PENDING
+
+
+LED, TOOK_OVER = True, False
+
+
+@pytest.mark.parametrize("count", [4, 5])
+@pytest.mark.parametrize(
+    ("sole_writer", "changes", "manager", "ups", "unseen", "foreign"),
+    [
+        (LED, 1, FIELD_MANAGER, True, False, False),
+        (LED, 2, FIELD_MANAGER, True, False, False),
+        (LED, 1, "", True, False, False),
+        (LED, 1, "kubectl", False, False, True),
+        (LED, 2, "kubectl", False, True, True),
+        (TOOK_OVER, 1, FIELD_MANAGER, True, False, False),
+        (TOOK_OVER, 2, FIELD_MANAGER, False, True, False),
+        (TOOK_OVER, 1, "", False, True, False),
+        (TOOK_OVER, 1, "kubectl", False, False, True),
+        (TOOK_OVER, 2, "kubectl", False, True, True),
+    ],
+)
+def test_what_a_new_count_says_of_two_writes_without_answers(
+    count: int,
+    sole_writer: bool,  # noqa: FBT001
+    changes: int,
+    manager: str,
+    *,
+    ups: bool,
+    unseen: bool,
+    foreign: bool,
+) -> None:
+    """The number of changes, and who set the count, tell whether one of them landed."""
+    history = tried_twice(4, 5, WriteFailed("no answer", unknown=True))
+    scale = Scale(count, 2, "app=web", "8", "", manager, 3 + changes)
+    seen = Observation(
+        scale, pods(count), (values(count * 10),), sole_writer=sole_writer, last_read=BASE
+    )
+    decision, history = decide(SPEC, Flags(), seen, history, BASE + 15)
+    assert history.pending is None
+    assert [event.change for event in history.scale_ups] == ([count - 2] if ups else [])
+    assert (history.unseen is not None, decision.foreign is not None) == (unseen, foreign)
+    for event in history.scale_ups:
+        assert event.time == BASE + 15
+        assert event.earliest is not None
+        assert event.earliest <= BASE
+
+
+@pytest.mark.parametrize(("changes", "unseen"), [(0, False), (1, False), (2, True)])
+def test_the_count_before_may_be_there_again(changes: int, *, unseen: bool) -> None:
+    """A write that landed may have been undone; a status or a rollout alone says that none did."""
+    history = tried_twice(4, 5, WriteFailed("no answer", unknown=True))
+    scale = Scale(2, 2, "app=web", "8", "", FIELD_MANAGER, 3 + changes)
+    seen = Observation(scale, pods(2), (values(20),))
+    decision, history = decide(SPEC, Flags(), seen, history, BASE + 15)
+    assert (history.pending, history.scale_ups, decision.foreign) == (None, (), None)
+    assert (history.unseen is not None) is unseen

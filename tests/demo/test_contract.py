@@ -9,11 +9,10 @@ from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Failure, Lease, Leases, Pods, Scales, connect
 from autoscaler.adapters.cluster.discovery import REPLICAS, manager_of
 from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.election import LeaseRecord
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.writes import Superseded, Written
+from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
 from autoscaler.demo.apiserver.objects import is_ready
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually

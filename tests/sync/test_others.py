@@ -2,10 +2,10 @@
 
 import pytest
 
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.core.writes import FIELD_MANAGER
 from tests.worlds.memory import T0, Memory, answer, external
 
 TARGET = external("shop", "a")

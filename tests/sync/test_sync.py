@@ -322,8 +322,7 @@ def test_a_write_that_landed_unseen_outlives_the_tries_after_it(
         world.scales["shop/a"] = landed
         syncer.sync([target], T0 + 30, BUDGET, steady=30.0)
         history = syncer.histories.get(target.key, as_of)
-    unknown_again = isinstance(second, WriteFailed) and second.unknown
-    assert history.last_scale_time == (T0 + 15 if unknown_again else T0)
+    assert history.last_scale_time == T0 + 30
     assert history.pending is None
     assert world.result("shop/a").decision.foreign is None
 

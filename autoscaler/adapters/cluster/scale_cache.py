@@ -13,9 +13,9 @@ from autoscaler.adapters.cluster.discovery import (
 )
 from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.watch_requests import Cache
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.writes import FIELD_MANAGER
 
 Key = tuple[str, str]
 """Namespace and name."""

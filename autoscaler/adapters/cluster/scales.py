@@ -16,11 +16,11 @@ from autoscaler.adapters.cluster.discovery import (
     scale_of,
 )
 from autoscaler.adapters.cluster.failures import Failure, in_namespace, malformed
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import (
+    FIELD_MANAGER,
     NotWritten,
     NotWrittenReason,
     Superseded,
@@ -253,10 +253,11 @@ class _ScaleWrite:
         seen = self._judge(self.get(self.deadline))
         if seen is None:
             message = f"{outcome.message}; the count is still the old one"
-            return WriteFailed(message, unknown=True)  # the request may still be applied
+            # The request may still be applied.
+            return WriteFailed(message, unknown=True, resource_version=self._version)
         if isinstance(seen, Failure):
             message = f"{outcome.message}; it is not known whether the write landed"
-            return WriteFailed(message, unknown=True)
+            return WriteFailed(message, unknown=True, resource_version=self._version)
         return seen
 
     def _once(self) -> WriteOutcome | Failure:

@@ -353,13 +353,14 @@ def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -
 
 
 def test_what_cannot_be_learnt_is_said(script: Script) -> None:
-    """Where the look fails too, the sentence says that the outcome is unknown."""
-    server, api = script(HANG, timeout=60.0)
+    """If the read fails too, the outcome is unknown, at the version of the last try."""
+    server, api = script(CONFLICT, scale(1, "9"), HANG, timeout=60.0)
     with within(20.0):
         outcome = _write(api, seconds=4.0)
     assert isinstance(outcome, WriteFailed)
     assert outcome.message.endswith("it is not known whether the write landed")
-    assert server.methods.count("PUT") == 1
+    assert (outcome.unknown, outcome.resource_version) == (True, "9")
+    assert server.methods.count("PUT") == 2
 
 
 def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None:

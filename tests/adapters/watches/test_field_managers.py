@@ -5,9 +5,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, Scales
 from autoscaler.adapters.cluster.discovery import manager_of
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.observation import Scale
-from autoscaler.core.writes import Superseded, Written
+from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
 from tests.adapters.watches.targets import (
     SLOW,
     WEB,

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from autoscaler.core.contention import FIELD_MANAGER
 from autoscaler.core.history import History
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Gap, GapKind, Observation, Pod, Reading, Scale, Values
@@ -12,7 +11,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Target
-from autoscaler.core.writes import NotWritten, NotWrittenReason, Written
+from autoscaler.core.writes import FIELD_MANAGER, NotWritten, NotWrittenReason, Written
 from autoscaler.schedules import open_windows
 
 NO_ANSWER = Gap(GapKind.ERROR, "Prometheus does not answer: the connection is refused")
