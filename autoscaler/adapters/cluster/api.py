@@ -195,7 +195,8 @@ class Api:
     ) -> ReadT | Failure:
         began = clock.monotonic()
         until = began + timeout
-        headers = {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
+        headers = urllib3.HTTPHeaderDict(access.impersonation)
+        headers |= {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
         if access.authorization is not None:
             headers["Authorization"] = access.authorization
         if content is not None:

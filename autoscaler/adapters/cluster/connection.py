@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import urllib3
 import yaml
@@ -36,6 +36,16 @@ SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
 _ASK_ELSEWHERE = ("exec", "auth-provider")
 """The keys of a user whose credentials a program or a server gives."""
+
+_IMPERSONATION = {
+    "as": "the name of a user",
+    "as-uid": "a uid",
+    "as-groups": "a list of the names of groups",
+    "as-user-extra": "a mapping of names to lists of texts",
+}
+"""What the keys of a user hold that acts as somebody else."""
+_NAME_CHARACTERS = "!#$&'*+^`|"
+"""What the name of a header may have in addition to what `quote` leaves as it is."""
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
@@ -196,6 +206,8 @@ class _Kubeconfig:
     cluster: JsonObject
     user_name: str
     user: JsonObject
+    impersonation: tuple[tuple[str, str], ...]
+    """The headers by which the user acts as somebody else."""
 
     @property
     def asks_elsewhere(self) -> bool:
@@ -233,7 +245,35 @@ def _read_kubeconfig(paths: list[Path], context: str | None) -> _Kubeconfig:
     plugin = user.get("exec")
     if isinstance(plugin, dict):
         user["exec"] = exec_plugin.limited(plugin)
-    return _Kubeconfig(merged, chosen, origin, cluster, user_name, user)
+    impersonation = _impersonation(user, unusable)
+    return _Kubeconfig(merged, chosen, origin, cluster, user_name, user, impersonation)
+
+
+def _impersonation(user: JsonObject, unusable: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers for `as`, `as-uid`, `as-groups` and `as-user-extra`."""
+    extra = user.get("as-user-extra") or {}
+    named = [
+        ("as", "User", [user["as"]] if user.get("as") else []),
+        ("as-uid", "Uid", [user["as-uid"]] if user.get("as-uid") else []),
+        ("as-groups", "Group", user.get("as-groups") or []),
+    ]
+    for key, values in extra.items() if isinstance(extra, dict) else [("", None)]:
+        name = f"Extra-{quote(str(key), _NAME_CHARACTERS)}"
+        named.append(("as-user-extra", name, values if _is_value(key) else None))
+    headers: list[tuple[str, str]] = []
+    for key, name, values in named:
+        if not isinstance(values, list) or not all(map(_is_value, values)):
+            right = _IMPERSONATION[key]
+            raise ConnectError(f"{unusable}: {key} of its user is not valid; right is {right}")
+        # In UTF-8, though the client sends Latin-1.
+        headers += [(f"Impersonate-{name}", value.encode().decode("latin-1")) for value in values]
+    if headers and not user.get("as"):
+        raise ConnectError(f"{unusable}: its user impersonates groups, a uid or extras and no user")
+    return tuple(headers)
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
 
 
 def _merge(paths: list[Path], names: str) -> ConfigNode:
@@ -334,7 +374,7 @@ def _unasked(paths: list[Path], context: str) -> Configuration:
 
 
 def _configured(kubeconfig: _Kubeconfig) -> Configuration:
-    configuration = _new_configuration()
+    configuration = _new_configuration(kubeconfig.impersonation)
     memory_files.use_for(configuration)
     try:
         loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # as above
@@ -370,8 +410,9 @@ def _why_unusable(error: Exception, *, asks_elsewhere: bool) -> str:
     return f"its auth provider gave no credentials ({kind})" if asks_elsewhere else ""
 
 
-def _new_configuration() -> Configuration:
+def _new_configuration(impersonation: tuple[tuple[str, str], ...] = ()) -> Configuration:
     configuration = Configuration()
+    configuration.impersonation = impersonation  # of ours: the client does not know it
     configuration.retries = False  # transport.retries does that, within the deadline
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = _SOCKET_OPTIONS

@@ -53,6 +53,8 @@ class Access:
     """The header's value; None with a client certificate, or for an anonymous request."""
     client: ApiClient
     """Makes the connections: it holds our certificate and knows whom to trust."""
+    impersonation: tuple[tuple[str, str], ...] = ()
+    """The headers that name the user as whom we act, if that is not the one who signs in."""
 
 
 class Credentials:
@@ -170,7 +172,8 @@ class Credentials:
             self._known = authorization
         else:
             self.redactor.remember(authorization)
-            self._known = Access(authorization, self._client)
+            impersonation = getattr(self._configuration, "impersonation", ())
+            self._known = Access(authorization, self._client, impersonation)
         fresh = _PLUGIN_FRESH_SECONDS if self._takes_long else _FRESH_SECONDS
         self._fresh_until = clock.monotonic() + fresh
 

@@ -30,6 +30,7 @@ class Asked:
     path: str
     authorization: str
     body: Json
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def failure(code: int, reason: str, message: str, **details: object) -> Answer:
@@ -111,7 +112,9 @@ class _Handler(AnsweringHandler):
     def do_GET(self) -> None:  # noqa: N802 - http.server's naming
         raw = self.body_of()
         authorization = self.headers.get("Authorization", "")
-        asked = Asked(self.command, self.path, authorization, json.loads(raw) if raw else {})
+        body = json.loads(raw) if raw else {}
+        headers = tuple(self.headers.items())
+        asked = Asked(self.command, self.path, authorization, body, headers)
         self.answer(self.server.next_answer(asked))
 
     do_PUT = do_POST = do_PATCH = do_GET  # noqa: N815 - the base's naming
