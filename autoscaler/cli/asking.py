@@ -12,22 +12,25 @@ from autoscaler import clock
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.queries import (
+    CONTAINER,
+    SERIES,
     AskedQuery,
     BoundUse,
     HoldUse,
     MetricUse,
     QueryPlace,
     queries_of,
-    series_of,
 )
+from autoscaler.container_usage import duplicates
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import Gap
 from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.text import printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.no_series import Ask, Coverage, coverage, why_no_series
+from autoscaler.rendering.no_series import Ask, Coverage, coverage, values_of, why_no_series
 from autoscaler.transport.retries import FOR_A_COMMAND
 
 _AT_ONCE = 4
@@ -96,6 +99,8 @@ class _Report:
         why = ""
         if answer.series:
             self._found(query, answer)
+            if twice := _duplicates(query, ask):
+                self._warn(query.place, twice)
         elif query.uses and all(use.query.empty_is_zero for use in query.uses):
             print(f"{_shown(query)}: no series, which is 0 to the metrics that use it")
         elif query.uses or query.bounds or not query.holds:
@@ -170,13 +175,40 @@ def _empty(query: AskedQuery, why: str) -> str:
     used = f"it is used by {users}" + (f" and {more} more metrics" if more > 0 else "")
     empty = "the query returned no series" + (f": {why}" if why else "")
     parts = [empty, used if users else "no metric uses it"]
-    series = series_of(query.key.promql)
-    if series is not None:
-        needs = f"cAdvisor's {series} with the labels namespace, pod and container"
+    if query.built_in is not None:
+        needs = (
+            f"cAdvisor's {SERIES[query.built_in[0]]} with the labels namespace, pod and container"
+        )
         parts.append(f"this built-in query needs {needs}")
     if any(use.default for use in query.uses):
         parts.append("a target without `metrics` has the HPA's default metric, cpu at 80 %")
     return "; ".join(parts)
+
+
+def _duplicates(query: AskedQuery, ask: Ask) -> str:
+    """Return the warning for containers with several series of a built-in query; empty for none."""
+    if query.built_in is None:
+        return ""
+    resource, of_cluster = query.built_in
+    name, labels = SERIES[resource], (*(name for name, _ in of_cluster), *CONTAINER)
+    count, example = (ask(promql) for promql in duplicates(name, labels))
+    if not isinstance(count, QueryResult) or not isinstance(example, QueryResult):
+        return ""
+    if not count.series or not example.series:
+        return ""
+    every = sorted({label for series in example.series for label in series.labels})
+    different = [
+        values_of(label, example)
+        for label in every
+        if len({series.labels.get(label) for series in example.series}) > 1
+    ]
+    of = {label: printable(example.series[0].labels.get(label, "")) for label in CONTAINER}
+    return (
+        f"{count.series[0].value:,.0f} containers have several series of {name}, such as "
+        f"{of['container']} of pod {of['pod']} in namespace {of['namespace']}: "
+        f"{'; '.join(different)}; each container counts once, or not at all where it is not known "
+        "which series is right; scrape each kubelet once"
+    )
 
 
 def _summary(answer: QueryResult) -> str:

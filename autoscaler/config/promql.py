@@ -8,6 +8,7 @@ https://prometheus.io/docs/prometheus/latest/querying/basics/
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from autoscaler.promql_tokens import (
     AGGREGATIONS,
@@ -232,7 +233,7 @@ def selectors_of(promql: str) -> Sequence[VectorSelector]:
 # What these give may be of other series than those that have the same labels.
 _MIXING = frozenset(
     {
-        *("on", "ignoring", "group_left", "group_right", "label_replace", "label_join", "info"),
+        *("ignoring", "label_replace", "label_join", "info"),
         *("topk", "bottomk", "limitk", "limit_ratio", "count_values", "scalar", "absent"),
         "absent_over_time",
     }
@@ -249,6 +250,8 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
         return None
     if any(one.kind == "word" and one.text.lower() in _MIXING for one in tokens_of(promql)):
         return None
+    if not all({one.label for one in matchers} <= labels for labels in _matched_labels(promql)):
+        return None
     listed = ",".join(map(str, matchers))
     parts: list[str] = []
     before = 0
@@ -260,6 +263,14 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
         parts += (promql[before:at], added)
         before = at
     return "".join((*parts, promql[before:])) if parts else None
+
+
+def _matched_labels(promql: str) -> Iterator[set[str]]:
+    """Yield the labels of each `on`, by which series of both sides are matched."""
+    tokens = _Tokens(promql)
+    for token in tokens:
+        if token.kind == "word" and token.text.lower() == "on" and tokens.take("("):
+            yield {one.text for one in takewhile(lambda one: one.text != ")", tokens)}
 
 
 def _selectors(tokens: _Tokens) -> Iterator[tuple[int, VectorSelector | None]]:

@@ -9,6 +9,7 @@ from autoscaler.config import spec_model as model
 from autoscaler.config.promql import range_of
 from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import DEFAULT_SERVER, Config
+from autoscaler.container_usage import CONTAINERS, usage_once
 from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target
@@ -17,53 +18,33 @@ from autoscaler.documents import Location, child, entries, path_of
 Labels = tuple[tuple[str, str], ...]
 """Labels of series with their values, sorted by name."""
 
-DEFAULTS: dict[str, Query] = {
-    "cpu": Query(
-        promql=(
-            "sum by (namespace, pod, container) "
-            '(rate(container_cpu_usage_seconds_total{container!="", container!="POD"}[2m]))'
-        ),
-        window=120.0,
-        range_seconds=120.0,
-    ),
-    "memory": Query(
-        promql=(
-            "sum by (namespace, pod, container) "
-            '(container_memory_working_set_bytes{container!="", container!="POD"})'
-        )
-    ),
-}
-"""By resource name, in cores and in bytes, as Kubernetes counts them.  The container label is empty
-for a pod's own cgroup and ``POD`` for its pause container; both would count usage twice."""
-
-_SERIES_OF = {
+SERIES = {
     "cpu": "container_cpu_usage_seconds_total",
     "memory": "container_memory_working_set_bytes",
 }
-_BY = "sum by ("
+"""What the built-in queries are computed from, by resource."""
+CONTAINER = ("namespace", "pod", "container")
+"""The labels that name a container in the series of built-in queries."""
 
 
 def built_in(resource: str, labels: Labels = ()) -> Query:
     """Return the built-in query of a resource, whose series keep the names of these labels."""
-    usual = DEFAULTS[resource]
-    by = "".join(f"{name}, " for name, _ in labels)
-    promql = usual.promql.replace(_BY, _BY + by, 1)
+    usage = f"{SERIES[resource]}{{{CONTAINERS}}}"
+    usual = Query(usage)
+    if resource == "cpu":
+        usual = Query(f"rate({usage}[2m])", window=120.0, range_seconds=120.0)
+    promql = usage_once(usual.promql, (*(name for name, _ in labels), *CONTAINER))
     return replace(usual, promql=promql, series_labels=labels)
+
+
+DEFAULTS: dict[str, Query] = {resource: built_in(resource) for resource in SERIES}
+"""By resource name, in cores and in bytes, as Kubernetes counts them."""
 
 
 def is_built_in(resource: str, query: Query) -> bool:
     """Return whether a query of a resource is the built-in one, at whatever server."""
     known = resource in DEFAULTS
     return known and query == replace(built_in(resource, query.series_labels), server=query.server)
-
-
-def series_of(promql: str) -> str | None:
-    """Return what a built-in query is computed from; None for another query."""
-    of_what = promql.partition(") ")[2]
-    if not promql.startswith(_BY):
-        return None
-    usual = ((name, query.promql.partition(") ")[2]) for name, query in DEFAULTS.items())
-    return next((_SERIES_OF[name] for name, same in usual if same == of_what), None)
 
 
 _USUAL = Query(promql="")
@@ -204,6 +185,19 @@ class AskedQuery:
     uses: list[MetricUse] = field(default_factory=list)
     bounds: list[BoundUse] = field(default_factory=list)
     holds: list[HoldUse] = field(default_factory=list)
+
+    @property
+    def built_in(self) -> tuple[str, Labels] | None:
+        """The resource whose built-in query it is, and the labels of its series; None if none."""
+        named = ((*use.name, use.query) for use in self.uses)
+        return next(
+            (
+                (name, query.series_labels)
+                for key, name, query in named
+                if key == "resourceQueries" and is_built_in(name, query)
+            ),
+            None,
+        )
 
 
 def named_queries(config: Config) -> dict[str, QueryKey]:

@@ -31,6 +31,7 @@ from autoscaler.core.text import printable, rfc3339
 
 _MOST_GAPS = 10
 """The most series without a value that a reading names."""
+_CGROUP = "id"
 _NO_SERIES = "the query returned no series"
 _MOST_LABELS, _LONGEST_NAME, _LONGEST_LABELS = 20, 100, 600
 """The most labels of a series in a message, and the most characters of a name and of them all."""
@@ -261,8 +262,6 @@ class _PodReader:
             sample = self._sample(pod, series)
             if isinstance(sample, Sample):
                 samples[pod.name] = sample
-            elif sample.kind is GapKind.AMBIGUOUS:
-                return sample
             else:
                 dropped[pod.name] = sample
         if samples:
@@ -284,22 +283,37 @@ class _PodReader:
         if isinstance(metric, PodsMetric):
             by = "namespace and pod"
             return self._summed(series) if len(series) == 1 else _ambiguous(pod.name, series, by)
-        by_container = {each.labels.get(label, ""): each for each in series}
-        if len(by_container) < len(series) or ("" in by_container and len(by_container) > 1):
-            return _ambiguous(pod.name, series, f"namespace, pod and {label}")
+        by_container = self._by_container(pod, series)
+        chosen: dict[str, Series] = {}
+        for name, several in by_container.items():
+            only = _outermost(several)
+            if only is None or (name == "" and len(by_container) > 1):
+                among = series if only else several
+                return _ambiguous(pod.name, among, f"namespace, pod and {label}")
+            chosen[name] = only
         if isinstance(metric, ContainerResourceMetric):
-            own = by_container.get(metric.container)
-            if own is not None:
-                return self._summed([own])
             lacking = f"pod {pod.name} has no series of container {metric.container}"
-            return _gap(GapKind.EMPTY, lacking)
-        if "" not in by_container:
+            own = chosen.get(metric.container)
+            return _gap(GapKind.EMPTY, lacking) if own is None else self._summed([own])
+        if "" not in chosen:
             # The requests of sidecars count, so their usage must too.
             for container in pod.requests.counted:
-                if container.name not in by_container:
+                if container.name not in chosen:
                     lacking = f"container {container.name} of pod {pod.name} has no series"
                     return _gap(GapKind.PARTIAL, lacking)
-        return self._summed(by_container.values(), self.now)
+        return self._summed(chosen.values(), self.now)
+
+    def _by_container(self, pod: Pod, series: list[Series]) -> dict[str, list[Series]]:
+        """Return the series of the containers whose requests count, and of the pod itself."""
+        names = {each.name for each in pod.requests.counted}
+        if isinstance(self.metric, ContainerResourceMetric):
+            names = {self.metric.container}
+        by_container: dict[str, list[Series]] = {}
+        for each in series:
+            name = each.labels.get(self.query.labels.container, "")
+            if not name or not names or name in names:
+                by_container.setdefault(name, []).append(each)
+        return by_container
 
     def _summed(self, several: Iterable[Series], latest: float = math.inf) -> Sample | Gap:
         """Return the sum of series, as of the oldest of them, at the latest of an instant."""
@@ -323,9 +337,33 @@ class _PodReader:
         )
 
 
+def _outermost(series: list[Series]) -> Series | None:
+    """Return the series of a container's outermost cgroup; None if there are several containers.
+
+    cAdvisor names the path of a cgroup in the label ``id``.  Cgroups within a container's, and the
+    same path as a node sees it that is a container itself, belong to the container.  The kubelet's
+    own series of a container has no path.
+    """
+    if len(series) == 1:
+        return series[0]
+    outermost, *others = sorted(series, key=lambda each: len(each.labels.get(_CGROUP, "")))
+    path = outermost.labels.get(_CGROUP, "")
+    rest = {**outermost.labels, _CGROUP: ""}
+    for other in others:
+        inner = other.labels.get(_CGROUP, "")
+        if {**other.labels, _CGROUP: ""} != rest or inner == path:
+            return None
+        if not (inner.startswith(f"{path}/") or inner.endswith(path)):
+            return None
+    return outermost
+
+
 def _ambiguous(pod: str, series: Sequence[Series], by: str) -> Gap:
+    advice = f"aggregate the query by {by}"
+    if _CGROUP in series[0].labels:
+        advice += ", or scrape container_start_time_seconds, which shows what runs"
     return _gap(
         GapKind.AMBIGUOUS,
         f"{len(series)} series are about pod {pod}, {labels_text(series[0])} and "
-        f"{labels_text(series[1])} among them; aggregate the query by {by}",
+        f"{labels_text(series[1])} among them; {advice}",
     )

@@ -7,8 +7,10 @@ the daemon say the same.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from autoscaler.config.promql import Matcher, VectorSelector, selectors_of
+from autoscaler.container_usage import STARTS
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -193,7 +195,9 @@ class _Looking:
 
     def at(self, promql: str) -> Iterator[str]:
         """Yield a sentence for each selector that finds nothing, or one on all that find some."""
-        selectors = selectors_of(promql)[:_MOST_SELECTORS]
+        # Start times only choose between series.
+        every = (selector for selector in selectors_of(promql) if selector.name != STARTS)
+        selectors = tuple(islice(every, _MOST_SELECTORS))
         found: list[str] = []
         for selector in selectors:
             if count := self._count(selector):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from autoscaler.config.queries import CONTAINER
+from autoscaler.container_usage import usage_once
 from benchmarks.agreement.loads import Load
 from tests.worlds.controlplane.api import Json
 
@@ -167,8 +169,7 @@ def utilization(percent: int) -> Json:
 
 def cpu_query(range_: str) -> str:
     """Return the daemon's query of cpu with that range."""
-    read = f"rate({CPU.series}{{{_ONE_CONTAINER}}}[{range_}])"
-    return f"sum by (namespace, pod, container) ({read})"
+    return usage_once(f"rate({CPU.series}{{{_ONE_CONTAINER}}}[{range_}])", CONTAINER)
 
 
 def keda_metric(trigger: int) -> str:

@@ -19,6 +19,7 @@ from tests.core.builders import external as external_metric
 from tests.worlds.daemon import write_config
 from tests.worlds.process import free_port
 from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.prometheus.server import PrometheusServer
 
 WORKER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "worker"}
@@ -134,6 +135,31 @@ def test_the_built_in_query_returns_nothing(
     assert second.endswith(
         "container_memory_working_set_bytes with the labels namespace, pod and container"
     )
+
+
+def test_containers_that_have_several_series(
+    tmp_path: Path,
+    start_prometheus: StartPrometheus,
+    exporter: Exporter,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The warning names how many, one of them, and what its series differ in."""
+    for number in range(3):
+        for kubelet in ("10.0.0.1:10250", "[fd00::1]:10250")[: 1 + (number > 0)]:
+            labels = {"namespace": "shop", "pod": f"worker-{number}", "container": "app"}
+            labels |= {"id": f"/kubepods/{number}", "instance": kubelet}
+            exporter.set("container_memory_working_set_bytes", labels, 1.0)
+    prometheus = start_prometheus([exporter.target])
+    prometheus.wait_for("container_memory_working_set_bytes", count=5)
+    memory = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 70}}
+    file = write(tmp_path, prometheus.url, {}, {"type": "Resource", "resource": memory})
+    assert validate_files([file], ask_prometheus=True) == 0
+    out, err = capsys.readouterr()
+    assert "finds 3 pods" in out
+    (warning,) = err.splitlines()
+    assert "2 containers have several series of container_memory_working_set_bytes" in warning
+    assert 'in namespace shop: instance is "10.0.0.1:10250", "[fd00::1]:10250"; each' in warning
+    assert validate_files([file], ask_prometheus=True, strict=True) == 2
 
 
 def test_a_query_that_is_refused(

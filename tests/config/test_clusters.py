@@ -70,7 +70,8 @@ def test_what_is_read_for_a_target_has_the_labels_of_its_cluster(tmp_path: Path)
     assert [one.series_labels for one in eu.queries] == [of_eu, (), of_eu, of_eu]
     assert [one.series_labels for one in us.queries] == [of_us, (), of_us, of_us]
     assert eu.queries[2].promql == us.queries[2].promql
-    assert eu.queries[2].promql.startswith("sum by (cluster, namespace, pod, container) (rate(")
+    assert eu.queries[2].promql.startswith("max by (cluster, namespace, pod, container) (rate(")
+    assert " on (cluster, namespace, pod, container, id, instance) " in eu.queries[2].promql
     assert eu.queries[2].window == DEFAULTS["cpu"].window
 
 

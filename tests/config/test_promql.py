@@ -130,6 +130,10 @@ ADDED = 'namespace="shop",pod=~"web-.+"'
         ("avg without (container) (x) > bool 1", "avg without (container) (x{@}) > bool 1"),
         ("max_over_time(x[5m:1m])", "max_over_time(x{@}[5m:1m])"),
         ("x and y unless z", "x{@} and y{@} unless z{@}"),
+        (
+            "x * on (namespace, pod) group_left () y",
+            "x{@} * on (namespace, pod) group_left () y{@}",
+        ),
         *((query.promql, "") for query in DEFAULTS.values()),
     ],
 )
@@ -141,13 +145,14 @@ def test_some_of_the_series_of_a_query(promql: str, narrow: str) -> None:
     else:
         assert found is not None
         assert found.replace(f"{ADDED},", "") == promql
-        assert found.count(ADDED) == 1
+        assert found.count(ADDED) == 5
 
 
 @pytest.mark.parametrize(
     "promql",
     [
         "x * on (pod) group_left () y",
+        "x and on () y",
         "x / ignoring (pod) y",
         'label_replace(x, "pod", "$1", "name", "(.+)")',
         'label_join(x, "pod", "-", "a", "b")',

@@ -68,8 +68,9 @@ def test_pods_metrics_obey_their_selector() -> None:
     """It filters the series of a pod; without it they would be ambiguous."""
     found = (of_pod(1, verb="get"), of_pod(2, verb="post"))
     assert samples(per_pod("1", parse("verb=get")), *found).samples["p0"].milli == 1000
-    ambiguous = reading(RPS, *found)
-    assert isinstance(ambiguous, Gap)
+    result = samples(RPS, *found, of_pod(1, "p1"))
+    assert set(result.samples) == {"p1"}
+    ambiguous = result.dropped["p0"]
     assert ambiguous.kind is GapKind.AMBIGUOUS
     assert "aggregate the query by namespace and pod" in ambiguous.detail
 
@@ -152,10 +153,53 @@ def test_a_sidecar_counts_as_it_counts_in_the_requests(*, restartable: bool) -> 
     assert isinstance(result, Gap if restartable else PodSamples)
 
 
-def test_containers_that_are_not_in_the_spec_count() -> None:
-    """A sidecar or an ephemeral container uses cpu, too: all series of the pod are summed."""
-    found = [of_pod(0.1, container=name) for name in ("app", "log", "proxy")]
-    assert samples(CPU, *found).samples["p0"].milli == 300
+def test_only_containers_whose_requests_count_are_summed() -> None:
+    """A sidecar counts; an init container that has finished and an ephemeral one do not."""
+    init = (container("setup", cpu="1"), container("proxy", restartable=True, cpu="1"))
+    of = PodRequests((container("app", cpu="1"),), init, pod_level={"cpu": 10**9})
+    found = [
+        of_pod(0.1, container=name, id=f"/{name}") for name in ("app", "proxy", "setup", "debug")
+    ]
+    twice = of_pod(0.1, container="setup", id="/again")
+    for requests in (of, PodRequests(of.containers, of.init_containers)):
+        one = (pod("p0", requests=requests),)
+        result = read(CPU, QUERY, QueryResult([*found, twice]), "shop", one, BASE)
+        assert isinstance(result, PodSamples)
+        assert result.samples["p0"].milli == 200
+
+
+@pytest.mark.parametrize(
+    ("ids", "outermost"),
+    [
+        (["/a"], "/a"),
+        (["", "/a"], ""),
+        (["/a", "/b", ""], ""),
+        (["/a/c", "/a", "/a/b"], "/a"),
+        (["/docker/n/a", "/a"], "/a"),
+        (["/docker/n/a", "/a", "/a/b"], "/a"),
+        (["/a", "/b"], None),
+        (["/a", "/ab"], None),
+        (["/n/a", "/m/a"], None),
+        (["/a", "/a/b", "/c"], None),
+    ],
+)
+def test_cgroups_of_one_container_count_once(ids: list[str], outermost: str | None) -> None:
+    """The outermost; without a relation between their paths they may be different containers."""
+    found = [of_pod(1.0 if name == outermost else 5.0, container="app", id=name) for name in ids]
+    others = [of_pod(1, "p1", container="app"), of_pod(9, container="log", id="/x")]
+    result = samples(APP, *found, *others)
+    assert [result.samples[name].milli for name in result.samples] == [1000] * (
+        1 if outermost is None else 2
+    )
+    if outermost is None:
+        assert result.dropped["p0"].kind is GapKind.AMBIGUOUS
+        assert "container_start_time_seconds" in result.dropped["p0"].detail
+
+
+def test_many_cgroups_take_linear_time() -> None:
+    """Each is compared with the outermost alone."""
+    inner = [of_pod(1, container="app", id=f"/a/{number}") for number in range(20_000)]
+    assert samples(APP, of_pod(3, container="app", id="/a"), *inner).samples["p0"].milli == 3000
 
 
 def test_a_container_with_a_bad_sample_leaves_the_pod_missing() -> None:
@@ -187,12 +231,18 @@ def test_a_series_of_the_whole_pod_stands_for_its_containers() -> None:
 def test_two_series_of_one_container_are_ambiguous(
     metric: MetricSpec, found: tuple[Series, ...]
 ) -> None:
-    """Summing them would count twice; so would a pod's total beside its containers."""
-    result = reading(metric, of_pod(0.1, "p1", container="app"), *found)
-    assert isinstance(result, Gap)
-    assert result.kind is GapKind.AMBIGUOUS
-    assert "pod p0" in result.detail
-    assert "aggregate the query by namespace, pod and container" in result.detail
+    """Summing them would count twice; so would a pod's total beside its containers.
+
+    The pod has no sample then, as the others have; the metric fails where none has.
+    """
+    whole = [of_pod(0.1, "p1", container=name) for name in ("app", "log")]
+    result = samples(metric, *whole, *found)
+    assert set(result.samples) == {"p1"}
+    ambiguous = result.dropped["p0"]
+    assert ambiguous.kind is GapKind.AMBIGUOUS
+    assert "pod p0" in ambiguous.detail
+    assert "aggregate the query by namespace, pod and container" in ambiguous.detail
+    assert reading(metric, *found) == ambiguous
 
 
 def test_a_container_resource_takes_its_container_only() -> None:

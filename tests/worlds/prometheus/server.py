@@ -115,9 +115,9 @@ class PrometheusServer:
         self._write(scrape_targets, None)
         os.kill(self.pid, signal.SIGHUP)
 
-    def samples(self, promql: str) -> list[Sample]:
+    def samples(self, promql: str, at: float | None = None) -> list[Sample]:
         """Answer an instant query (vector), without the adapter; for servers without web_config."""
-        query = urllib.parse.urlencode({"query": promql})
+        query = urllib.parse.urlencode({"query": promql} | ({} if at is None else {"time": at}))
         with urllib.request.urlopen(  # noqa: S310 - our own server
             f"{self.url}/api/v1/query?{query}", timeout=10
         ) as response:
