@@ -378,9 +378,10 @@ def import_(
     shadow: Annotated[
         bool, _flag("shadow", "All targets decide in shadow, beside what scales now.")
     ] = False,
-    partial: Annotated[
-        bool, _flag("partial", "Import ScaledObjects without triggers that cannot be.")
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also say what became of each key.")
     ] = False,
+    _partial: Annotated[bool, typer.Option("--partial", hidden=True)] = True,
     split: Annotated[
         bool, _flag("split", "One file for each namespace, which the main one includes.")
     ] = False,
@@ -426,7 +427,7 @@ def import_(
         output=output,
         report=report,
         shadow=shadow,
-        partial=partial,
+        verbose=verbose,
         split=split,
         write_secrets=write_secrets,
     )

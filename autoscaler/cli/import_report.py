@@ -1,7 +1,7 @@
 """What `autoscaler import` tells: what became of each source, as text, JSON or Markdown."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +11,12 @@ from autoscaler.core.text import printable
 from autoscaler.documents import one_line, path_of
 from autoscaler.importers.conversion import Imported, ImportState
 from autoscaler.importers.drafts import SecretValue
-from autoscaler.importers.fields import KeyEntry, KeyOutcome
+from autoscaler.importers.fields import KeyOutcome
 from autoscaler.rendering import wording
 
 _LONGEST = 2000
-_MOST_KEYS = 12
-"""Keys that are carried over exactly, or ignored for one reason, that a line of text names."""
+_MOST_PLACES = 5
+"""That a line of text names."""
 _MOST_KINDS = 5
 
 _HEADINGS = {
@@ -42,6 +42,8 @@ class ImportReport:
     secrets: Sequence[tuple[SecretValue, bool]] = ()
     """The files that the configuration names, and whether they were written."""
     lines: Lines = field(default_factory=Lines)
+    verbose: bool = False
+    """Whether its text has the keys that need no attention."""
 
     @property
     def states(self) -> Counter[ImportState]:
@@ -79,57 +81,71 @@ class ImportReport:
     # -- text --------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """Return the report for a terminal: a paragraph for each source."""
+        """Return the report for a terminal: sources, then differences, then what is to be done."""
         return "\n".join(one_line(line, _LONGEST) for line in self._text_lines())
 
     def _text_lines(self) -> Iterator[str]:
         for one in self.imported:
-            if one.state is not ImportState.OTHER:
-                yield from self._source(one)
-        for unread in self.unread:
-            yield f"{_place(unread.file, unread.line)}: {_of_document(unread)}refused: {unread.why}"
-        yield from (f"not asked: {failure}" for failure in self.failures)
-        yield from (f"note: {note}" for note in self.notes)
-        for secret, written in self.secrets:
-            of = f"the key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
-            yield f"{'written' if written else 'mount'}: {secret.file} holds {of}"
+            if one.state not in {ImportState.OTHER, ImportState.REFUSED}:
+                yield self._source(one)
+                yield from self._keys(one) if self.verbose else ()
+        yield from self._files(written=True)
+        for heading, sentences in (
+            ("Differences", list(self._sentences(KeyOutcome.DIFFERENT))),
+            ("To do", list(self._to_do())),
+        ):
+            yield from [f"{heading}:", *(f"- {text}" for text in sentences)] if sentences else []
         yield self.summary
 
-    def _source(self, one: Imported) -> Iterator[str]:
-        manifest = one.manifest
-        place = _place(manifest.file, self.lines.line(manifest))
-        called = _called(one)
+    def _source(self, one: Imported) -> str:
+        place = _place(one.manifest.file, self.lines.line(one.manifest))
         became = f" -> {_target(one)}" if one.target else f": {one.why}"
         part = ", in part" if one.state is ImportState.IN_PART else ""
         refused = ": refused" if one.state is ImportState.REFUSED else ""
-        yield f"{place}: {called}{refused}{became}{part}"
-        groups: dict[tuple[KeyOutcome, str], list[KeyEntry]] = {}
-        for entry in one.entries:
-            if entry.location or one.state is not ImportState.REFUSED:
-                groups.setdefault((entry.outcome, entry.why), []).append(entry)
-        for outcome in KeyOutcome:
-            for (of, why), entries in groups.items():
-                if of is outcome:
-                    yield from self._group(one, outcome, why, entries)
-        if one.state is ImportState.REFUSED:  # else it stands in the configuration
-            yield from (f"    {line}" for line in one.draft.skeleton.split("\n") if line)
+        return f"{place}: {_called(one)}{refused}{became}{part}"
 
-    def _group(
-        self, one: Imported, outcome: KeyOutcome, why: str, entries: Sequence[KeyEntry]
-    ) -> Iterator[str]:
-        heading = _HEADINGS[outcome]
-        if outcome in {KeyOutcome.CARRIED, KeyOutcome.IGNORED}:
-            paths = [path_of(entry.location) or "all of it" for entry in entries[:_MOST_KEYS]]
-            more = len(entries) - len(paths)
-            listed = ", ".join(paths) + (f" and {more} more" if more > 0 else "")
-            yield f"  {heading}: {listed}" + (f": {why}" if why else "")
-            return
-        for entry in entries:
-            line = self.lines.line(one.manifest, entry.location)
-            at = "" if line is None else f"line {line}: "
-            kind = f" ({entry.kind})" if entry.kind else ""
-            path = path_of(entry.location) or "all of it"
-            yield f"  {heading}: {at}{path}{kind}: {entry.sentence}"
+    def _keys(self, one: Imported) -> Iterator[str]:
+        """Yield the keys that are carried over as they are, and those that need no counterpart."""
+        groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
+        for entry in one.entries:
+            groups[entry.outcome, entry.why].append(path_of(entry.location) or "all of it")
+        for outcome in (KeyOutcome.CARRIED, KeyOutcome.IGNORED):
+            for (of, why), paths in groups.items():
+                if of is outcome:
+                    yield ": ".join(filter(None, (f"  {_HEADINGS[of]}", ", ".join(paths), why)))
+
+    def _sentences(self, outcome: KeyOutcome) -> Iterator[str]:
+        """Yield what is said of keys, each sentence once with the places of all its keys."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in self.imported:
+            for entry in one.entries if one.state is not ImportState.OTHER else ():
+                if entry.outcome is outcome and entry.location:
+                    line = self.lines.line(one.manifest, entry.location)
+                    kind = f" ({entry.kind})" if entry.kind else ""
+                    place = f"{_place(one.manifest.file, line)}: {path_of(entry.location)}{kind}"
+                    is_refused = outcome is KeyOutcome.REFUSED
+                    found[entry.sentence if is_refused else entry.why].append(place)
+        for sentence, (first, *others) in found.items():
+            more = [place.partition(": ")[0] for place in others[:_MOST_PLACES]]
+            more += [f"{len(others) - len(more)} more"] if len(others) > len(more) else []
+            yield f"{first}: {sentence}" + (f" (also {', '.join(more)})" if more else "")
+
+    def _to_do(self) -> Iterator[str]:
+        for one in self.imported:
+            if one.state is ImportState.REFUSED:
+                yield self._source(one)
+        for unread in self.unread:
+            yield f"{_place(unread.file, unread.line)}: {_of_document(unread)}refused: {unread.why}"
+        yield from self._sentences(KeyOutcome.REFUSED)
+        yield from (f"not asked: {failure}" for failure in self.failures)
+        yield from self.notes
+        yield from self._files(written=False)
+
+    def _files(self, *, written: bool) -> Iterator[str]:
+        for secret, is_written in self.secrets:
+            if is_written is written:
+                of = f"the key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
+                yield f"{'written' if written else 'mount'}: {secret.file} holds {of}"
 
     # -- JSON --------------------------------------------------------------------------------------
 
@@ -182,7 +198,6 @@ class ImportReport:
                 }
                 for entry in one.entries
             ],
-            "skeleton": one.draft.skeleton,
         }
 
     # -- Markdown ----------------------------------------------------------------------------------

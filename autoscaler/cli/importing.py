@@ -66,7 +66,7 @@ class ImportOptions:
     output: Path | None = None
     report: Literal["text", "json", "markdown"] = "text"
     shadow: bool = False
-    partial: bool = False
+    verbose: bool = False
     split: bool = False
     write_secrets: Path | None = None
 
@@ -98,7 +98,6 @@ class _Import:
                     namespace=self._options.namespace,
                     prometheus=self._options.prometheus,
                     shadow=self._options.shadow,
-                    partial=self._options.partial,
                     find_series=self._finder(stack),
                     read_secret=self._text_of,
                 ),
@@ -118,6 +117,7 @@ class _Import:
             conversion.notes if written else (),
             self._failures,
             secrets,
+            verbose=self._options.verbose,
         )
         self._tell(report, written)
         if self._failures or any(one.document is None for one in report.unread):

@@ -377,7 +377,7 @@ def _written(
         settings["labels"] = of_labels
     if any(one.nan for one in parts) and asked.kind != "External":
         settings["nan"] = "zero"  # as the custom metrics API of the adapter answers
-    promql = " or ".join(texts)
+    promql = "\nor ".join(texts)
     query: Query = {"query": promql, **settings} if settings else promql
     name = _OUTSIDE.sub("-", "-".join((asked.name, *filter(None, first.own))))[:_LONGEST_NAME]
     return Resolved(name, query, first.selector, first.labels, tuple(notes))

@@ -84,8 +84,6 @@ class Options:
     prometheus: str | None = None
     """The URL of the default server."""
     shadow: bool = False
-    partial: bool = False
-    """Whether a target is written without triggers that Prometheus cannot answer."""
     find_series: FindSeries | None = None
     read_secret: ReadSecret = never
 
@@ -122,7 +120,7 @@ class Imported:
     def refuse(self, why: str) -> None:
         """Leave it out of the configuration."""
         self.state, self.why = ImportState.REFUSED, why
-        self.draft = TargetDraft({}, skeleton=self.draft.skeleton)
+        self.draft = TargetDraft({})
 
     def leave(self, location: Sequence[str | int], why: str) -> None:
         """Have a key of it undecided."""
@@ -233,14 +231,9 @@ class _Importer:
             imported.refuse(refusal)
             return imported
         namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
-        before = self.shared.size
         imported.draft = self._draft(manifest, namespace)
-        if imported.draft.refusal or (imported.draft.only_in_part and not self.options.partial):
-            self.shared.shrink(before)  # what is not written names no query and no server
         if imported.draft.refusal:
             imported.refuse(imported.draft.refusal)
-        elif imported.draft.only_in_part and not self.options.partial:
-            imported.refuse(f"{imported.draft.only_in_part}; --partial imports the rest")
         else:
             self._complete(imported, namespace)
         return imported

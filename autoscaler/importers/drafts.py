@@ -45,10 +45,6 @@ class TargetDraft:
     comments: list[Comment] = field(default_factory=list)
     refusal: str = ""
     """Why nothing of the document is written; then there is no target."""
-    only_in_part: str = ""
-    """Why the target is only written where a part is asked for (`--partial`)."""
-    skeleton: str = ""
-    """YAML to fill in and paste by hand, for what cannot be carried over; printed, not written."""
     secrets: list[SecretValue] = field(default_factory=list)
 
 
@@ -71,22 +67,6 @@ class Shared:
     """Settings as in `prometheus`, by name; the default server, with the name "", is the first."""
     server_comments: dict[str, list[str]] = field(default_factory=dict)
     _by_query: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """How many queries and servers there are: what `shrink` takes."""
-        return len(self.queries), len(self.servers)
-
-    def shrink(self, size: tuple[int, int]) -> None:
-        """Take away what was added since, for a target that is not written after all."""
-        queries, servers = size
-        while len(self.queries) > queries:
-            name, query = self.queries.popitem()
-            del self._by_query[repr(query)]
-            self.query_comments.pop(name, None)
-        while len(self.servers) > servers:
-            name, _ = self.servers.popitem()
-            self.server_comments.pop(name, None)
 
     def query(self, wanted: str, query: Query, *comments: str) -> str:
         """Add a query under a name that no other one has, and return the name.

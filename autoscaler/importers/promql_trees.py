@@ -17,6 +17,7 @@ from autoscaler.promql_tokens import (
 
 LONGEST = 64 << 10
 """Characters of an expression."""
+_LONGEST_LINE = 100
 _DEEPEST = 60
 _MOST_OPERATORS = 200
 _PRECEDENCE = {
@@ -261,11 +262,26 @@ def is_ratio(tree: Node) -> bool:
 
 
 def tidied(promql: str) -> str:
-    """Return the expression on one line without comments, blanks only where there were some."""
-    written, end = [""], 0
+    """Return the expression without comments, blanks only where there were some.
+
+    A long one keeps its lines; any other stands on one.
+    """
+    flat = _joined(promql, keep_lines=False)
+    return flat if len(flat) <= _LONGEST_LINE else _joined(promql, keep_lines=True)
+
+
+def _joined(promql: str, *, keep_lines: bool) -> str:
+    written, end, depth = [""], 0, 0
     for token in tokens_of(promql):
-        inside = written[-1] in {"", "(", "{", "["} or token.text in {")", "}", "]", ","}
-        written += [" ", token.text] if token.start > end and not inside else [token.text]
+        gap, closes = promql[end : token.start], token.text in {")", "}", "]"}
+        inside = written[-1] in {"", "(", "{", "["} or closes or token.text == ","
+        depth -= closes
+        if keep_lines and "\n" in gap and end:
+            written.append("\n" + "  " * min(depth, _DEEPEST))
+        elif gap and not inside:
+            written.append(" ")
+        written.append(token.text)
+        depth += token.text in {"(", "{", "["}
         end = token.start + len(token.text)
     return "".join(written)
 

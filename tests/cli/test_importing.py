@@ -206,31 +206,17 @@ def test_secrets_are_named_and_written_only_when_asked(tmp_path: Path) -> None:
     assert imported(tmp_path, SCALED, SECRET, options=elsewhere).config.targets
 
 
-def test_only_what_is_asked_for_is_imported_in_part(tmp_path: Path) -> None:
-    """A ScaledObject with another trigger is refused with what to do, and imported by --partial."""
+def test_what_is_not_read_from_prometheus_is_undecided(tmp_path: Path) -> None:
+    """The rest of its ScaledObject is imported; `--partial` is still taken, and says no more."""
     other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
     text = SCALED.replace("---", other).replace("    authenticationRef: {name: auth}\n", "")
-    done = imported(tmp_path, text.replace("authModes: bearer, ", ""))
-    assert done.text == ""
-    assert done.sentences[0].startswith("triggers that cannot be carried over: redis")
-    assert "--partial imports the rest" in done.sentences[0]
-    assert any("redis" in sentence for sentence in done.sentences[1:])
-    options = ImportOptions(partial=True)
-    part = imported(tmp_path, text.replace("authModes: bearer, ", ""), options=options)
+    text = text.replace("authModes: bearer, ", "")
+    part = imported(tmp_path, text)
     assert part.code == 3
     assert any(left["type"] == "redis" for left in part.target["undecided"])
     assert part.decided.targets
-
-
-def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Neither its query nor its server, which would be the default one as the first."""
-    other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
-    refused = SCALED.replace("---", other).replace("name: orders", "name: lost")
-    done = imported(tmp_path, refused, SCALED.replace("https://thanos", "https://second"))
-    assert done.target["scaleTargetRef"]["name"] == "orders"
-    assert done.document["prometheus"]["url"] == "https://second.example"
-    assert list(done.document["prometheus"]) == ["url", "bearerTokenFile"]
-    assert list(done.document["queries"]) == ["orders"]
+    again = ran("import", str(tmp_path / "0.yaml"), "--partial")
+    assert again[:2] == (3, part.text)
 
 
 def test_the_namespace_of_authentications_that_name_none(tmp_path: Path) -> None:
@@ -244,20 +230,27 @@ def test_the_namespace_of_authentications_that_name_none(tmp_path: Path) -> None
 
 REPORT = """\
 {file}:1: HorizontalPodAutoscaler shop/web -> shop/Deployment/web, in part
+{keys}{file}:13: HorizontalPodAutoscaler shop/api -> shop/Deployment/api
+{more}Differences:
+- {file}:5: spec.scaleTargetRef.apiVersion: it has no apiVersion, where there is no Deployment; \
+apps/v1 is meant (also {file}:17)
+To do:
+- {file}:20: HorizontalPodAutoscaler shop/web: refused: it has no spec.scaleTargetRef, as a patch \
+of kustomize has not: import what it is applied to, as `kubectl kustomize DIRECTORY` prints it
+- {file}:10: document 2: refused: it is a template, which has to be rendered first: import what \
+`helm template` or your tool prints
+- {file}:7: spec.minReplica: nothing is known of this key: leave it out there, or write here what \
+it is for (got 3)
+- no source names a Prometheus, so that http://prometheus:9090 stands there: write the URL of \
+yours, or import with --prometheus URL
+1 autoscaler imported, 1 in part, with `undecided` entries, 2 refused
+"""
+KEYS = """\
   exactly: apiVersion, kind, metadata.namespace, spec.scaleTargetRef.kind, \
 spec.scaleTargetRef.name, spec.maxReplicas
-  different: line 5: spec.scaleTargetRef.apiVersion: it has no apiVersion, where there is no \
-Deployment; apps/v1 is meant
   ignored: metadata.name: a target is called by its workload
-  ignored: status: it tells what was decided, and not what is wanted
-  refused: line 7: spec.minReplica: nothing is known of this key: leave it out there, or write \
-here what it is for (got 3)
-{file}:10: document 2: refused: it is a template, which has to be rendered first: import what \
-`helm template` or your tool prints
-note: no source names a Prometheus, so that http://prometheus:9090 stands there: write the URL of \
-yours, or import with --prometheus URL
-0 autoscalers imported, 1 in part, with `undecided` entries, 1 refused
 """
+STATUS = "  ignored: status: it tells what was decided, and not what is wanted\n"
 MARKDOWN = """\
 | source | target | outcome |
 |---|---|---|
@@ -268,15 +261,19 @@ write here what it is for
 """
 
 
-def test_the_report_as_text(tmp_path: Path) -> None:
-    """A paragraph for each source: where, what it became, and each key by what became of it."""
+@pytest.mark.parametrize("more", [(), ("-v",)])
+def test_the_report_as_text(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """A line for each source, then differences, then what is to be done; keys only with -v."""
     file = tmp_path / "hpa.yaml"
-    file.write_text(
-        hpa("minReplica: 3").replace("apiVersion: apps/v1, ", "") + "status: {}\n---\na: {{ b }}\n"
-    )
-    code, out, _ = ran("import", str(file), "-o", str(tmp_path / "o.yaml"))
+    web = hpa("minReplica: 3").replace("apiVersion: apps/v1, ", "")
+    patch = "---\nkind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\n"
+    patch += "metadata: {name: web, namespace: shop}\n"
+    api = web.replace("web", "api").replace("  minReplica: 3\n", "")
+    file.write_text(f"{web}status: {{}}\n---\na: {{{{ b }}}}\n---\n\n{api}{patch}")
+    code, out, _ = ran("import", str(file), "-o", str(tmp_path / "o.yaml"), *more)
     assert code == 3
-    assert out == REPORT.format(file=file)
+    keys = (KEYS + STATUS, KEYS) if more else ("", "")
+    assert out == REPORT.format(file=file, keys=keys[0], more=keys[1])
 
 
 def test_the_report_as_markdown(tmp_path: Path) -> None:

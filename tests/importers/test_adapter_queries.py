@@ -441,7 +441,7 @@ def test_series_that_are_there_decide() -> None:
     seconds = rate.replace("hits_total", "hits_seconds_total")
     for found in (asked(of, name="hits"), asked(of, name="hits", series={})):
         assert isinstance(found, Resolved)
-        assert found.query == f"{seconds} or {rate} or {gauge}"
+        assert found.query == f"{seconds}\nor {rate}\nor {gauge}"
         assert len(found.notes) == 1
 
 
@@ -471,6 +471,21 @@ def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
     found = asked(of, name="http_requests")
     assert isinstance(found, Resolved)
     assert "container_" not in str(found.query)
+
+
+def test_a_long_query_keeps_its_lines() -> None:
+    """Without comments; a short one stands on one line."""
+    ratio = f"{SUM}\n  / # of all\nsum(\n  requests_of_all_kinds_total{{<<.LabelMatchers>>}}\n) by (<<.GroupBy>>)\n"
+    found = asked(rules({"metricsQuery": ratio}))
+    assert isinstance(found, Resolved)
+    assert isinstance(found.query, Mapping)
+    assert found.query["query"] == (
+        'sum(x{namespace!="",pod!=""}) by (namespace, pod)\n/\nsum(\n'
+        '  requests_of_all_kinds_total{namespace!="",pod!=""}\n) by (namespace, pod)'
+    )
+    found = asked(rules({"metricsQuery": "sum(\n  x{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)"}))
+    assert isinstance(found, Resolved)
+    assert found.query == 'sum(x{namespace!="",pod!=""}) by (namespace, pod)'
 
 
 def test_resource_rules_become_resource_queries() -> None:

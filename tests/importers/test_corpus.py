@@ -37,7 +37,7 @@ def documents(file: Path) -> list[Any]:
 def each(folder: str, output: Path) -> Iterator[tuple[Path, Ran]]:
     """Import file by file."""
     for number, file in enumerate(files(folder)):
-        yield file, run([file], output / folder / f"{number}.yaml", ImportOptions(partial=True))
+        yield file, run([file], output / folder / f"{number}.yaml")
 
 
 def test_every_file_is_imported_or_refused_with_a_sentence(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_metrics_for_which_a_rule_is_given(tmp_path: Path) -> None:
 
 def test_all_of_it_at_once(tmp_path: Path) -> None:
     """A folder of everything is one configuration, or one for each namespace, which is the same."""
-    ran = run([CORPUS], tmp_path / "all.yaml", ImportOptions(partial=True))
-    split = run([CORPUS], tmp_path / "split.yaml", ImportOptions(partial=True, split=True))
+    ran = run([CORPUS], tmp_path / "all.yaml")
+    split = run([CORPUS], tmp_path / "split.yaml", ImportOptions(split=True))
     assert ran.report == split.report
     parts = [yaml.safe_load((tmp_path / name).read_text()) for name in split.document["include"]]
     keys = [target["scaleTargetRef"] for part in parts for target in part["targets"]]

@@ -1,4 +1,4 @@
-"""What targets share stands once, and goes with a target that is not written."""
+"""What targets share stands once."""
 
 from autoscaler.importers.drafts import Shared
 
@@ -22,14 +22,3 @@ def test_the_first_server_is_the_default_one() -> None:
     assert shared.server(tenant) == "thanos-query-2"
     assert shared.server({"url": "http://10.0.0.1"}) == "prometheus"
     assert shared.server({"url": "http://prometheus:9090"}) == ""
-
-
-def test_what_a_target_added_goes_with_it() -> None:
-    """As if it had never been there: its names are free, and so is the place of the default."""
-    shared = Shared()
-    size = shared.size
-    shared.query("a", "up", "why")
-    shared.server({"url": "http://a"}, "why")
-    shared.shrink(size)
-    assert shared == Shared()
-    assert (shared.query("a", "down"), shared.server({"url": "http://b"})) == ("a", "")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.cli.importing import ImportOptions
 from autoscaler.documents import read
 from tests.importers import test_manifests
 from tests.importers.accounting import unaccounted
@@ -39,8 +38,7 @@ def test_any_manifest_is_imported_or_told(tmp_path: Path, part: int) -> None:
         text = mutated(DOCUMENTS, number)
         (tmp_path / "out" / "autoscaler.yaml").unlink(missing_ok=True)
         begin = time.process_time()
-        options = ImportOptions(partial=number % 2 == 0)
-        ran = imported(tmp_path, text.encode(errors="replace"), RULES, options=options)
+        ran = imported(tmp_path, text.encode(errors="replace"), RULES)
         slow += time.process_time() - begin > LONGEST
         if ran.code == 0:
             assert ran.config.targets, number

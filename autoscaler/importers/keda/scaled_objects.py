@@ -83,14 +83,8 @@ class _ScaledObject:
             self._spec.refused("triggers", why=_NO_METRICS)
         self._advanced()
         self._placeholders()
-        lost = ", ".join(dict.fromkeys(triggers.lost))
-        return TargetDraft(
-            self._target,
-            [*self._comments, *triggers.comments],
-            only_in_part=f"triggers that cannot be carried over: {lost}" if lost else "",
-            skeleton=triggers.skeleton_text(),
-            secrets=triggers.secrets,
-        )
+        comments = [*self._comments, *triggers.comments]
+        return TargetDraft(self._target, comments, secrets=triggers.secrets)
 
     def _refusal(self) -> str:
         """Say why nothing of it is carried over, if so."""

@@ -5,7 +5,6 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/#triggers
 
 from dataclasses import dataclass, field
 
-from autoscaler.documents import as_yaml, child
 from autoscaler.importers.drafts import Comment, Query, SecretValue, Shared
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda import exporters
@@ -61,8 +60,6 @@ class Triggers:
     """The servers of these."""
     lost: list[str] = field(default_factory=list)
     """The types of those that have no counterpart."""
-    skeleton: dict[str, object] = field(default_factory=dict)
-    """Queries in place of them, by name."""
     can_be_active: bool = False
     """Whether any of them keeps a target awake: all but those of cpu and memory."""
     cached: bool | None = None
@@ -71,17 +68,6 @@ class Triggers:
     def metrics_of_queries(self) -> list[dict[str, object]]:
         """Return the metrics of type External, and those alone."""
         return [metric for metric in self.metrics if metric["type"] == "External"]
-
-    def skeleton_text(self) -> str:
-        """Write the queries and metrics that are proposed in place of triggers, to be pasted."""
-        if not self.skeleton:
-            return ""
-        metrics = [
-            metric
-            for metric in self.metrics_of_queries()
-            if child(metric, "external", "metric", "name") in self.skeleton
-        ]
-        return as_yaml({"queries": self.skeleton, "metrics": metrics})
 
 
 def read_triggers(
@@ -226,7 +212,6 @@ class _TriggerReader:
             proposal.query,
             f"a proposal in place of a trigger of type {kind}: check the metric and its labels",
         )
-        self._result.skeleton[own] = proposal.query
         metric = external(own, "AverageValue", proposal.value)
         if proposal.activation:
             metric["activation"] = proposal.activation

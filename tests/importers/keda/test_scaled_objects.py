@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.importers.conversion import Options
 from autoscaler.importers.fields import KeyOutcome
 from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
 
@@ -229,7 +228,7 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
 )
 def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
     """It stands in the target as undecided with what to do; no secret is in it."""
-    result = converted(scaled_object(ONE + spec), options=Options(partial=True))
+    result = converted(scaled_object(ONE + spec))
     assert result.said(KeyOutcome.REFUSED) == {place: why}
     (left,) = result.target["undecided"]
     assert left["field"] == place
@@ -391,21 +390,9 @@ triggers:
 """
 
 
-def test_a_trigger_of_another_kind_needs_partial_and_a_decision() -> None:
-    """Without --partial nothing is written, but a skeleton is offered; with it, it is proposed."""
-    text = scaled_object(KAFKA + prometheus().partition("\n")[2])
-    refused = converted(text)
-    assert refused.refusals == [
-        "triggers that cannot be carried over: kafka; --partial imports the rest"
-    ]
-    (one,) = refused.conversion.imported
-    assert one.draft.skeleton == (
-        "queries:\n"
-        '  orders-kafka: sum(kafka_consumergroup_lag{consumergroup="workers", topic="orders"})\n'
-        "metrics:\n- type: External\n  external:\n    metric:\n      name: orders-kafka\n"
-        "    target:\n      type: AverageValue\n      averageValue: 50"
-    )
-    result = converted(text, options=Options(partial=True))
+def test_a_trigger_of_another_kind_needs_a_decision() -> None:
+    """A query is proposed in its place, and the target is `undecided` until somebody decides."""
+    result = converted(scaled_object(KAFKA + prometheus().partition("\n")[2]))
     names = [metric["external"]["metric"]["name"] for metric in result.target["metrics"]]
     assert names == ["orders-kafka", "orders"]
     (left,) = result.target["undecided"]
@@ -448,7 +435,7 @@ def test_what_an_authentication_gives_is_accounted_for() -> None:
     )
     assert unused.said(KeyOutcome.REFUSED) == {}
     lost = KAFKA + "  authenticationRef: {name: prom}\n"
-    named = converted(AUTHENTICATION, scaled_object(lost), options=Options(partial=True))
+    named = converted(AUTHENTICATION, scaled_object(lost))
     ignored = named.said(KeyOutcome.IGNORED)
     assert ignored["spec.secretTargetRef"] == "no trigger that is carried over needs it"
 
