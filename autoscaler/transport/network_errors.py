@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from urllib3 import exceptions
+from urllib3.util import Url, parse_url
 
 from autoscaler.transport.deadline import Expired
+from autoscaler.transport.redaction import without_secrets
 
 RAISED = (exceptions.HTTPError, ValueError, OSError, RuntimeError)
 """What a client raises for a request that fails, or that it cannot send (too few threads)."""
@@ -73,6 +75,24 @@ ABSENT = frozenset({Kind.NAME, Kind.REFUSED})
 """What says that nothing is there."""
 
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})\b")
+
+
+def proxy_url(proxy: str) -> str:
+    """Return the URL of a proxy, whose scheme may be left out; raises ValueError with a sentence.
+
+    A URL that is not valid is not quoted: it may hold a password.
+    """
+    right = "right is http:// or https://, a host and maybe a port"
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        parts = parse_url(url)
+    except exceptions.LocationParseError:
+        parts = Url()
+    if not parts.host or parts.port == 0:
+        raise ValueError(f"its URL is not valid; {right}")
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError(f"{without_secrets(url)} is no HTTP proxy, which is needed; {right}")
+    return url
 
 
 def network_error(error: Exception) -> NetworkError:

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import urllib3
 import yaml
 from kubernetes.client import Configuration
+from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import (
     SERVICE_HOST_ENV_NAME,
@@ -31,6 +32,7 @@ from autoscaler.adapters.cluster.api import Api, JsonObject
 from autoscaler.adapters.cluster.credentials import Credentials, quiet_client
 from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.network_errors import proxy_url
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
@@ -177,7 +179,7 @@ def _in_cluster(service_account: Path) -> Configuration:
         loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
     except (ConfigException, OSError, ValueError) as error:
         raise ConnectError(f"the in-cluster configuration cannot be used: {error}") from None
-    return configuration
+    return _with_proxy(configuration, "the in-cluster configuration")
 
 
 def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
@@ -393,6 +395,18 @@ def _configured(kubeconfig: _Kubeconfig) -> Configuration:
             f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
             f"it failed, or took more than {exec_plugin.SECONDS:g} s"
         )
+    return _with_proxy(configuration, kubeconfig.origin)
+
+
+def _with_proxy(configuration: Configuration, origin: str) -> Configuration:
+    """Complete the URL of the proxy, if one is used; raises ConnectError."""
+    proxy: object = configuration.proxy
+    if proxy and not should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+        try:
+            configuration.proxy = proxy_url(proxy if isinstance(proxy, str) else "")
+        except ValueError as error:
+            what = f"{origin} cannot be used: its proxy (proxy-url, or of the environment)"
+            raise ConnectError(f"{what}: {error}") from None
     return configuration
 
 

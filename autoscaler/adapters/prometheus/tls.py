@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 import urllib3.exceptions
 from requests.adapters import HTTPAdapter
-from requests.utils import get_environ_proxies
+from requests.utils import get_environ_proxies, select_proxy
 
 from autoscaler.adapters.prometheus.answers import QueryError
 from autoscaler.file_contents import refuse_other_than_file, stamp_of
 from autoscaler.settings.fields import is_loopback
 from autoscaler.settings.prometheus import Tls
 from autoscaler.transport.deadline import POOLS
+from autoscaler.transport.network_errors import proxy_url
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
@@ -113,8 +114,16 @@ class ConnectionPools:
 
 
 def proxies_for(endpoint: Endpoint) -> dict[str, str]:
-    """Return the proxies of the environment; none for a loopback address."""
-    return {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
+    """Return the proxies of the environment, none for a loopback address; raises QueryError."""
+    proxies = {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
+    proxy = select_proxy(endpoint.url, proxies)
+    try:
+        return {urlsplit(endpoint.url).scheme: proxy_url(proxy)} if proxy else {}
+    except ValueError as error:
+        what = (
+            f"the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) for {endpoint.host}"
+        )
+        raise QueryError(f"{what} cannot be used: {error}") from None
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:

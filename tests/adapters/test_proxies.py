@@ -1,0 +1,134 @@
+"""Proxies of the environment and of a kubeconfig: which are used, and what is said of others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.adapters.cluster import ConnectError, connect
+from autoscaler.core.observation import Scale
+from tests.adapters.prometheus.reading import answered, ask, failed
+from tests.worlds.cluster.faults import read_web
+from tests.worlds.cluster.scripted import ScriptedServer as ScriptedApiServer
+from tests.worlds.cluster.scripted import scale
+from tests.worlds.controlplane.credentials import kubeconfig
+from tests.worlds.prometheus.faults import ScriptedServer, answer
+
+RIGHT = "right is http:// or https://, a host and maybe a port"
+SOCKS = "{} is no HTTP proxy, which is needed; " + RIGHT
+NOT_VALID = f"its URL is not valid; {RIGHT}"
+SERVER = "https://api.invalid:6443"
+
+REFUSED = [
+    *(
+        (f"{scheme}://proxy.test:1080", SOCKS.format(f"{scheme}://proxy.test:1080"))
+        for scheme in ("socks5", "socks5h", "socks4", "socks4a", "socks", "ftp")
+    ),
+    ("SOCKS5://user:s3cret@proxy.test:1080", SOCKS.format("socks5://proxy.test:1080")),
+    ("http://", NOT_VALID),
+    ("https://[::1", NOT_VALID),
+    ("http://user:s3cret@proxy.test:0", NOT_VALID),
+    ("http://user:s3cret@proxy.test:port", NOT_VALID),
+    ("://proxy.test", NOT_VALID),
+    ("http://pro xy.test:1", NOT_VALID),
+    ("http://user:s3cret/@proxy.test:1", NOT_VALID),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start without proxies."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
+    """Write a kubeconfig of a cluster."""
+    path = folder / "kubeconfig"
+    path.write_text(kubeconfig({"server": server, **cluster}, {"token": "t"}))
+    return path
+
+
+@pytest.mark.parametrize(("proxy", "fault"), REFUSED)
+@pytest.mark.parametrize("where", ["proxy-url", "ALL_PROXY", "https_proxy"])
+def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str, where: str
+) -> None:
+    """No connection is tried without it."""
+    if where == "proxy-url":
+        path = written(tmp_path, **{where: proxy})
+    else:
+        path = written(tmp_path)
+        monkeypatch.setenv(where, proxy)
+    with pytest.raises(ConnectError) as refused:
+        connect(path)
+    what = "its proxy (proxy-url, or of the environment)"
+    assert str(refused.value) == f'context "main" of {path} cannot be used: {what}: {fault}'
+
+
+def test_a_proxy_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    """As of a kubeconfig with a list there."""
+    cluster: dict[str, Any] = {"proxy-url": ["http://proxy.test"]}
+    with pytest.raises(ConnectError, match=r"its proxy .*: its URL is not valid; right is http"):
+        connect(written(tmp_path, **cluster))
+
+
+@pytest.mark.parametrize(("proxy", "fault"), REFUSED)
+def test_a_pod_with_a_proxy_that_cannot_be_used_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str
+) -> None:
+    """Only where the API server is not excepted from it."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    for name in ("token", "ca.crt"):
+        (tmp_path / name).write_text("t")
+    with pytest.raises(ConnectError) as refused:
+        connect(service_account=tmp_path)
+    what = "its proxy (proxy-url, or of the environment)"
+    assert str(refused.value) == f"the in-cluster configuration cannot be used: {what}: {fault}"
+
+
+@pytest.mark.parametrize("excepted", ["127.0.0.1", "127.0.0.0/8", "*"])
+def test_a_proxy_that_is_not_used_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excepted: str
+) -> None:
+    """The environment may have it for other programs."""
+    monkeypatch.setenv("ALL_PROXY", "socks5://proxy.test:1080")
+    monkeypatch.setenv("NO_PROXY", excepted)
+    with ScriptedApiServer(scale(3)) as server, connect(written(tmp_path, server.url)) as api:
+        assert isinstance(read_web(api), Scale)
+    with ScriptedServer(answer()) as prometheus:
+        answered(ask(prometheus.url, "x"))
+
+
+@pytest.mark.parametrize("form", ["{}", "http://{}", "HTTP://{}"])
+def test_a_proxy_without_a_scheme_is_one_of_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """As curl and Go have it."""
+    with ScriptedApiServer(scale(3)) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", form.format(proxy.url.removeprefix("http://")))
+        with connect(written(tmp_path, "http://api.invalid:8080")) as api:
+            assert isinstance(read_web(api), Scale)
+        assert proxy.asked[0].path.startswith("http://api.invalid:8080/apis/apps/v1/")
+    with ScriptedServer(answer()) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", form.format(proxy.url.removeprefix("http://")))
+        answered(ask("http://prometheus.invalid:9090", "x"))
+
+
+@pytest.mark.parametrize(("proxy", "fault"), REFUSED)
+@pytest.mark.parametrize("name", ["ALL_PROXY", "HTTP_PROXY"])
+def test_a_proxy_that_cannot_be_used_for_prometheus_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str, name: str
+) -> None:
+    """It is said at once: nothing is tried again."""
+    monkeypatch.setenv(name, proxy)
+    begun = clock.monotonic()
+    message = failed(ask("http://prometheus.invalid:9090", "x", within=20.0))
+    assert clock.monotonic() - begun < 15
+    variables = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
+    what = f"the proxy of the environment ({variables}) for prometheus.invalid cannot be used"
+    assert message == f"{what}: {fault}"
