@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
+from autoscaler.config.queries import AskedQuery, queries_of
 from autoscaler.config.reading import sources_of
 from autoscaler.config.rules import SIGN_IN
 from autoscaler.config.settings import DEFAULT_SERVER, Config, Sources
@@ -37,7 +38,20 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
         findings = list(islice(doubts, MOST_PROBLEMS - len(problems)))
         if findings:
             problems += located(findings, source.value, str(source.path), source.places)
-    return problems
+    asked = queries_of(config, content)
+    found = dict.fromkeys(_of_ranges(asked))
+    return [*problems, *islice(found, MOST_PROBLEMS - len(problems))]
+
+
+def _of_ranges(asked: Iterable[AskedQuery]) -> Iterator[Problem]:
+    """Find queries of metrics whose range is neither understood nor given by `window`."""
+    for place, use in ((one.place, use) for one in asked for use in one.uses):
+        if not use.query.assumes_range:
+            continue
+        message = "how far this PromQL looks back is not understood: write its longest range as "
+        message += "`window` beside `query`; until then it counts as "
+        message += durations.format_seconds(use.query.range_seconds)
+        yield Problem(*place, None, message)
 
 
 def _cautions(document: object, config: Config) -> Iterator[Finding]:

@@ -96,7 +96,7 @@ def _target_of(
 def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> HoldQuery:
     query = hold_query_of(hold if hold.name is None else queries.named[hold.name], server)
     selector = None if hold.selector is None else hold.selector.as_core(LabelSelector)
-    return HoldQuery(query, selector, is_condition(query.promql))
+    return HoldQuery(query, selector, is_condition(query.promql) is True)
 
 
 def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:

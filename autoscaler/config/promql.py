@@ -1,10 +1,11 @@
 """What is read from PromQL: how far it looks back, whether it is a condition, its selectors.
 
-This is no parser of PromQL: what it does not understand it leaves out, and what is wrong may be
-taken for anything.  All of it takes time in proportion to the text.
+This is no parser of PromQL: each function says what it makes of parts that it does not understand,
+and what is wrong may be taken for anything.  All of it takes time in proportion to the text.
 https://prometheus.io/docs/prometheus/latest/querying/basics/
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,21 +23,22 @@ from autoscaler.settings import durations
 _MOST_CHARACTERS = 64 << 10
 """Of an expression whose selectors are read."""
 
-_DURATION = re.compile(r"(?:[0-9]{1,18}(?:ms|[smhdwy]))++|[0-9]{1,18}(?:\.[0-9]{1,18})?")
-_PART = re.compile(r"([0-9]{1,18})(ms|[smhdwy])")
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
+_DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|[smhdwy]))++|{_NUMBER}")
+_PART = re.compile(rf"({_NUMBER})(ms|[smhdwy])")
 _LABEL_LISTS = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
 _WORDS = frozenset({"and", "or", "unless", "bool", "atan2", "inf", "nan", "start", "end"})
 """Words that are no metric."""
 _NAME = ("__name__", "=")
 
 
-def _seconds(token: PromqlToken) -> float | None:
-    if _DURATION.fullmatch(token.text) is None:
+def _seconds(text: str) -> float | None:
+    """Return the seconds of a duration; None for anything else, such as arithmetic."""
+    if _DURATION.fullmatch(text) is None:
         return None
-    if not token.text[-1].isalpha():
-        return float(token.text)
-    parts = _PART.findall(token.text)
-    return float(sum(int(count) * durations.UNITS[unit] for count, unit in parts))
+    if not text[-1].isalpha():
+        return float(text)
+    return math.fsum(float(count) * durations.UNITS[unit] for count, unit in _PART.findall(text))
 
 
 _END = PromqlToken("", "")
@@ -70,49 +72,70 @@ class _Tokens:
     def skip_to(self, sign: str) -> bool:
         return any(token.text == sign for token in self)
 
-    def range(self) -> PromqlToken:
-        """Return the duration in brackets that are open, of a subquery without its step."""
-        duration = self.next()
-        closed = self.peek().text[:1] in {"]", ":"} and self.skip_to("]")
-        return duration if closed and _seconds(duration) is not None else _END
+    def range(self) -> str:
+        """Return what is written in brackets that are open, of a subquery without its step."""
+        written = takewhile(lambda token: token.text != "]", self)
+        return "".join(token.text for token in written).partition(":")[0]
 
 
+UNKNOWN_RANGE = 300.0
+"""The seconds that a range counts which is not understood, such as ``[2m*2]``.
+
+In MetricsQL it is also the range of an instant query that leaves it out.
+"""
 _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
 """Functions that look at the end of their range only: what was lost before makes no difference."""
+_OF_A_RANGE = re.compile(
+    r"(?:rate|increase|delta|deriv|changes|resets|predict_linear|holt_winters|rollup|integrate"
+    r"|double_exponential_smoothing)(?:_\w+)?|\w+_over_time"
+)
+"""Functions of a range, which may be left out in MetricsQL."""
 
 
-def range_of(promql: str) -> float:
+@dataclass(slots=True)
+class _Lookback:
+    """How far back the text between two brackets looks; ``caller`` is the function before them."""
+
+    caller: str = ""
+    longest: float = 0.0
+    has_range: bool = False
+
+
+def range_of(promql: str, unknown: float = UNKNOWN_RANGE) -> float:
     """Return the seconds before its evaluation that an expression may take samples from.
 
     0 for an instant selector: the lookback of Prometheus is not counted, since a series ends with
     the first scrape that fails.  A range after a closing parenthesis is a subquery's, and begins
-    where the ranges inside begin.
+    where the ranges inside begin.  A range or offset that is not understood counts as ``unknown``.
     """
     tokens = _Tokens(promql)
-    longest = [0.0]
-    callers = [""]
-    before = 0.0
-    """How far that looks back which the next range or offset belongs to."""
-    word = ""
+    levels = [_Lookback()]
+    before, last = 0.0, _END
+    """How far that looks back which the next range or offset belongs to, and the last token."""
     for token in tokens:
-        caller, word = word, token.text if token.kind == "word" else ""
-        if token.text in {"(", "{"}:
-            longest.append(0.0)
-            callers.append(caller)
+        text, previous, last = token.text.lower(), last, token
+        if text in {"(", "{"}:
+            called = text == "(" and previous.kind == "word"
+            levels.append(_Lookback(previous.text.lower() if called else ""))
             before = 0.0
-        elif token.text in {")", "}"} and len(longest) > 1:
-            before = longest.pop()
-            callers.pop()
-        elif token.text == "[":
-            length = _seconds(tokens.range()) or 0.0
-            before += 0.0 if callers[-1] in _OF_THE_LAST_SAMPLES else length
-        elif token.text.lower() == "offset" and (seconds := _seconds(tokens.peek())) is not None:
-            before += seconds
-            tokens.next()
+        elif text in {")", "}"} and len(levels) > 1:
+            inner = levels.pop()
+            before, caller = inner.longest, inner.caller
+            levels[-1].has_range |= inner.has_range and not caller
+            lacks_range = not inner.has_range and caller not in _OF_THE_LAST_SAMPLES
+            before += unknown if lacks_range and _OF_A_RANGE.fullmatch(caller) else 0.0
+        elif text == "[":
+            seconds = _seconds(tokens.range())
+            levels[-1].has_range = True
+            if levels[-1].caller not in _OF_THE_LAST_SAMPLES:
+                before += unknown if seconds is None else seconds
+        elif text == "offset" and (previous.kind == "word" or previous.text in {*")}["}):
+            is_ahead, seconds = tokens.take("-"), _seconds(tokens.peek().text)
+            before += unknown if seconds is None else seconds * (not is_ahead)
         elif token.kind != "string":
             before = 0.0
-        longest[-1] = max(longest[-1], before)
-    return max(longest)
+        levels[-1].longest = max(levels[-1].longest, before)
+    return max(level.longest for level in levels)
 
 
 @dataclass(slots=True)
@@ -130,6 +153,12 @@ class _Group:
     inner: bool = False
     labels: bool = False
     """Whether the next parentheses hold labels, as after `on`."""
+    filters: bool = False
+    """Whether a comparison has chosen series whose value something else may change or pass on."""
+    caller: str = ""
+    """The word before the parentheses."""
+    word: str = ""
+    """The last word that is no list of labels, until another sign."""
 
     def end_side(self) -> None:
         self.is_one_side |= self.is_condition
@@ -140,43 +169,54 @@ class _Group:
         own = self.inner and self.parts == 1
         return self.is_one_side or (own if self.compared is None else self.compared)
 
-    def take_group(self, *, inner: bool) -> None:
+    def take_group(self, group: "_Group", *, is_round: bool) -> None:
         if self.labels:
             self.labels = False
         elif not self.settled:
             self.parts += 1
-            self.inner = inner
+            self.inner = group.is_condition and is_round
+            if is_round and _NEVER_ZERO.fullmatch(group.caller) is None:
+                self.filters |= group.is_condition or group.filters
 
-    def take(self, text: str) -> None:
+    def take(self, text: str, then: str) -> None:
         if text in {"and", "unless"}:
             self.settled = True
         elif text in {"on", "ignoring"}:
             self.labels = True
         elif text in COMPARISONS or text == "bool":
             self.compared = text != "bool"
+            self.filters |= "bool" not in {text, then}
         else:
             self.parts += 1
 
 
-def is_condition(promql: str) -> bool:
-    """Return whether the last that is done is to compare, without ``bool``.
+_NEVER_ZERO = re.compile(r"count(?:_values)?|group|absent|(?:count|absent|present)_over_time")
+"""Functions whose value is never 0, whatever the values are that they take."""
+
+
+def is_condition(promql: str) -> bool | None:
+    """Return whether the last that is done is to compare, without ``bool``; None if it is unclear.
 
     A comparison returns the series that it is true for: ``up == 0`` those whose value is 0, which
-    means that they are there.
+    means that they are there.  It is unclear what a 0 means where these go through anything else,
+    as in ``sort(up == 0)``.
     """
-    groups = [_Group()]
-    for kind, written, _ in _Tokens(promql):
+    groups, tokens = [_Group()], _Tokens(promql)
+    for kind, written, _ in tokens:
         text, group = written.lower(), groups[-1]
         if text in {"(", "[", "{"}:
-            groups.append(_Group())
+            groups.append(_Group(caller=group.word))
         elif text in {")", "]", "}"} and len(groups) > 1:
             groups.pop()
-            groups[-1].take_group(inner=group.is_condition and text == ")")
-        elif text == "or":
+            groups[-1].take_group(group, is_round=text == ")")
+        elif text in {"or", "default", ","}:
             group.end_side()
         elif kind != "string" and not group.settled:
-            group.take(text)
-    return groups[0].is_condition
+            group.take(text, tokens.peek().text.lower())
+        if kind != "string" and text not in _LABEL_LISTS | {*"()[]{}"}:
+            group.word = text if kind == "word" else ""
+    outer = groups[0]
+    return outer.is_condition or (None if outer.filters else False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +341,7 @@ def _selector(first: PromqlToken, tokens: _Tokens) -> VectorSelector | None:
             matchers.append(matcher)
     if not name and not matchers:
         return None
-    duration = tokens.range().text if tokens.take("[") else ""
+    duration = tokens.range() if tokens.take("[") else ""
     offset = ""
     if tokens.peek().text.lower() == "offset":
         tokens.next()

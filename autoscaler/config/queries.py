@@ -1,5 +1,6 @@
 """The queries of metrics: the built-in ones, which one gives a metric, and where it stands."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,14 +111,20 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
 
 
 def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
-    """Convert a query of metrics, the rest as the ``usual`` one; a ``window`` is a range too."""
+    """Convert a query of metrics, the rest as the ``usual`` one.
+
+    A ``window`` is a range too, and stands for those that are not understood.
+    """
     converted = bound_query_of(query, server)
-    said = usual.range_seconds if query.window is None else query.window
+    known, said = converted.range_seconds, usual.range_seconds
+    if query.window is not None:
+        known, said = range_of(converted.promql, unknown=0.0), query.window
     return replace(
         converted,
         window=usual.window if query.window is None else query.window,
         labels=usual.labels if query.labels is None else query.labels.as_core(SeriesLabels),
-        range_seconds=max(said, converted.range_seconds),
+        range_seconds=max(said, known),
+        assumes_range=query.window is None and range_of(converted.promql, math.inf) == math.inf,
         series_labels=usual.series_labels,
     )
 

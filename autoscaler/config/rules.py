@@ -17,6 +17,7 @@ from pydantic import BaseModel, JsonValue
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.error_messages import closest, suggestion
+from autoscaler.config.promql import is_condition
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
     LISTEN,
@@ -27,6 +28,7 @@ from autoscaler.config.settings import (
     WebAuth,
     WebTls,
 )
+from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES
 from autoscaler.documents import child, entries
 from autoscaler.settings import durations
@@ -494,6 +496,14 @@ def _not_with_name(key: str, advice: str) -> Rule:
     )
 
 
+def _unclear_hold(target: Fields, context: Context) -> bool:
+    query = target.get(HOLD_QUERY)
+    if isinstance(name := child(query, "name"), str):
+        query = (context.queries or {}).get(name)
+    promql = query if isinstance(query, str) else child(query, "query")
+    return isinstance(promql, str) and is_condition(promql) is None
+
+
 def _is_zero(query: object) -> bool:
     return child(query, "empty") == "zero"
 
@@ -791,6 +801,13 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
             lambda target, _: _repeated_cluster(target),
             "names `{}` twice: a workload has one target in each cluster",
             _properties(clusters={"uniqueItems": True}),
+        ),
+        Rule(
+            HOLD_QUERY,
+            _unclear_hold,
+            "compares inside of something else, so that it is unclear whether a series of value 0 "
+            "holds: put the comparison last, as in `max by (job) (up) == 0`, or count what it "
+            "finds, as in `count by (job) (up == 0)`",
         ),
         _SERVER,
     ),

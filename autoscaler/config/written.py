@@ -1,5 +1,6 @@
 """A target as a user writes it, by the fields of the core, and how two configurations differ."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -167,7 +168,8 @@ def _paused(pause: Pause | None) -> object:
 
 def _query(query: Query, *, complete: bool) -> Parts:
     """Return the query of a metric; a window that is written stands for a range too."""
-    window = query.window != _USUAL.window or query.range_seconds != range_of(query.promql)
+    is_range = query.range_seconds != range_of(query.promql, unknown=math.inf)
+    window = (query.window != _USUAL.window or is_range) and not query.assumes_range
     return _answer(query, complete=complete) | {
         "window": format_seconds(query.window) if complete or window else None,
         "labels": _parts(query.labels) if complete or query.labels != _USUAL.labels else None,

@@ -45,6 +45,8 @@ class Query:
     labels: SeriesLabels = SeriesLabels()
     range_seconds: float = 0.0
     """The longest range of the PromQL in seconds; 0 if it has none."""
+    assumes_range: bool = False
+    """Whether a part of that is assumed, since the PromQL is not understood and nothing says it."""
     server: str = ""
     """The name of the Prometheus server that is asked; empty for the default one."""
     empty_is_zero: bool = False

@@ -163,6 +163,8 @@ holdScaleDownQuery: {name: queue_length, nan: zero} => holdScaleDownQuery.nan: d
 holdScaleDownQuery: {name: queue_length, partial: use} => holdScaleDownQuery.partial: does not go
 holdScaleDownQuery: {name: queue_length, server: default} => holdScaleDownQuery.server: does not go
 holdScaleDownQuery: {query: up, empty: zero} => holdScaleDownQuery.empty: is not known here
+holdScaleDownQuery: sort(up == 0) ~> holdScaleDownQuery: put the comparison last, as in `max by
+holdScaleDownQuery: {query: min(up == 0) or vector(0)} ~> holdScaleDownQuery: `count by (job) (up
 holdScaleDownQuery: {query: up, partial: no} => holdScaleDownQuery.partial: hold or use
 """
 UNDECIDED = """

@@ -1,8 +1,17 @@
 """What is read from PromQL: how far it looks back, and whether it is a condition."""
 
+import math
+
 import pytest
 
-from autoscaler.config.promql import Matcher, is_condition, narrowed, range_of
+from autoscaler.config.promql import (
+    UNKNOWN_RANGE,
+    Matcher,
+    is_condition,
+    narrowed,
+    range_of,
+    selectors_of,
+)
 from autoscaler.config.queries import DEFAULTS
 
 
@@ -27,21 +36,65 @@ from autoscaler.config.queries import DEFAULTS
         ("sum_over_time(irate(a[5m])[10m:])", 600),
         ("a offset 10m", 600),
         ("rate(a[200y])", 200 * 365 * 86400),
-        ("rate(a[\u0663m])", 0),
-        (f"rate(a[{'9' * 30}m])", 0),
+        ("rate(a[1.5h])", 5400),
+        ("rate(a[5m] offset -1h)", 300),
+        ("rate((a[5m]))", 300),
+        ("last_over_time(a)", 0),
+        ('rate{a="b"} + rate', 0),
+        ("sum by (offset) (rate(a[2m]))", 120),
+        ("sum(rate(a[2m])) by (offset)", 120),
+        ('a{offset="1h"}', 0),
         ("rate(a[2m]) and on() (b offset 1m)", 120),
         ('rate(a{path="[5m]"}[2m])', 120),
         ("rate(a{path=~'x]\\'[9m]'}[2m]) # over [8m]", 120),
         ('sum(a{x="{", y=`[7m]`})', 0),
         ("sum(rate(a[2m])) by (offset_of)", 120),
-        ("a[", 0),
         (")[5m]", 300),
         ("", 0),
     ],
 )
 def test_the_longest_way_back(promql: str, seconds: float) -> None:
     """Ranges that follow one another add up, others do not; quoted text and comments are none."""
-    assert range_of(promql) == seconds
+    assert range_of(promql) == range_of(promql, math.inf) == seconds
+
+
+@pytest.mark.parametrize(
+    ("promql", "known"),
+    [
+        *((f"sum(rate(a[{text}]))", 0) for text in ("2m*2+1m", "3e2", "0x12c", "max(5m,step())")),
+        *(
+            (f"rate(a[{text}])", 0)
+            for text in ("20i", "$__interval", "$range:1m", "1H", "", "5 m n")
+        ),
+        *((f"rate(a[{text}])", 0) for text in ("\u0663m", f"{'9' * 30}m", "{{ range }}", "-5m")),
+        ("rate(a)", 0),
+        ("sum by (b) (increase_pure(a))", 0),
+        ("avg_over_time(a)", 0),
+        ("RATE(a)", 0),
+        ("rate(sum(a))", 0),
+        ("rate(rate(a[5m]))", 300),
+        ("max_over_time(rate(a[$__interval])[10m:])", 600),
+        ("max_over_time(rate(a[5m])[2m*2:1m])", 300),
+        ("rate(a[5m]) / rate(b[$__interval])", 300),
+        ("rate(a[5m] offset 5i)", 300),
+        ("rate(a[5m] offset (1h / 2))", 300),
+        ("a offset $o", 0),
+        ("a[", 0),
+    ],
+)
+def test_what_is_not_understood_is_unknown_and_no_instant(promql: str, known: float) -> None:
+    """Arithmetic, variables, MetricsQL's steps and omitted ranges count as what the caller says."""
+    assert range_of(promql, math.inf) == math.inf
+    assert range_of(promql, 0.0) == known
+    assert range_of(promql) >= UNKNOWN_RANGE
+
+
+def test_a_selector_keeps_a_range_that_is_not_understood() -> None:
+    """So that a question about its series looks as far back as the query does."""
+    assert [one.promql for one in selectors_of("rate(a[2m*2:1m]) + b")] == [
+        "last_over_time(a[2m*2])",
+        "b",
+    ]
 
 
 def test_the_built_in_queries_say_how_far_they_look_back() -> None:
@@ -69,6 +122,11 @@ CONDITIONS = [
     "a > bool 1 == 0",
     "up == 0 # or bool",
     "up ==\n0",
+    "sum by (job) (up == 0) == 0",
+    "sort(up == 0) > 1",
+    'ALERTS{alertstate="firing"} or up == 0',
+    "count(up == 0) or up == 0",
+    "up offset 5m == 0",
 ]
 OTHERS = [
     "vector(1)",
@@ -80,13 +138,17 @@ OTHERS = [
     "1 - up",
     "count(up == 0)",
     "count(up == 0) or vector(0)",
-    "(up == 0) + 1",
-    "-(up == 0)",
-    "sum by (job) (up == 0)",
+    "count by (job) (up == 0)",
+    "count without (job) (sort(up == 0))",
+    "group(up == 0)",
+    "absent(up == 1)",
+    "count_over_time((up == 0)[5m:])",
+    "sum(freeze unless up == 0)",
+    "sort(up == bool 0)",
+    "topk(1, up == BOOL 0)",
     "freeze unless on () (up == 0)",
     "freeze unless on () up == 0",
     "freeze and on (job) up == 0",
-    "a == 1 > bool 0",
     'label_replace(up, "a", "x == 0", "", "")',
     "up # == 0",
     "",
@@ -95,16 +157,41 @@ OTHERS = [
 ]
 
 
+AROUND = [
+    'label_replace({}, "a", "$1", "instance", "(.*)")',
+    'label_join({}, "a", "-", "b")',
+    *("sort({})", "sort_desc({})", "sort_by_label({}, 'a')", "topk(1, {})", "bottomk(1, {})"),
+    *("limitk(1, {})", "min by (job) ({})", "max({}) by (job)", "sum without (job) ({})"),
+    *("avg({})", "quantile(0.5, {})", "stddev({})", "clamp_max({}, 1)", "abs({})", "ceil({})"),
+    *("last_over_time(({})[5m:])", "min_over_time(({})[5m:1m])", "timestamp({})", "scalar({})"),
+    *("vector(scalar({}))", "({}) + 1", "-({})", "1 - ({})", "a * on (job) ({})", "({}) ^ 2"),
+    *("a + on (job) group_left (b) ({})", "({}) > bool 1", "count(a) * ({})", "sort(a or {})"),
+    *("sort(({}) and a)", "sort(({}) unless on () a)", "info({})", "freeze if ({})"),
+    *("freeze ifnot ({})", "sort(sort(({})))", "freeze default sort({})", "freeze or sort({})"),
+]
+
+
+@pytest.mark.parametrize("inner", ["up == {}0", 'up{{job!="a"}} < {}1', "a + b != {}c"])
+@pytest.mark.parametrize("around", AROUND)
+def test_a_comparison_inside_of_something_else_is_unclear(around: str, inner: str) -> None:
+    """The 0 of a series that it found may come out, or what is made of it."""
+    promql = around.format(inner.format(""))
+    assert is_condition(promql) is None
+    assert is_condition(around.format(inner.format("bool "))) is False
+    assert is_condition(f"{around.format('up')} > 0") is True
+    assert is_condition(f"count by (job) ({promql})") is False
+
+
 @pytest.mark.parametrize("promql", CONDITIONS)
 def test_a_comparison_is_a_condition(promql: str) -> None:
     """If it is what is done last, also on either side of `or`, or before `and` and `unless`."""
-    assert is_condition(promql)
+    assert is_condition(promql) is True
 
 
 @pytest.mark.parametrize("promql", OTHERS)
 def test_anything_else_is_none(promql: str) -> None:
     """With `bool` it returns 0 or 1; within something else it only chooses what that takes."""
-    assert not is_condition(promql)
+    assert is_condition(promql) is False
 
 
 # -- some of the series --------------------------------------------------------------------------

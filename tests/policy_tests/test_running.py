@@ -10,6 +10,8 @@ from autoscaler.policy_tests.expectations import limits_of, proposal_of
 from autoscaler.policy_tests.kept_world import TargetRun
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
 
+UNKNOWN_RANGES = ("2m*2+1m", "3e2", "0x12c", "max(5m,step())", "1i", "$__interval", "")
+
 SERIES = "series: {queue: 200x40}\nstart: {replicas: 7}\nnever: {above: 20}"
 """What needs seven, for ten minutes."""
 
@@ -50,6 +52,25 @@ def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
     bounds = [count.step.decision.bounds for count in run.counts if count.step is not None]
     assert [bool(one and one.missing) for one in bounds] == [False] * 4 + [True] * 5
     assert kinds(run) == [""] * 9
+
+
+@pytest.mark.parametrize("text", UNKNOWN_RANGES)
+def test_an_outage_takes_nothing_down_where_the_range_is_not_understood(
+    text: str, tmp_path: Path
+) -> None:
+    """It is unknown, and not none: what comes after two minutes is of a range that fills again."""
+    query = f"rate(queue_length[{text}])" if text else "rate(queue_length)"
+    behavior = "  behavior: {scaleDown: {stabilizationWindowSeconds: 30}}\n"
+    config = QUEUE.replace("sum(queue_length)", f"'sum({query})'") + behavior
+    test = """
+        start: {replicas: 10}
+        series: {queue: 300x28 90 135 180 210 240 270 300x20}
+        events: [{at: 5m, for: 2m, queryFails: timeout}]
+        never: {below: 10}
+    """
+    assert set(counts(tmp_path, test, config)) == {10}
+    # So it is for a query without a range, whose first reading counts.
+    assert min(counts(tmp_path, test, QUEUE + behavior)) < 10
 
 
 def test_pods_share_what_is_stated_of_them(tmp_path: Path) -> None:
