@@ -2,18 +2,21 @@
 
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, permutations
+from itertools import chain, islice, permutations
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
-from autoscaler.config.queries import AskedQuery, queries_of
+from autoscaler.config.promql import selectors_of
+from autoscaler.config.queries import AskedQuery, BoundUse, HoldUse, MetricUse, queries_of
 from autoscaler.config.reading import sources_of
 from autoscaler.config.rules import SIGN_IN
-from autoscaler.config.settings import DEFAULT_SERVER, Config, Sources
+from autoscaler.config.settings import Config, Sources
 from autoscaler.config.sources import folder_of, named_files
 from autoscaler.core.breaker import Breaker
+from autoscaler.core.target import Query
 from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.schedules import may_be_open_together, seconds_open
 from autoscaler.settings import durations
@@ -39,7 +42,7 @@ def cautions_on(config: Config, content: bytes | None = None) -> list[Problem]:
         if findings:
             problems += located(findings, source.value, str(source.path), source.places)
     asked = queries_of(config, content)
-    found = dict.fromkeys(_of_ranges(asked))
+    found = dict.fromkeys(chain(_of_ranges(asked), _of_shared_servers(asked, config)))
     return [*problems, *islice(found, MOST_PROBLEMS - len(problems))]
 
 
@@ -52,6 +55,35 @@ def _of_ranges(asked: Iterable[AskedQuery]) -> Iterator[Problem]:
         message += "`window` beside `query`; until then it counts as "
         message += durations.format_seconds(use.query.range_seconds)
         yield Problem(*place, None, message)
+
+
+def _of_shared_servers(asked: Iterable[AskedQuery], config: Config) -> Iterator[Problem]:
+    """Find what reads the series of several clusters beside one Prometheus as if of one."""
+    labels = {cluster.name: cluster.series_labels.items() for cluster in config.clusters or ()}
+    names = {name for own in labels.values() for name, _ in own}
+    asking: dict[str, set[str]] = defaultdict(set)
+    for target in config.targets:
+        for query in target.all_queries:
+            asking[query.server].add(target.cluster)
+    for one in asked:
+        uses: list[tuple[MetricUse | BoundUse | HoldUse, Query, object]] = [
+            *((use, use.query, getattr(use.metric, "metric", None)) for use in one.uses),
+            *((use, use.query, None) for use in one.bounds),
+            *((use, use.hold.query, use.hold) for use in one.holds),
+        ]
+        matched = [{each.label for each in part.matchers} for part in selectors_of(one.key.promql)]
+        for use, query, chosen in uses:
+            own, cluster = {*query.series_labels}, use.target.cluster
+            others = asking[query.server] - {cluster}
+            mixed = [other for other in others if own <= labels[other]]
+            selector = getattr(chosen, "selector", None)
+            keys = () if selector is None else selector.keys
+            if mixed and not all(names & {*keys, *by} for by in matched):
+                pair = " and ".join(sorted((cluster, min(mixed))))
+                message = f"counts series of {pair} in one Prometheus together: give each cluster "
+                message += "`seriesLabels` of its own, and select by them in the query of an "
+                message += 'External metric, a bound or a hold (=~".*" if all are meant)'
+                yield Problem(*use.place, None, message)
 
 
 def _cautions(document: object, config: Config) -> Iterator[Finding]:
@@ -100,10 +132,9 @@ def _of_web(document: object) -> Iterator[Finding]:
 
 
 def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
-    """Find clusters that no target is in, and entries that name the same one, or its series."""
+    """Find clusters that no target is in, and entries that name the same one."""
     used = {target.cluster for target in config.targets}
     seen: dict[tuple[object, ...], object] = {}
-    selected: dict[tuple[object, ...], object] = {}
     for index, cluster in entries(document, "clusters"):
         name, place = child(cluster, "name"), ("clusters", index)
         if name not in used:
@@ -113,14 +144,6 @@ def _of_clusters(document: object, config: Config) -> Iterator[Finding]:
         if first != name:
             message = f"is the cluster that `{first}` is, and only that is served"
             yield Finding(place, message)
-            continue
-        labels = child(cluster, "seriesLabels")
-        if isinstance(labels, Mapping) and labels:
-            server = child(cluster, "prometheus") or DEFAULT_SERVER
-            other = selected.setdefault((server, *sorted(labels.items())), name)
-            if other != name:
-                message = f"are those of `{other}` at one server: one load would scale both"
-                yield Finding((*place, "seriesLabels"), message, show_value=False)
 
 
 def _of_fallback(place: Location, target: object) -> Iterator[Finding]:

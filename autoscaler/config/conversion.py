@@ -38,6 +38,7 @@ def config_of(
         {name: query for part in parts for name, query in part.queries.items()},
         main.resource_queries,
         {name: server.resource_queries for name, server in main.prometheus.servers.items()},
+        tuple(sorted({name for one in main.clusters or () for name in one.series_labels})),
     )
     shared: _Shared = cache(lambda value: value)
     clusters = {cluster.name: cluster for cluster in main.clusters or ()}

@@ -60,6 +60,8 @@ class Queries:
     """`resourceQueries` of the document, which replace built-in ones."""
     resources_of: Mapping[str, Mapping[str, model.QueryModel]]
     """Those of `prometheus.servers`, which replace both."""
+    cluster_labels: tuple[str, ...] = ()
+    """The names of `seriesLabels` of all clusters."""
     _made: dict[tuple[bool, str, str | None, Labels], Query] = field(default_factory=dict)
 
     def for_metric(
@@ -75,9 +77,8 @@ class Queries:
         identifier = source if isinstance(source, model.ResourceMetricSource) else source.metric
         labels = () if isinstance(source, model.ExternalMetricSource) else labels
         known = of_resource and identifier.name in DEFAULTS
-        usual = (
-            built_in(identifier.name, labels) if known else replace(_USUAL, series_labels=labels)
-        )
+        usual = replace(_USUAL, series_labels=labels, cluster_labels=self.cluster_labels)
+        usual = built_in(identifier.name, labels) if known else usual
         if identifier.query is not None:
             return query_of(identifier.query, usual, server)
         key = (of_resource, identifier.name, server, labels)
@@ -126,6 +127,7 @@ def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query
         range_seconds=max(said, known),
         assumes_range=query.window is None and range_of(converted.promql, math.inf) == math.inf,
         series_labels=usual.series_labels,
+        cluster_labels=usual.cluster_labels,
     )
 
 

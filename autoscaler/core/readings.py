@@ -183,6 +183,12 @@ def _external(
     if not selected:
         of = "none of the series matches the selector"
         return _gap(GapKind.EMPTY, of if answer.series else _NO_SERIES)
+    for label in query.cluster_labels:
+        clusters = sorted({series.labels[label] for series in selected if label in series.labels})
+        if len(clusters) > 1:
+            two = f'{label}="{clusters[0]}" and {label}="{clusters[1]}"'
+            several = f"the series are of several clusters, {two}: select one of them, or sum them"
+            return _gap(GapKind.AMBIGUOUS, f"{several} up without the label if all are meant")
     counted: list[Series] = []
     values: list[int] = []
     missing: list[Series] = []

@@ -50,6 +50,11 @@ class LabelSelector:
         """Whether the selector has no condition."""
         return not self.match_labels and not self.match_expressions
 
+    @property
+    def keys(self) -> list[str]:
+        """The names of the labels that conditions are about."""
+        return [*dict(self.match_labels), *(each.key for each in self.match_expressions)]
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether the labels meet every condition."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(

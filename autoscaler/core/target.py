@@ -57,6 +57,8 @@ class Query:
     """Whether a reading that may understate may scale down all the same."""
     series_labels: tuple[tuple[str, str], ...] = ()
     """The labels of the series that count, sorted by name: those of the target's cluster."""
+    cluster_labels: tuple[str, ...] = ()
+    """The names of the labels of clusters; series of an External metric agree in each."""
 
     key: QueryKey = field(init=False, compare=False, repr=False)
 

@@ -146,9 +146,7 @@ def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
         yield query.labels.container
     if isinstance(metric, ExternalMetric | ObjectMetric | PodsMetric):
         selector = metric.metric.selector
-        if selector is not None:
-            yield from (key for key, _ in selector.match_labels)
-            yield from (expression.key for expression in selector.match_expressions)
+        yield from () if selector is None else selector.keys
 
 
 def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:

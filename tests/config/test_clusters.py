@@ -185,11 +185,72 @@ def test_a_cluster_without_targets_and_one_that_is_named_twice_are_told(tmp_path
     }
 
 
-def test_labels_that_select_the_series_of_two_clusters_are_told(tmp_path: Path) -> None:
-    """At the same server; at another one they are other series."""
-    told = "are those of `eu` at one server: one load would scale both"
-    same = CLUSTERS.replace("us-1", "eu-1")
-    for clusters, count in ((same.replace(", prometheus: edge", ""), 1), (same, 0), (CLUSTERS, 0)):
-        config = loaded(tmp_path, document("clusters: [eu, us]\n", clusters))
-        found = [one for one in cautions_on(config) if one.message == told]
-        assert [one.path for one in found] == ["clusters[1].seriesLabels"] * count
+ONE_SERVER = CLUSTERS.replace(", prometheus: edge", "")
+NO_LABELS = ONE_SERVER.replace(", seriesLabels: {cluster: eu-1}", "")
+SUBSET = ONE_SERVER.replace("{cluster: us-1}", "{cluster: eu-1, zone: a}")
+EQUAL = ONE_SERVER.replace("us-1", "eu-1")
+NONE_AT_ALL = NO_LABELS.replace(", seriesLabels: {cluster: us-1}", "")
+BOTH = "clusters: [eu, us]\n"
+
+
+def metric(query: str, kind: str = "External", more: str = "") -> str:
+    """Return the keys of a target with one metric."""
+    source = f"metric: {{name: m, query: '{query}'{more}}}"
+    target = "target: {type: AverageValue, averageValue: 1}"
+    return f"metrics: [{{type: {kind}, {kind.lower()}: {{{source}, {target}}}}}]\n"
+
+
+SELECTED = ", selector: {matchLabels: {cluster: eu-1}}"
+LISTED = ", selector: {matchExpressions: [{key: cluster, operator: Exists}]}"
+PODS = "sum by (namespace, pod) (rps)"
+MIXED = [
+    *((clusters, BOTH, "targets[0]") for clusters in (NO_LABELS, SUBSET, EQUAL, NONE_AT_ALL)),
+    (NO_LABELS, "cluster: eu\n", ""),  # no target of the other one asks the server
+    (NO_LABELS, BOTH + metric(PODS, "Pods"), "targets[0].metrics[0]"),
+    (NO_LABELS, BOTH + metric(PODS.replace("rps", 'rps{cluster=~".*"}'), "Pods"), ""),
+    (CLUSTERS, BOTH + metric(PODS, "Pods"), ""),
+    (ONE_SERVER, BOTH + metric(PODS, "Pods"), ""),
+    (ONE_SERVER, BOTH, ""),
+    (ONE_SERVER, BOTH + metric("sum(q)"), "targets[0].metrics[0]"),
+    (NONE_AT_ALL, BOTH + metric("sum(q)"), "targets[0].metrics[0]"),
+    (CLUSTERS, BOTH + metric("sum(q)"), ""),  # each asks a server of its own
+    (CLUSTERS, f"{BOTH}server: edge\n" + metric("sum(q)"), "targets[0].metrics[0]"),
+    (ONE_SERVER, BOTH + metric("sum by (cluster) (q)"), "targets[0].metrics[0]"),
+    (ONE_SERVER, BOTH + metric("sum by (cluster) (q)", more=SELECTED), ""),
+    (ONE_SERVER, BOTH + metric("sum by (cluster) (q)", more=LISTED), ""),
+    (ONE_SERVER, BOTH + metric('sum(q{cluster=~".*"})'), ""),
+    (ONE_SERVER, BOTH + metric('sum(q{cluster="eu-1"}) + sum(r)'), "targets[0].metrics[0]"),
+    (ONE_SERVER, BOTH + metric("vector(3)"), ""),
+    (ONE_SERVER, f"{BOTH}minReplicasQuery: max(a)\n", "targets[0].minReplicasQuery"),
+    (ONE_SERVER, f"{BOTH}maxReplicasQuery: max(a)\n", "targets[0].maxReplicasQuery"),
+    (ONE_SERVER, f"{BOTH}maxReplicasQuery: 'max(a{{cluster=\"eu-1\"}})'\n", ""),
+    (ONE_SERVER, f"{BOTH}holdScaleDownQuery: up == 0\n", "targets[0].holdScaleDownQuery"),
+    (ONE_SERVER, f"{BOTH}holdScaleDownQuery: {{query: up == 0{SELECTED}}}\n", ""),
+]
+
+
+@pytest.mark.parametrize(("clusters", "keys", "path"), MIXED)
+def test_what_reads_the_series_of_several_clusters_together_is_told(
+    tmp_path: Path, clusters: str, keys: str, path: str
+) -> None:
+    """At one Prometheus, where neither `seriesLabels` nor the query tell them apart."""
+    config = loaded(tmp_path, document(keys, clusters))
+    found = [one for one in cautions_on(config) if "in one Prometheus together" in one.message]
+    assert [one.path for one in found] == [path] * bool(path)
+    assert all("counts series of eu and us" in one.message and one.line for one in found)
+
+
+def test_a_target_of_one_cluster_may_read_the_series_of_another(tmp_path: Path) -> None:
+    """If targets of the other one ask the same server."""
+    text = document("cluster: eu\n" + metric("sum(q)"), ONE_SERVER)
+    entry = text[text.index("-\n  namespace") :].replace("cluster: eu", "cluster: us")
+    config = loaded(tmp_path, text + entry.replace("sum(q)", 'sum(q{cluster="us-1"})'))
+    assert [one.path for one in cautions_on(config)] == ["targets[0].metrics[0]"]
+
+
+def test_metrics_know_which_labels_tell_clusters_apart(tmp_path: Path) -> None:
+    """Also those of a cluster that has none itself."""
+    config = loaded(tmp_path, document(f"{BOTH}server: default\n{RPS}", NO_LABELS))
+    for target in config.targets:
+        assert target.queries[1].cluster_labels == ("cluster",)
+        assert target.queries[1].series_labels == ()

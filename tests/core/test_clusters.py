@@ -6,12 +6,14 @@ import pytest
 
 from autoscaler.core.observation import Gap, GapKind, PodSamples, Sample, Values
 from autoscaler.core.readings import read
+from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, TargetName, metric_key
 from tests.core.builders import (
     BASE,
     cpu,
+    external,
     of_object,
     per_pod,
     pod,
@@ -60,6 +62,31 @@ def of_cluster(
 ) -> object:
     """Read a metric of a target of the namespace `shop` with one pod, in a cluster."""
     return read(metric, replace(QUERY, series_labels=labels), answer, "shop", (pod("p0"),), BASE)
+
+
+@pytest.mark.parametrize(
+    ("names", "selector", "expected"),
+    [
+        ((), None, Values((1000, 2000))),
+        (("cluster",), None, GapKind.AMBIGUOUS),
+        (("zone", "cluster"), None, GapKind.AMBIGUOUS),
+        (("zone", "region"), None, Values((1000, 2000))),
+        (("cluster",), LabelSelector((("cluster", "us"),)), Values((2000,))),
+    ],
+)
+def test_an_external_metric_sums_no_series_of_different_clusters(
+    names: tuple[str, ...], selector: LabelSelector | None, expected: object
+) -> None:
+    """Its query has to select one, or to leave the label out; a series without it is of none."""
+    metric = external(value("1"), selector=selector)
+    query = replace(QUERY, cluster_labels=names)
+    reading = read(metric, query, both(1.0, 2.0, {"queue": "a"}), "shop", (), BASE)
+    if isinstance(expected, GapKind):
+        assert isinstance(reading, Gap)
+        assert reading.kind is expected
+        assert 'cluster="eu" and cluster="us"' in reading.detail
+    else:
+        assert reading == expected
 
 
 POD = {"namespace": "shop", "pod": "p0"}
