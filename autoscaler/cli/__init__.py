@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import click
 import typer
+from click.core import ParameterSource
 from typer.core import TyperCommand
 
 from autoscaler import __version__
@@ -136,7 +138,9 @@ def _option(help_text: str, metavar: str = "FILE", **more: Any) -> Any:
 _DIRECTORY = "The state directory to read; default that of --config."
 _URL = "The running daemon to ask, such as http://127.0.0.1:9191."
 _TO_REACH_A_DAEMON: Mapping[str, Any] = {
-    "url": Annotated[str | None, _option(_URL, "URL", callback=_daemon_url)],
+    "url": Annotated[
+        str | None, _option(_URL, "URL", callback=_daemon_url, envvar="AUTOSCALER_URL")
+    ],
     "ca_file": Annotated[Path | None, _option("The CA of its certificate, PEM.")],
     "cert_file": Annotated[Path | None, _option("Your client certificate, PEM.")],
     "key_file": Annotated[Path | None, _option("The key of that, PEM.")],
@@ -163,7 +167,11 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**given: Any) -> None:
-            place = _place(**{name: given.pop(name) for name in options})
+            options_given = {name: given.pop(name) for name in options}
+            source = click.get_current_context().get_parameter_source("url")
+            if options_given.get("state_directory") and source is ParameterSource.ENVIRONMENT:
+                options_given["url"] = None  # an option on the command line wins
+            place = _place(**options_given)
             command(**given, place=place)
 
         return _with_options(run, command, {"place"}, options)

@@ -247,12 +247,18 @@ def _other_bounds(again: _Again) -> Iterator[OtherBound]:
 
 
 def _further(again: _Again, which: BoundKey, wanted: int) -> Iterator[OtherBound]:
-    """Yield the bound that just permits the count that a bound of ``wanted`` would have led to."""
+    """Yield the least maximum that the metrics need, or the highest minimum that permits a count.
+
+    Both lead to the count that a bound of ``wanted`` leads to now.
+    """
     sign = 1 if which is BoundKey.MAXIMUM else -1
-    desired = _with_bound(again, which, wanted).desired
-    if (desired - again.base.desired) * sign > 0:
-        exact = _with_bound(again, which, desired).desired == desired
-        yield OtherBound(which, desired if exact else wanted, desired)
+    other = _with_bound(again, which, wanted)
+    if (other.desired - again.base.desired) * sign > 0:
+        needed = other.desired
+        if which is BoundKey.MAXIMUM and other.combination is not None:
+            needed = max(needed, other.combination.after)
+        exact = _with_bound(again, which, needed).desired == other.desired
+        yield OtherBound(which, needed if exact else wanted, other.desired)
 
 
 def _with_bound(again: _Again, which: BoundKey, replicas: int) -> Decision:

@@ -274,14 +274,14 @@ def _pods(groups: PodGroups) -> Iterator[str]:
         ("ignored", groups.ignored, ", deleted or Failed"),
     ):
         if names:
-            parts.append(f"{len(names)} {word}{meaning} ({_some(names)})")
+            parts.append(f"{len(names)} {word}{meaning} ({wording.some(names)})")
     yield "pods: " + ", ".join(parts)
     for rule in UnreadyRule:
         unready = [one for one in groups.unready_by if one.rule is rule]
         if unready:
             until = max((pod.until for pod in unready if pod.until is not None), default=None)
             last = "" if until is None else f"; the last counts from {rfc3339(until)} on"
-            some = _some(tuple([pod.pod for pod in unready]))
+            some = wording.some(tuple([pod.pod for pod in unready]))
             yield f"unready {_UNREADY[rule]}{last}: {some}"
 
 
@@ -295,11 +295,6 @@ _UNREADY = {
     ),
     UnreadyRule.NEVER_READY: "since they have not been Ready since they started",
 }
-
-
-def _some(names: tuple[str, ...], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavailable) -> str:

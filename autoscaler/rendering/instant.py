@@ -258,7 +258,8 @@ def _bound(one: OtherBound, decision: Decision) -> str:
     then = f"it {_goes(one.desired, decision)}"
     if one.which is BoundKey.ASKED_MINIMUM:
         return f"if {one.which} had given {one.replicas} {then}"
-    return f"with a {one.which} of {one.replicas} {then}"
+    first = " first" if one.which is BoundKey.MAXIMUM and one.desired < one.replicas else ""
+    return f"with a {one.which} of {one.replicas} {then}{first}"
 
 
 def _value(one: OtherValue, entry: SyncResult) -> str:

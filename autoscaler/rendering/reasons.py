@@ -17,8 +17,10 @@ from autoscaler.core.classification import (
 from autoscaler.core.decision import (
     Activity,
     Bound,
+    Calculation,
     Combination,
     Decision,
+    Formula,
     Limit,
     MetricFailure,
     MetricResult,
@@ -30,7 +32,7 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
-from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.pauses import INVALID_ANNOTATION
 from autoscaler.core.quantity import format_fine
 from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
@@ -114,8 +116,41 @@ def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
         why = f": {_why(decision, restraint)}"
     else:
         restricted = _restricted(result, restraint)
-        why = f": {_asked(decision)}{restricted}" if restricted else ""
+        why = f": {_asked(decision)}{restricted}" if restricted else _unmoved(decision)
     return why + _besides(decision, restraint)
+
+
+def _unmoved(decision: Decision) -> str:
+    """Return why a metric whose ratio is not tolerated asks for the current count."""
+    combined = decision.combination
+    if combined is None or combined.after != decision.current:
+        return ""
+    for metric in decision.metrics:
+        outcome = metric.outcome
+        if metric.name != combined.winner or metric.fallback is not None:
+            continue
+        if isinstance(outcome, Calculation) and not decision.tolerance.covers(outcome.ratio):
+            is_above = outcome.ratio > 1.0
+            value = f": {wording.metric_name(metric.metric)} is {wording.usage_and_target(metric)}"
+            if outcome.rule in {Formula.REBALANCED, Formula.REBALANCED_AWAY}:
+                return f"{value}, but {_filled_in(outcome, is_above=is_above)}"
+            if is_above:
+                return f"{value}{_basis(metric, decision)}"
+    return ""
+
+
+def _filled_in(outcome: Calculation, *, is_above: bool) -> str:
+    """Return which pods count as idle or as fully loaded in a ratio with pods filled in."""
+    groups = outcome.groups
+    kinds = [("without a sample", () if groups is None else groups.missing)]
+    if groups is not None and is_above:
+        kinds.append(("not ready", groups.unready))
+    parts = [
+        f"{wording.counted(len(pods), 'pod')} {what} ({wording.some(pods)})"
+        for what, pods in kinds
+        if pods
+    ]
+    return f"{' and '.join(parts)} count as {'idle' if is_above else 'fully loaded'}"
 
 
 def _asked(decision: Decision) -> str:
@@ -194,20 +229,60 @@ def _by_metrics(decision: Decision, combined: Combination, active: MetricResult 
     if combined.after > combined.before:
         measured = [
             f"{wording.reason(decision)}: {wording.usage_and_target(metric)}"
+            if _agrees(metric, up=True)
+            else _value_and_basis(metric, decision)
             for metric in decision.metrics
             if metric.name == combined.winner and metric.proposal == combined.after
         ]
         return measured[0] if measured else wording.reason(decision)
-    shown = [_shown(metric) for metric in decision.metrics[:_MOST_METRICS]]
+    return _lower_metrics(decision)
+
+
+def _lower_metrics(decision: Decision) -> str:
+    shown = [
+        _shown(metric) if _agrees(metric, up=False) else _value_and_basis(metric, decision)
+        for metric in decision.metrics[:_MOST_METRICS]
+    ]
     if len(decision.metrics) > _MOST_METRICS:
         shown.append(f"{len(decision.metrics) - _MOST_METRICS} more")
+    values = ", ".join(shown)
+    if not all(_agrees(metric, up=False) for metric in decision.metrics):
+        return values
     below = "below target" if len(decision.metrics) == 1 else "all metrics below target"
-    return f"{below}: {', '.join(shown)}"
+    return f"{below}: {values}"
 
 
-def _shown(one: MetricResult) -> str:
-    value = wording.usage_and_target(one) if one.fallback is None else "by the fallback"
-    return f"{wording.metric_name(one.metric)} {value}"
+def _shown(metric: MetricResult) -> str:
+    value = wording.usage_and_target(metric) if metric.fallback is None else "by the fallback"
+    return f"{wording.metric_name(metric.metric)} {value}"
+
+
+def _agrees(metric: MetricResult, *, up: bool) -> bool:
+    """Return whether the measured value alone explains a change in this direction."""
+    outcome = metric.outcome
+    if metric.fallback is not None or not isinstance(outcome, Calculation):
+        return True
+    return outcome.ratio > 1.0 if up else outcome.ratio < 1.0
+
+
+def _value_and_basis(metric: MetricResult, decision: Decision) -> str:
+    """Return a value whose ratio contradicts the change, and the count that decided instead."""
+    return f"{_shown(metric)}{_basis(metric, decision)}"
+
+
+def _basis(metric: MetricResult, decision: Decision) -> str:
+    """Return the count that a metric multiplies or divides by, and the proposal."""
+    outcome, scale = metric.outcome, decision.scale
+    if not isinstance(outcome, Calculation):
+        return ""
+    status = scale.status_replicas if isinstance(scale, Scale) else 0
+    if outcome.multiplier is not None:
+        over = f", over {wording.counted(outcome.multiplier, 'ready pod')}"
+    elif outcome.rule in {Formula.WITHIN_TOLERANCE, Formula.SURGE}:
+        return f" is within tolerance; status.replicas is {status}"
+    else:
+        over = f", over {wording.counted(status, 'replica')} in status.replicas"
+    return f"{over}, asks for {outcome.proposal}"
 
 
 def _active(decision: Decision, restraint: Restraint | None) -> MetricResult | None:

@@ -138,6 +138,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def some(names: tuple[str, ...], most: int = 3) -> str:
+    """Write the first names of a list, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
 def policy(one: ScalingPolicy, start: int | None = None) -> str:
     """Write what a scaling policy permits: "4 pods per 60 s", "100% of 3 replicas per 60 s".
 

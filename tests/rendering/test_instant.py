@@ -367,6 +367,10 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
             "with a maxReplicas of 12 it would have gone to 12",
         ),
         pytest.param(
+            Timeline(spec(QUEUE, maximum=10), replicas=8).at("0s", jobs=500),
+            "with a maxReplicas of 100 it would have gone to 16 first",
+        ),
+        pytest.param(
             target().asked_bounds(least=float("nan")).at("0s", jobs=20),
             "if minReplicasQuery had given 4 it would have gone to 4",
         ),

@@ -45,6 +45,7 @@ from tests.core.builders import (
     behavior,
     cpu,
     external,
+    per_pod,
     percent_policy,
     pod,
     pods,
@@ -69,9 +70,10 @@ def synced(
     *readings: Reading,
     of_pods: Sequence[Pod] | None = None,
     earlier: tuple[Recommendation, ...] = (),
+    status: int | None = None,
 ) -> SyncResult:
     """Decide once at `BASE`, and have the write taken."""
-    scale = Scale(replicas, replicas, "app=web")
+    scale = Scale(replicas, replicas if status is None else status, "app=web")
     listed = pods(replicas) if of_pods is None else tuple(of_pods)
     history = History(recommendations=earlier or (Recommendation(0, BASE - 3600),))
     decision, _ = decide(of, Flags(), Observation(scale, listed, readings), history, BASE)
@@ -98,6 +100,12 @@ SLOW = behavior(up=rules(pods_policy(2, 60), window=0))
 DOUBLE = behavior(up=rules(percent_policy(100, 60), window=0))
 NEVER_UP = behavior(up=rules(pods_policy(2), window=0, select=SelectPolicy.DISABLED))
 HELD = (Recommendation(8, BASE - 60),)
+DOWN_AT_ONCE = behavior(down=rules(percent_policy(100), window=0))
+BOTH_AT_ONCE = spec(QUEUE, external(average("10"), "mails"), behavior=DOWN_AT_ONCE)
+WITH_TWO_PENDING = (
+    *pods(3),
+    *(pod(f"canary-{index}", phase="Pending", ready=FALSE) for index in range(2)),
+)
 
 SENTENCES = [
     pytest.param(
@@ -158,6 +166,49 @@ SENTENCES = [
     pytest.param(
         synced(spec(QUEUE, maximum=8), 8, values(80.0), earlier=(Recommendation(10, BASE - 60),)),
         "ok: stays at 8 replicas",
+    ),
+    pytest.param(
+        synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 10, values(97.0), status=9),
+        "ok: scaled 10 -> 9 replicas: queue 10.78/10 per replica is within tolerance; "
+        "status.replicas is 9",
+    ),
+    pytest.param(
+        synced(spec(QUEUE), 10, values(100.0), status=11),
+        "ok: scaled 10 -> 11 replicas: queue 9.091/10 per replica is within tolerance; "
+        "status.replicas is 11",
+    ),
+    pytest.param(
+        synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 20, values(120.0), status=5),
+        "ok: scaled 20 -> 12 replicas: queue 24/10 per replica, over 5 replicas in "
+        "status.replicas, asks for 12",
+    ),
+    pytest.param(
+        synced(
+            spec(per_pod("100"), behavior=DOWN_AT_ONCE),
+            10,
+            PodSamples(samples(*[200_000] * 3)),
+            of_pods=pods(3),
+        ),
+        "ok: scaled 10 -> 6 replicas: rps 200/100 per pod, over 3 ready pods, asks for 6",
+    ),
+    pytest.param(
+        synced(BOTH_AT_ONCE, 20, values(30.0), values(120.0), status=5),
+        "ok: scaled 20 -> 12 replicas: queue 6/10 per replica, mails 24/10 per replica, over 5 "
+        "replicas in status.replicas, asks for 12",
+    ),
+    pytest.param(
+        synced(
+            spec(cpu(utilization(50))),
+            3,
+            PodSamples(samples(900, 900, 900)),
+            of_pods=WITH_TWO_PENDING,
+        ),
+        "ok: stays at 3 replicas: cpu is 90%/50%, but 2 pods not ready (canary-0, canary-1) count "
+        "as idle",
+    ),
+    pytest.param(
+        synced(spec(per_pod("100")), 3, PodSamples(samples(130_000, 130_000)), of_pods=pods(2)),
+        "ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3",
     ),
     pytest.param(
         synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
