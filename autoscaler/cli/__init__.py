@@ -5,15 +5,14 @@ A command imports its work when it runs, so that `--help` answers at once.
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import click
 import typer
-from click.core import ParameterSource
 from typer.core import TyperCommand
 
 from autoscaler import __version__
@@ -38,6 +37,9 @@ app = typer.Typer(
 
 _CONFIG = "AUTOSCALER_CONFIG"
 """The environment variable with the configuration file, where the command line names none."""
+
+_URL_VARIABLE = "AUTOSCALER_URL"
+"""The environment variable with the address of the daemon."""
 
 _RECOMPUTE = "Decide again from what was read then, and compare; of a state directory only."
 _GROUP = "To reach the daemon"
@@ -138,9 +140,7 @@ def _option(help_text: str, metavar: str = "FILE", **more: Any) -> Any:
 _DIRECTORY = "The state directory to read; default that of --config."
 _URL = "The running daemon to ask, such as http://127.0.0.1:9191."
 _TO_REACH_A_DAEMON: Mapping[str, Any] = {
-    "url": Annotated[
-        str | None, _option(_URL, "URL", callback=_daemon_url, envvar="AUTOSCALER_URL")
-    ],
+    "url": Annotated[str | None, _option(_URL, "URL", callback=_daemon_url, envvar=_URL_VARIABLE)],
     "ca_file": Annotated[Path | None, _option("The CA of its certificate, PEM.")],
     "cert_file": Annotated[Path | None, _option("Your client certificate, PEM.")],
     "key_file": Annotated[Path | None, _option("The key of that, PEM.")],
@@ -168,8 +168,8 @@ def _with_place(options: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
         @functools.wraps(command)
         def run(**given: Any) -> None:
             options_given = {name: given.pop(name) for name in options}
-            source = click.get_current_context().get_parameter_source("url")
-            if options_given.get("state_directory") and source is ParameterSource.ENVIRONMENT:
+            from_environment = os.environ.get(_URL_VARIABLE, "").rstrip("/")
+            if options_given.get("state_directory") and options_given["url"] == from_environment:
                 options_given["url"] = None  # an option on the command line wins
             place = _place(**options_given)
             command(**given, place=place)
@@ -319,8 +319,7 @@ def validate(
     """Check configuration files, and print every mistake at once.
 
     Those that they include are checked too. What is valid but unwise, such as a secret that every
-    user may read, is a warning. For HorizontalPodAutoscalers and ScaledObjects of KEDA the one
-    configuration is printed that those of all files would be.
+    user may read, is a warning.
 
     Exit codes: 0 all are valid, 1 Prometheus could not be asked, 2 some are not valid, or
     Prometheus refuses a query, or with --strict there is a warning.

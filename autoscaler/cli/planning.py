@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
+from autoscaler.adapters.cluster.rights import HPAS
 from autoscaler.adapters.daemon import Daemon
 from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
 from autoscaler.cli.plan_text import paragraphs
@@ -30,7 +31,7 @@ from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.documents import path_of
 from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.hpa import hpa_text
-from autoscaler.rendering.no_series import Findings, missing_in
+from autoscaler.rendering.no_series import Findings, missing_in, of_target
 from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.sync.syncer import Syncer
@@ -71,7 +72,7 @@ def print_plan(
         known = remembered(config, daemon) if targets else Remembered()
         if as_json and targets:
             _note(known.told(targets))
-        results, beside, findings = _plan(config, targets, known)
+        results, beside, findings, may_write = _plan(config, targets, known)
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
     if as_json:
@@ -95,7 +96,8 @@ def print_plan(
         print_text("\n\n".join(told), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, beside, findings)}")
-    return 1 if any(result.decision.outcome is Outcome.BLOCKED for result in results) else 0
+    blocked = any(result.decision.outcome is Outcome.BLOCKED for result in results)
+    return 1 if blocked or not may_write else 0
 
 
 def query_sources(
@@ -130,11 +132,12 @@ def _source_name(use: MetricUse, place: str) -> str:
 
 def _plan(
     config: Config, targets: Sequence[Target], known: Remembered
-) -> tuple[list[SyncResult], Mapping[str, str], Mapping[str, Sequence[str]]]:
+) -> tuple[list[SyncResult], Mapping[str, str], Mapping[str, Sequence[str]], bool]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
     Only what the named ones use is asked for.  With them come, by the keys of targets, what other
-    autoscalers have decided, in words, and what there is where a query found no series.
+    autoscalers have decided, in words, and what there is where a query found no series; last
+    whether a daemon with these credentials has the rights to write.
     """
     collector = Collector()
     places = {target.place for target in targets}
@@ -160,12 +163,17 @@ def _plan(
                 history = known.histories.get(result.target.key, History())
                 if not result.decision.shadow:
                     results[index] = replace(result, controller=controller_of(seen, history))
-        for sentence in lacking():
+        lacked = lacking()
+        forbidden = [text for listed in others.values() for text in listed.forbidden]
+        named = any(right.resource == HPAS for right in lacked)
+        for sentence in (*(right.sentence for right in lacked), *(() if named else forbidden)):
             _note(sentence)
         findings = _findings(results, ports.metrics)
         holds = {name: trip.until for name, trip in tripped(config, clock.wall()).items()}
         results = [unless_held(one, holds) for one in results]
-        return results, beside, findings
+        writes = any(not result.decision.shadow for result in results)
+        refused = writes and any(right.prevents_writes for right in lacked)
+        return results, beside, findings, not refused
 
 
 def _findings(
@@ -176,10 +184,10 @@ def _findings(
     findings = Findings(lambda server, promql: metrics[server].query(promql, None, until))
     found: dict[str, list[str]] = {}
     for result in results:
-        inputs = result.given
-        for one in () if inputs is None else missing_in(result.target, inputs.observation):
-            if sentence := findings.of(one):
-                found.setdefault(result.target.key, []).append(sentence)
+        if result.given is not None:
+            missing = missing_in(result.target, result.given.observation)
+            sentences = of_target([(use, findings.of(use)) for use in missing], missing)
+            found |= {result.target.key: sentences} if sentences else {}
     return found
 
 

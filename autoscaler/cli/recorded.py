@@ -190,5 +190,9 @@ def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
 
 def _cells(one: Change) -> tuple[str, ...]:
     replicas = counts(one.current_replicas, one.desired_replicas, "?")
+    if one.replicas_before is not None:
+        by = printable(one.by or "others")
+        moved = "" if one.desired_replicas == one.current_replicas else f", then {replicas}"
+        replicas = f"{one.replicas_before} -> {one.current_replicas} by {by}{moved}"
     message = times.localized(printable(one.message, LONGEST_SENTENCE), one.time)
     return times.local(one.time), printable(one.target), replicas, printable(one.state), message

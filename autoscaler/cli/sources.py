@@ -253,7 +253,7 @@ class DirectorySource:
         """Return the last changes of a time, the last one first."""
         rows = self.record.changes(targets, begin, end, limit=limit)
         lapses = self.record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
-        changes = tuple(map(change_of, rows))
+        changes = tuple(change_of(row, self.record) for row in rows)
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:

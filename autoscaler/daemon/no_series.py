@@ -11,7 +11,7 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey
 from autoscaler.daemon.token_bucket import TokenBucket
-from autoscaler.rendering.no_series import Findings, Missing, missing_in
+from autoscaler.rendering.no_series import Findings, Missing, missing_in, of_target
 from autoscaler.sync.ports import MetricsReader, Reporter
 
 _MOST_WAITING = 2000
@@ -104,20 +104,20 @@ class NoSeriesReporter(Reporter):
         with self._lock:
             missing = {key: self._missing.get(key, ()) for key in self._waiting}
             self._waiting.clear()
-        uses = [(key, one) for key, of_target in missing.items() for one in of_target]
-        findings, sentences = Findings(self._ask), dict[str, list[str]]()
+        uses = [(key, use) for key, of_each in missing.items() for use in of_each]
+        findings, found = Findings(self._ask), dict[str, list[tuple[Missing, str]]]()
         told: dict[str, list[str]] = {}
         for _, same in groupby(sorted(uses, key=_query_of), _query_of):
             if self._stop.is_set() or not self._bucket.take(clock.monotonic()):
                 break
-            for key, one in same:
-                if sentence := findings.of(one):
-                    sentences.setdefault(key, []).append(sentence)
-                    told.setdefault(sentence, []).append(key)
+            for key, use in same:
+                if sentence := findings.of(use):
+                    found.setdefault(key, []).append((use, sentence))
+                    told.setdefault(f"{use.what}: {sentence}", []).append(key)
         with self._lock:
-            for key, found in sentences.items():
+            for key, of_this in found.items():
                 if self._missing.get(key) == missing[key]:
-                    self._found(key, "; ".join(found))
+                    self._found(key, "; ".join(of_target(of_this, missing[key])))
         for sentence, keys in islice(told.items(), _MOST_LINES):
             self._told(sentence, keys)
 

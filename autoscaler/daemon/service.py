@@ -284,7 +284,8 @@ class MainLoop:
                     for cluster in clusters.values():
                         cluster.learn_uid()
                 apis = {name: cluster.api for name, cluster in clusters.items()}
-                announcements.rights_lacked(lacked_rights(apis, config, config.targets))
+                lacked = lacked_rights(apis, config, config.targets)
+                announcements.rights_lacked([right.sentence for right in lacked])
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
                 announcements.fault(error)
 

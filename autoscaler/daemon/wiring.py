@@ -8,7 +8,7 @@ from functools import partial
 from autoscaler import clock
 from autoscaler.adapters.cluster import Api, ConnectError, UncachedCluster
 from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
-from autoscaler.adapters.cluster.rights import ElectionLease, missing_rights
+from autoscaler.adapters.cluster.rights import ElectionLease, LackedRight, missing_rights
 from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.loading import ANYWHERE
@@ -37,7 +37,7 @@ _RIGHTS_SECONDS = 5.0
 @contextmanager
 def ports_to_plan(
     config: Config, targets: Sequence[Target], reporter: Reporter, observer: Observer
-) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[str]]]]:
+) -> Iterator[tuple[Ports, Mapping[str, ListedAutoscalers], Callable[[], list[LackedRight]]]]:
     """Open the connections that the ``targets`` need: everything is read, nothing written.
 
     Gives with them the other autoscalers in the targets' namespaces by cluster, and what asks which
@@ -84,17 +84,19 @@ def ports_to_plan(
         yield Ports(prometheus, clusters, reporter), others, lacking
 
 
-def lacked_rights(apis: Mapping[str, Api], config: Config, targets: Sequence[Target]) -> list[str]:
-    """Return a sentence for each kind of right that a daemon lacks, as far as servers tell."""
+def lacked_rights(
+    apis: Mapping[str, Api], config: Config, targets: Sequence[Target]
+) -> list[LackedRight]:
+    """Return each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
     lease = ElectionLease(election.namespace, election.name, election.shared) if known else None
-    lacked = []
+    lacked: list[LackedRight] = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]
         deadline = clock.monotonic() + _RIGHTS_SECONDS
         missing = missing_rights(api, own, lease, events=config.events, deadline=deadline)
-        lacked += [of_cluster(name, sentence) for sentence in missing]
+        lacked += [each._replace(sentence=of_cluster(name, each.sentence)) for each in missing]
     return lacked
 
 

@@ -361,6 +361,8 @@ class Change(AnswerModel):
     marks: tuple[MarkWord, ...]
     by: Text | None
     """The field manager of others who changed the count."""
+    replicas_before: int | None = None
+    """The count that others changed; left out where nobody else did."""
 
 
 class Lapse(AnswerModel):

@@ -37,7 +37,10 @@ _NO_WINDOW, _NOT_HELD = (
 )
 _NO_LIMITS, _WITHIN = "bounds and policies had nothing to do", "within bounds and policies"
 _NO_IDLING = "whether it is idle was not looked at"
-_FOLLOWING = frozenset({_UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING})
+_NOT_FOREIGN = "no other client set the replicas between these two decisions"
+_FOLLOWING = frozenset(
+    {_NOT_FOREIGN, _UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING}
+)
 """What follows from other differences, and is told only where there are none."""
 
 _ZONES = {
@@ -165,7 +168,7 @@ _Fact = tuple[str, object, str]
 def _besides_metrics(of: Decision) -> Iterator[_Fact]:
     if of.foreign is not None:
         who = wording.foreign(of.foreign)
-        yield "nobody else has set the replicas since", (of.stamp, of.foreign), who
+        yield _NOT_FOREIGN, (of.stamp, of.foreign), who
     if of.pause is not None:
         yield "it is paused no longer", of.pause, reasons.pause(of.pause, of.time)
     if of.pause is not None and of.paused_from is not None:

@@ -327,9 +327,16 @@ def _standing(row: Change) -> dict[str, Any]:
     }
 
 
-def change_of(row: Change) -> answers.Change:
+def change_of(row: Change, record: DirectoryRecord) -> answers.Change:
     """Return a change as the API and the commands show it."""
-    marks = tuple(mark.word for mark in row.marks)
+    foreign = None
+    if Mark.FOREIGN in row.marks and (entry := record.entry_or_none(row)) is not None:
+        foreign = entry.decision.foreign
     return answers.Change(
-        **_standing(row), id=row.id, time=row.time, marks=marks, by=row.by or None
+        **_standing(row),
+        id=row.id,
+        time=row.time,
+        marks=tuple(mark.word for mark in row.marks),
+        by=row.by or None,
+        replicas_before=None if foreign is None else foreign.before,
     )

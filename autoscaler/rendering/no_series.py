@@ -4,9 +4,10 @@ The second is asked of its Prometheus, a few short questions.  `validate --prome
 the daemon say the same.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from autoscaler.config.promql import Matcher, VectorSelector, selectors_of
@@ -21,17 +22,18 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.readings import read
-from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
     MetricSpec,
     ObjectMetric,
     PodsMetric,
+    ResourceMetric,
     measures_pods,
 )
 from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.core.text import printable
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.rendering import wording
 
 _NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
@@ -169,17 +171,22 @@ _MOST_QUESTIONS = 20
 _MOST_SELECTORS, _MOST_MATCHERS = 4, 8
 _LONGEST_FINDING = 1000
 _LONGEST_SELECTOR = 200
+_LOOK_BACK = "6h:1m"
+"""How far, and in which steps, the last sample of a selector without series is searched for."""
 
 
 class _UnknownError(Exception):
     """Prometheus does not say it."""
 
 
-def why_no_series(ask: Ask, promql: str) -> str:
-    """Say which part of a query without series finds nothing; empty where that is not known."""
+def why_no_series(ask: Ask, promql: str, name: str = "") -> str:
+    """Say which part of a query without series finds nothing; empty where that is not known.
+
+    ``name`` is a name that the reader has just read, which is not repeated.
+    """
     found: list[str] = []
     with suppress(_UnknownError):
-        for sentence in _Looking(ask).at(promql):
+        for sentence in _Looking(ask, name).at(promql):
             found.append(sentence)  # noqa: PERF402 - what is known before a question fails stays
     return printable("; ".join(found), _LONGEST_FINDING)
 
@@ -187,8 +194,9 @@ def why_no_series(ask: Ask, promql: str) -> str:
 class _Looking:
     """Asks at most so many questions about one query."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, name: str) -> None:
         self._ask = ask
+        self._name = name
         self._left = _MOST_QUESTIONS
 
     def at(self, promql: str) -> Iterator[str]:
@@ -215,20 +223,48 @@ class _Looking:
         within = f" within {selector.range}" if selector.range else ""
         total = self._count(named) if others else 0
         if not total:
-            return f"there are no series {_shown(named)}{within}"
-        there = f"{_shown(named)} has {total:,} series"
+            known = named.name and named.name == self._name
+            none = "no series have that name" if known else f"there are no series {_shown(named)}"
+            return f"{none}{within}{self._last_sample(named)}"
+        there = f"{_shown(named)} has {total:,} series, but none"
+        return f"{there} {self._excluding(selector, named, others)}{self._last_sample(selector)}"
+
+    def _excluding(
+        self, selector: VectorSelector, named: VectorSelector, others: Sequence[Matcher]
+    ) -> str:
+        """Return which of the ``others``, the matchers besides the name, exclude all series."""
         asked = others[:_MOST_MATCHERS]
-        for one in asked:
-            if not self._count(selector.only(*named.matchers, one)):
-                return f"{there}, but none with {_shown(one)}: {self._there_is(named, one)}"
-        for one in asked:
-            rest = selector.only(*(each for each in selector.matchers if each != one))
+        for matcher in asked:
+            if not self._count(selector.only(*named.matchers, matcher)):
+                return f"with {_shown(matcher)}: {self._there_is(named, matcher)}"
+        for matcher in asked:
+            rest = selector.only(*(each for each in selector.matchers if each != matcher))
             if count := self._count(rest):
-                without = f"without {_shown(one)} there are {count}"
-                return f"{there}, but none with all of its matchers; {without}: " + self._there_is(
-                    rest, one
-                )
-        return f"{there}, but none is {_shown(selector)}"
+                without = f"without {_shown(matcher)} there are {count}"
+                there_is = self._there_is(rest, matcher)
+                return f"with all of its matchers; {without}: {there_is}"
+        return f"is {_shown(selector)}"
+
+    def _last_sample(self, selector: VectorSelector) -> str:
+        """Return when the last sample was scraped, and whether its target is up, if known."""
+        plain = replace(selector, range="", offset="")
+        found = ""
+        with suppress(_UnknownError):
+            times = f"max_over_time(timestamp({plain.promql})[{_LOOK_BACK}])"
+            answer = self._answer(f"topk(1, max by (job, instance) ({times}))").series
+            if not answer:
+                return ""
+            last, (job, instance) = (
+                answer[0],
+                (_quoted(answer[0], "job"), _quoted(answer[0], "instance")),
+            )
+            found = f"; the last sample was at {rfc3339(last.value)}"
+            if job and instance:
+                up = self._answer(f"up{{job={job},instance={instance}}}").series
+                state = ("up" if up[0].value else "down") if up else "gone"
+                target = printable(last.labels["instance"], _LONGEST)
+                found += f", and its scrape target {target} is {state}"
+        return found
 
     def _there_is(self, selector: VectorSelector, matcher: Matcher) -> str:
         by_value = f"count by ({matcher.label}) ({selector.promql})"
@@ -253,6 +289,10 @@ class _Looking:
         if isinstance(answer, QueryFailure) or answer.warnings:
             raise _UnknownError
         return answer
+
+
+def _quoted(series: Series, label: str) -> str:
+    return json.dumps(series.labels[label]) if series.labels.get(label) else ""
 
 
 def _shown(part: VectorSelector | Matcher) -> str:
@@ -301,23 +341,38 @@ class Findings:
 
     ask: Callable[[str, str], QueryResult | QueryFailure]
     """Gets the name of the server, and PromQL."""
-    _last: tuple[QueryKey, QueryResult | QueryFailure, str] | None = None
+    _last: tuple[tuple[QueryKey, str], QueryResult | QueryFailure, str] | None = None
 
     def of(self, missing: Missing) -> str:
-        """Return the name of the use, and what there is; empty where nothing is known."""
-        key = missing.query.key
+        """Return what there is of a query; empty where nothing is known."""
+        metric = missing.metric
+        name = (
+            ""
+            if metric is None
+            else metric.name
+            if isinstance(metric, ResourceMetric | ContainerResourceMetric)
+            else metric.metric.name
+        )
+        key = missing.query.key, name
         if self._last is None or self._last[0] != key:
-            self._last = (key, *self._asked(key))
+            self._last = (key, *self._asked(*key))
         _, answer, found = self._last
         if isinstance(answer, QueryFailure):
             return ""
-        if answer.series and missing.metric is not None:
-            there = existing(missing.target, missing.metric, missing.query, answer)
-            found = f"the query returns {len(answer.series):,} series: {there}"
-        return f"{missing.what}: {found}" if found else ""
+        if answer.series and metric is not None:
+            there = existing(missing.target, metric, missing.query, answer)
+            return f"the query returns {len(answer.series):,} series: {there}"
+        return found
 
-    def _asked(self, key: QueryKey) -> tuple[QueryResult | QueryFailure, str]:
+    def _asked(self, key: QueryKey, name: str) -> tuple[QueryResult | QueryFailure, str]:
         answer = self.ask(key.server, key.promql)
         if isinstance(answer, QueryFailure) or answer.series:
             return answer, ""
-        return answer, why_no_series(lambda promql: self.ask(key.server, promql), key.promql)
+        return answer, why_no_series(lambda promql: self.ask(key.server, promql), key.promql, name)
+
+
+def of_target(findings: Sequence[tuple[Missing, str]], missing: Sequence[Missing]) -> list[str]:
+    """Return what was found of what a target misses; each use is named where there are several."""
+    return [
+        f"{use.what}: {found}" if len(missing) > 1 else found for use, found in findings if found
+    ]

@@ -17,6 +17,7 @@ from autoscaler.cli import app
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.daemon import write_config
+from tests.worlds.process import free_port
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.waiting import wait_until
@@ -141,6 +142,22 @@ def test_the_environment_names_the_configuration(tmp_path: Path) -> None:
     assert f"{tmp_path}/b.yaml:" in ran.stderr
     for command in ("status", "explain", "history", "resume"):
         assert "AUTOSCALER_CONFIG" in autoscaler(command, "--help").stdout
+
+
+def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
+    """AUTOSCALER_URL is what each command that asks a daemon takes for --url."""
+    url = f"http://127.0.0.1:{free_port()}"
+    write_config(tmp_path / "a.yaml", queue_config("http://p:9090", "shop", "a"))
+    environment = NOWHERE | {"AUTOSCALER_URL": url}
+    for words in (["status"], ["history"], ["explain", "shop/a"], ["agreement"]):
+        ran = autoscaler(*words, environment=environment)
+        assert ran.returncode == 1, words
+        assert f"no daemon listens at {url}" in ran.stderr, words
+    ran = autoscaler("status", environment=NOWHERE | {"AUTOSCALER_URL": "eu"})
+    assert ran.returncode == 2
+    assert "AUTOSCALER_URL" in autoscaler("adopt", "--help").stdout
+    named = autoscaler("history", "--state-directory", str(tmp_path), environment=environment)
+    assert url not in named.stderr
 
 
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:

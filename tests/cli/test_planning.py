@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
+from autoscaler.adapters.cluster.rights import HPAS, LackedRight
 from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli import planning
 from autoscaler.cli.planning import _once, controller_of, print_plan, query_sources
@@ -110,11 +111,17 @@ def test_a_daemon_that_is_named_must_answer(tmp_path: Path) -> None:
 class NobodyElse:
     """No other autoscaler controls anything."""
 
+    forbidden: Sequence[str] = ()
+
     def controller(self, *_: object) -> None:
         """Return that."""
 
     def hpa(self, *_: object) -> None:
         """Return that there is none."""
+
+
+LACKED: list[LackedRight] = []
+"""The rights that a plan finds missing."""
 
 
 @pytest.fixture
@@ -128,10 +135,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Memory:
     @contextmanager
     def ports(
         _config: object, _targets: object, reporter: Reporter, _observer: object
-    ) -> Iterator[tuple[Ports, dict[str, NobodyElse], Callable[[], list[str]]]]:
+    ) -> Iterator[tuple[Ports, dict[str, NobodyElse], Callable[[], list[LackedRight]]]]:
         world.planned = True
         ports = replace(world.world(), reporter=reporter)
-        yield ports, {"": NobodyElse()}, list
+        yield ports, {"": NobodyElse()}, lambda: list(LACKED)
 
     monkeypatch.setattr(planning, "ports_to_plan", ports)
     return world
@@ -163,6 +170,42 @@ def test_a_plan_finds_a_count_as_a_daemon_that_has_just_started(
     assert world.written == []
 
 
+@pytest.mark.parametrize(
+    ("prevents_writes", "shadow"), [(True, False), (True, True), (False, False)]
+)
+def test_a_plan_fails_where_the_daemon_could_not_write(
+    world: Memory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prevents_writes: bool,  # noqa: FBT001 - a parameter
+    shadow: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """The exit code is 1; not for other rights, nor for targets that are never written."""
+    monkeypatch.setitem(globals(), "LACKED", [LackedRight("no", "x", prevents_writes)])
+    file = two_queues(tmp_path)
+    if shadow:
+        file.write_text(file.read_text().replace("maxReplicas:", "mode: shadow\n  maxReplicas:"))
+    assert print_plan(file) == int(prevents_writes and not shadow)
+    assert world.written == []
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("named", [True, False])
+def test_a_plan_says_once_that_hpas_cannot_be_listed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    named: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """By the right that is missing, or where rights cannot be reviewed by the refused list."""
+    lacked = [LackedRight("may not list HPAs", HPAS, prevents_writes=False)]
+    monkeypatch.setitem(globals(), "LACKED", lacked if named else [])
+    monkeypatch.setattr(NobodyElse, "forbidden", ("the list is forbidden",))
+    assert print_plan(two_queues(tmp_path)) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert notes == ["note: may not list HPAs" if named else "note: the list is forbidden"]
+
+
 def test_a_plan_asks_only_what_its_targets_use(world: Memory, tmp_path: Path) -> None:
     """Their neighbours of the namespace are read for their selectors alone."""
     assert print_plan(two_queues(tmp_path), ("shop/b",)) == 0
@@ -176,9 +219,10 @@ def test_a_plan_says_what_there_is_where_a_query_found_no_series(
     """As `validate --prometheus` does; nothing more is asked of a query that found some."""
     file = two_queues(tmp_path)
     file.write_text(file.read_text().replace("vector(6)", "sum(redy)"))
-    world.answers |= {"sum(redy)": answer(), "count(redy)": answer()}
+    last_sample = "topk(1, max by (job, instance) (max_over_time(timestamp(redy)[6h:1m])))"
+    world.answers |= dict.fromkeys(("sum(redy)", "count(redy)", last_sample), answer())
     assert print_plan(file, explain=how == "explain", as_json=how == "as_json") == 1
-    found = "queue_messages: there are no series redy"
+    found = "there are no series redy"
     out = capsys.readouterr().out
     if how == "as_json":
         assert [one.get("noSeries") for one in json.loads(out)] == [None, [found]]

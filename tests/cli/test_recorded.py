@@ -287,7 +287,10 @@ def test_history_has_a_line_for_each_change(kept: Path) -> None:
             ],
             ["2026-01-01 01:02:15+01:00", WEB, "5", "ok", "stays at 5 replicas"],
             [
-                *("2026-01-01 01:10:00+01:00", WEB, "4 -> 5", "ok"),
+                "2026-01-01 01:10:00+01:00",
+                WEB,
+                "5 -> 4 by kubectl\\x1b[31m, then 4 -> 5",
+                "ok",
                 f"scaled 4 -> 5 replicas: {above}: 12.5/10 per replica",
             ],
         ],
@@ -314,8 +317,9 @@ def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
     assert (code, out) == (2, "")
     assert "is after --until" in err
     _, out, _ = of_file(kept, "history -o json")
-    found = DirectoryRecord(kept).changes(None, 0, NOW, limit=10)[::-1]
-    assert json.loads(out) == [change_of(one).document() for one in found]
+    record = DirectoryRecord(kept)
+    found = record.changes(None, 0, NOW, limit=10)[::-1]
+    assert json.loads(out) == [change_of(row, record).document() for row in found]
 
 
 def test_status_of_a_directory_is_what_was_recorded_last(kept: Path, tmp_path: Path) -> None:

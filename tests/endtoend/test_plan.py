@@ -63,6 +63,7 @@ def test_rights_that_are_lacked_are_told_before_one_is_needed(
     with world.elsewhere(reading) as (_, environment):
         file = world.write(document)
         ran = command("plan", "-c", file, environment=environment)
+        assert ran.returncode == 1
         sentence = (
             "do not permit to update deployments.apps/scale in namespace "
             f"{world.namespace}: nothing can be scaled; "

@@ -117,7 +117,7 @@ BEGINNINGS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"foreign": ForeignChange(2, 3, "kubectl-edit")},
         '"kubectl-edit" set the replicas from 2 to 3',
-        "nobody else has set the replicas since",
+        "no other client set the replicas between these two decisions",
     ),
     (
         {"zone": Zone.PAUSED},

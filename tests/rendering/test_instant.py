@@ -307,10 +307,11 @@ def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
     first = record.change_at(KEY, BASE)
     assert by_hand is not None
     assert first is not None
-    shown = json.loads(change_of(by_hand).encoded())
+    shown = json.loads(change_of(by_hand, record).encoded())
     assert (shown["marks"], shown["by"]) == (["written", "foreign", "held"], "kubectl-edit")
+    assert (shown["replicasBefore"], shown["currentReplicas"]) == (12, 9)
     assert shown["time"] == "2026-01-01T00:02:00Z"
-    assert change_of(first).by is None
+    assert change_of(first, record).by is None
 
 
 # -- what would have had to be different -----------------------------------------------------------

@@ -35,19 +35,21 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, SeriesLabels, Target
-from autoscaler.rendering import wording
+from autoscaler.rendering import no_series, wording
 from autoscaler.rendering.no_series import (
     Ask,
     Findings,
     Missing,
     coverage,
     missing_in,
+    of_target,
     why_no_series,
 )
 from tests.adapters.prometheus.reading import settings
-from tests.core.builders import average, external, spec
+from tests.core.builders import BASE, average, external, spec
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.waiting import wait_until
 
 SELECTORS = [
     ('sum by (queue) (ready{namespace="rabbitmq"})', ['ready{namespace="rabbitmq"}']),
@@ -185,12 +187,65 @@ def test_one_query_of_many_uses_is_asked_once() -> None:
     queues, none = Query("queues", server="eu"), Query("none")
     findings = Findings(ask)
     told = [findings.of(missing(f"q{number}", queues)) for number in range(3)]
-    assert told[0] == 'queue{queue="q0"}: the query returns 1 series: queue is "mails"'
-    assert told[2] == 'queue{queue="q2"}: the query returns 1 series: queue is "mails"'
-    assert [findings.of(missing("q", none)) for _ in range(2)] == [
-        'queue{queue="q"}: there are no series none'
-    ] * 2
-    assert asked == [("eu", "queues"), ("", "none"), ("", "count(none)")]
+    assert told == ['the query returns 1 series: queue is "mails"'] * 3
+    assert [findings.of(missing("q", none)) for _ in range(2)] == ["there are no series none"] * 2
+    assert asked[:3] == [("eu", "queues"), ("", "none"), ("", "count(none)")]
+    assert len(asked) == 4  # the time of the last sample
+
+
+def test_a_name_that_the_reader_has_just_read_is_not_repeated() -> None:
+    """A metric is called as its series are in most configurations."""
+    assert why_no_series(lambda _: QueryResult(()), "sum(queue)", "queue") == (
+        "no series have that name"
+    )
+
+
+def test_a_use_is_named_only_where_the_target_misses_several() -> None:
+    """The sentence before names the metric that failed."""
+    uses = [missing("a", Query("x")), missing("b", Query("y"))]
+    assert of_target([(uses[0], "found")], uses[:1]) == ["found"]
+    assert of_target([(uses[0], "found"), (uses[1], "")], uses) == ['queue{queue="a"}: found']
+
+
+@pytest.mark.parametrize(
+    ("up", "state"),
+    [((0.0,), "down"), ((1.0,), "up"), ((), "gone")],
+)
+def test_a_metric_that_ended_says_since_when_and_what_its_scrape_target_does(
+    up: tuple[float, ...], state: str
+) -> None:
+    """An exporter that is down is the usual cause."""
+    labels = {"job": "rabbitmq", "instance": "10.0.0.7:9419"}
+
+    def ask(promql: str) -> QueryResult:
+        if promql == 'up{job="rabbitmq",instance="10.0.0.7:9419"}':
+            return QueryResult(tuple(Series(labels, value, 0.0) for value in up))
+        last = (Series(labels, BASE, 0.0),) if "timestamp(ready)" in promql else ()
+        return QueryResult(last)
+
+    assert why_no_series(ask, "sum(ready)") == (
+        "there are no series ready; the last sample was at 2026-01-01T00:00:00Z, and its scrape "
+        f"target 10.0.0.7:9419 is {state}"
+    )
+
+
+def test_a_real_prometheus_knows_the_last_sample(
+    ask: Ask, prometheus_exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a series that its exporter does not serve any more."""
+    monkeypatch.setattr(no_series, "_LOOK_BACK", "5m:1s")
+    prometheus_exporter.set("ns_ended", {}, 1.0)
+    wait_until("it is scraped", lambda: _has_series(ask("ns_ended")))
+    prometheus_exporter.remove("ns_ended", {})
+    wait_until("it has ended", lambda: not _has_series(ask("ns_ended")))
+    found = why_no_series(ask, "sum(ns_ended)")
+    assert found.startswith("there are no series ns_ended; the last sample was at 2")
+    assert found.endswith(f"its scrape target {prometheus_exporter.target} is up")
+
+
+def _has_series(answer: QueryResult | QueryFailure) -> bool:
+    assert isinstance(answer, QueryResult)
+    return bool(answer.series)
 
 
 def missing(queue: str, query: Query) -> Missing:

@@ -117,7 +117,8 @@ def test_what_is_recorded_is_read_as_it_was_written() -> None:
     explanation = explanation_at(record, KEY, BASE + 30.5)
     assert explanation is not None
     assert Explanation.model_validate_json(explanation.encoded()) == explanation
-    changes = ChangeList(changes=tuple(map(change_of, record.changes(None, 0, 1e12, limit=9))))
+    rows = record.changes(None, 0, 1e12, limit=9)
+    changes = ChangeList(changes=tuple(change_of(row, record) for row in rows))
     assert len(changes.changes) > 3
     assert ChangeList.model_validate_json(changes.encoded()) == changes
     targets = recorded_targets(record)
@@ -143,7 +144,7 @@ def test_texts_of_any_characters_are_ascii_in_json() -> None:
     """Also those that UTF-8 cannot hold."""
     record, _ = recorded()
     row = record.changes(None, 0, 1e12, limit=1)[0]
-    change = change_of(row).model_copy()
+    change = change_of(row, record).model_copy()
     odd = type(change).model_validate(change.document() | {"message": "\ud800 \u202e \x1b"})
     sent = odd.encoded()
     assert sent.isascii()

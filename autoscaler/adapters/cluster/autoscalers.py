@@ -147,12 +147,17 @@ def _following(old: Hpa, new: Hpa) -> Hpa:
 
 
 class ListedAutoscalers:
-    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is told if that fails."""
+    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is told if that fails.
+
+    ``forbidden`` has what the API server said of lists that it does not permit, which are not
+    reported to the observer: `rights.missing_rights` names the missing right once.
+    """
 
     def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
         self._api = api
         self._namespaces = sorted(set(namespaces))
         self._observer = observer
+        self.forbidden: list[str] = []
 
     def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
         """Return who controls an object; None without one, Unchecked where none can be listed."""
@@ -184,10 +189,15 @@ class ListedAutoscalers:
         listed = WatchRequests(self._api, cache, WatchTimings()).list_all(cache.path(0.0))
         if not isinstance(listed, Failure):
             return cache
-        if scope != ALL or listed.status != _FORBIDDEN:
-            unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
-            self._observer.watch_changed(ok=False, sentence=f"{unknown}: {listed.message}")
+        sentence = f"{_UNKNOWN}: {listed.message}"
+        if listed.status != _FORBIDDEN:
+            self._observer.watch_changed(ok=False, sentence=sentence)
+        elif scope != ALL:
+            self.forbidden.append(sentence)
         return listed
+
+
+_UNKNOWN = "it is not known whether a HorizontalPodAutoscaler controls a target too"
 
 
 def _read(obj: JsonObject) -> tuple[_Name, _Listed]:

@@ -77,7 +77,7 @@ class ReplacedAutoscalers:
         rights = (
             Right(verb, group, plural, (self._namespace,), otherwise, _ROLE) for verb in verbs
         )
-        return lacking(self._api, rights, _deadline())
+        return [right.sentence for right in lacking(self._api, rights, _deadline())]
 
     def delete(self, autoscaler: JsonObject) -> Failure | None:
         """Delete a HorizontalPodAutoscaler if it is as it was read; a 409 says that it is not."""

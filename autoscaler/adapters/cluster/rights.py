@@ -7,6 +7,7 @@ than RBAC decide.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import Api, JsonObject
@@ -23,6 +24,10 @@ LEASE = "config/kubernetes/base/role.yaml"
 SHARED_LEASES = "config/kubernetes/components/sharing/kustomization.yaml"
 """The same where several daemons share the clusters."""
 
+HPAS = "horizontalpodautoscalers"
+
+_LEASE_VERBS = frozenset({"create", "get", "update"})
+"""Without these there is no leader, and nothing is written."""
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MOST_REVIEWS = 200
 _MOST_NAMESPACES = 20
@@ -42,6 +47,14 @@ class Right:
     otherwise: str
     manifest: str = TARGETS
     name: str = ""
+
+
+class LackedRight(NamedTuple):
+    """A sentence on a right that is missing, its resource, and whether writes need it."""
+
+    sentence: str
+    resource: str
+    prevents_writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +102,7 @@ def rights_needed(
     yield Right("list", "", "pods", with_pods, "metrics of pods cannot be used")
     yield Right("watch", "", "pods", with_pods, "pods are listed at every sync")
     unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
-    others = "horizontalpodautoscalers"
-    yield from rights("list watch", "autoscaling", others, everywhere, unknown)
+    yield from rights("list watch", "autoscaling", HPAS, everywhere, unknown)
     if events:
         untold = "no Events tell what happens to a workload"
         yield from rights("create patch", "", "events", everywhere, untold)
@@ -121,14 +133,14 @@ def missing_rights(
     *,
     events: bool,
     deadline: float,
-) -> list[str]:
-    """Return a sentence for each kind of right that is lacked, as known by the ``deadline``."""
+) -> list[LackedRight]:
+    """Return each kind of right that is lacked, as known by the ``deadline``."""
     resources = _resources(api, targets, deadline) if targets else []
     return lacking(api, rights_needed(targets, resources, lease, events=events), deadline)
 
 
-def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[str]:
-    """Return a sentence for each of some rights that is lacked, as known by the ``deadline``."""
+def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[LackedRight]:
+    """Return those of some rights that are lacked, as known by the ``deadline``."""
     review = _Reviews(api, deadline)
     lacked: list[Right] = []
     try:
@@ -139,9 +151,8 @@ def lacking(api: Api, rights: Iterable[Right], deadline: float) -> list[str]:
                 lacked.append(replace(right, namespaces=namespaces))
     except _NotReviewedError:
         pass
-    return [
-        f"the credentials of {api.origin} do not permit to {what}" for what in _sentences(lacked)
-    ]
+    beginning = f"the credentials of {api.origin} do not permit to "
+    return [each._replace(sentence=beginning + each.sentence) for each in _sentences(lacked)]
 
 
 def _resources(api: Api, targets: Sequence[Target], deadline: float) -> list[ScalableResource]:
@@ -199,7 +210,7 @@ class _Reviews:
         raise _NotReviewedError
 
 
-def _sentences(lacked: Sequence[Right]) -> Iterator[str]:
+def _sentences(lacked: Sequence[Right]) -> Iterator[LackedRight]:
     """Yield a sentence for all verbs of a resource that are lacked in the same namespaces."""
     alike: dict[Right, list[str]] = defaultdict(list)
     for right in lacked:
@@ -209,7 +220,10 @@ def _sentences(lacked: Sequence[Right]) -> Iterator[str]:
         group = f".{right.group}" if right.group else ""
         named = printable(f"{plural}{group}{slash}{subresource}", _LONGEST_NAME)
         what = f"{' and '.join(verbs)} {named}{_where(right.namespaces)}"
-        yield f"{what}: {right.otherwise}; {right.manifest} grants it"
+        sentence = f"{what}: {right.otherwise}; {right.manifest} grants it"
+        is_scale = subresource == "scale" and "update" in verbs
+        is_lease = plural == "leases" and not _LEASE_VERBS.isdisjoint(verbs)
+        yield LackedRight(sentence, right.resource, is_scale or is_lease)
 
 
 def _where(namespaces: Sequence[str] | None) -> str:

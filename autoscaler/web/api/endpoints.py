@@ -259,7 +259,7 @@ def changes(query: HistoryParameters, views: Views, now: float) -> Sequence[byte
     lapses = record.lapses(None, rows[-1].time, rows[0].time) if rows else ()
     return _listed(
         "changes",
-        (change_of(row).encoded() for row in page),
+        (change_of(row, record).encoded() for row in page),
         token_of("changes", page[-1].id) if len(rows) > len(page) else None,
         lapses=[answers.Lapse.model_validate(row).document() for row in lapses],
     )

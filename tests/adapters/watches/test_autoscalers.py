@@ -195,20 +195,24 @@ def test_each_namespace_has_its_own_rights(
     ]
 
 
-def _plan(api: Api, namespaces: list[str]) -> tuple[list[str | Unchecked | None], list[str]]:
+def _plan(
+    api: Api, namespaces: list[str]
+) -> tuple[list[str | Unchecked | None], list[str], list[str]]:
+    """Return who controls, what the observer was told, and what is forbidden."""
     notes: list[str] = []
     others = ListedAutoscalers(api, namespaces, Noting(notes))
-    return [others.controller(one, WEB) for one in namespaces], notes
+    return [others.controller(one, WEB) for one in namespaces], notes, others.forbidden
 
 
 def test_a_plan_lists_them_once(
     lone_cluster: ClusterUnderTest, lone_api: Api, limited: Api, shops: list[str]
 ) -> None:
-    """All at once, or by namespace where only that is allowed; one sentence says what is not."""
-    assert _plan(lone_api, shops) == ([HAND_MADE, HAND_MADE], [])
+    """All at once, or by namespace where only that is allowed; what is forbidden is kept apart."""
+    assert _plan(lone_api, shops) == ([HAND_MADE, HAND_MADE], [], [])
     grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
     await_granted(limited, path_of(shops[1]))
-    found, notes = _plan(limited, shops)
+    found, told, notes = _plan(limited, shops)
+    assert told == []
     assert len(notes) == 1
     assert isinstance(found[0], Unchecked)
     assert found[0].message in notes[0]
@@ -224,7 +228,7 @@ def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
     """The sentence comes after one request, not after one for each namespace."""
     server, api = script(listed("7"))
     server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
-    found, notes = _plan(api, ["a", "b", "c"])
+    found, notes, _ = _plan(api, ["a", "b", "c"])
     assert all(isinstance(one, Unchecked) for one in found)
     assert (len(found), len(notes), server.autoscalers.asked) == (3, 1, ["list"])
 
