@@ -460,8 +460,8 @@ def plan(
 
     What another autoscaler controls is decided as if it did not.
 
-    Exit codes: 0 every target was decided, 1 some could not be, or the daemon at --url could
-    not be read, 2 bad configuration.
+    Exit codes: 0 every target was decided, 1 some could not be, a right to write is missing, or
+    the daemon at --url could not be read, 2 bad configuration.
     """
     from autoscaler.cli.planning import print_plan
 
