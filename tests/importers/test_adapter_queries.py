@@ -475,7 +475,8 @@ def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
 
 def test_a_long_query_keeps_its_lines() -> None:
     """Without comments; a short one stands on one line."""
-    ratio = f"{SUM}\n  / # of all\nsum(\n  requests_of_all_kinds_total{{<<.LabelMatchers>>}}\n) by (<<.GroupBy>>)\n"
+    total = "sum(\n  requests_of_all_kinds_total{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)\n"
+    ratio = f"{SUM}\n  / # of all\n{total}"
     found = asked(rules({"metricsQuery": ratio}))
     assert isinstance(found, Resolved)
     assert isinstance(found.query, Mapping)
