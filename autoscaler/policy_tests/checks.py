@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from autoscaler.config.error_messages import suggestion
 from autoscaler.config.problems import Finding, below
-from autoscaler.core.spec import measures_pods
+from autoscaler.core.spec import SOURCES, measures_pods
+from autoscaler.core.status import ABLE_TO_SCALE, FALLBACK, SCALING_ACTIVE, SCALING_LIMITED
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.documents import Location
 from autoscaler.policy_tests.ready import ReadyTest
@@ -30,6 +32,14 @@ _LASTING = tuple(
     name for name in WorldEvent.model_fields if name not in _PLACES and name not in _AT_ONCE
 )
 _FACTS = tuple(name for name in Expectation.model_fields if name not in _PLACES)
+EVENTS = (
+    *("SuccessfulRescale", "FailedRescale", "FailedGetScale", "FailedComputeMetricsReplicas"),
+    *("SelectorRequired", "InvalidSelector", "AmbiguousSelector", "FailedListPods"),
+    *("ControlledByOther", "ReplicasContested", "InvalidAnnotation"),
+    *("FallbackActive", "FallbackEnded", *(f"FailedGet{kind}Metric" for kind in SOURCES)),
+)
+"""The reasons of the Events of a sync."""
+_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED, FALLBACK)
 
 
 def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) -> Iterator[Finding]:
@@ -156,6 +166,11 @@ def _of_expectation(expected: Expectation, duration: float) -> Iterator[Finding]
         yield _finding((), f"expects nothing: write one of {_keys(_FACTS, Expectation)}")
     if expected.no_change and not is_time:
         yield _finding(("noChange",), "goes with `from` and `to`")
+    if expected.event not in {None, *EVENTS}:
+        message = f"is no event of a sync: {suggestion(expected.event or '', EVENTS)}"
+        yield Finding(("event",), message)
+    for kind in (expected.conditions or {}).keys() - {*_CONDITIONS}:
+        yield _finding(("conditions", kind), f"is no condition: {suggestion(kind, _CONDITIONS)}")
     end = expected.at if last is None else last
     if end is not None and end > duration:
         yield _after_the_end(("at" if last is None else "to",), duration)

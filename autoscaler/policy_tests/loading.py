@@ -17,6 +17,7 @@ from autoscaler.policy_tests.running import built_targets
 from autoscaler.policy_tests.series_names import NamedSeries, SeriesNames, names_of_queries
 from autoscaler.rehearsal.building import BuildError, is_called
 from autoscaler.series_notation import count_of
+from autoscaler.settings.fields import absolute
 from autoscaler.settings.models import fields_by_key
 from autoscaler.settings.policy_tests import PolicyTest, PolicyTests
 
@@ -106,8 +107,8 @@ def _config_of(source: OtherFile) -> tuple[Config, bytes | None]:
     if named is not None and inline:
         message = "stands beside `config`: the configuration is in one of the two"
         source.refuse([Finding((inline[0],), message, show_value=False)])
-    if isinstance(named, str):
-        path = source.path.parent / Path(named).expanduser()
+    if isinstance(named, str) and "\0" not in named:
+        path = absolute(named, source.path.parent)
         return load(path, namespace_or_anywhere, uses_files=False), None
     if named is not None:
         return _refused(source)

@@ -44,7 +44,7 @@ series: {queue: 60x3 240x8}
             "{at: 1m, conditions: {ScalingLimited: 'False'}}",
             "conditions.ScalingLimited: expected False, got True / ScaleUpLimit",
         ),
-        ("{at: 1m, conditions: {Fallbac: 'False'}}", "expected False, got nothing"),
+        ("{at: 1m, conditions: {Fallback: 'False'}}", "expected False, got nothing"),
         ("{at: 1m, above: 3, below: 5}", ""),
         ("{at: 1m, above: 4}", "at 1m: above: expected above 4, got 4"),
         ("{from: 0s, to: 45s, replicas: 2, noChange: true}", ""),

@@ -1,5 +1,9 @@
 """A file of policy tests is read whole, or refused with every mistake at its line."""
 
+import ast
+import importlib
+import inspect
+import pkgutil
 import textwrap
 from pathlib import Path
 from typing import get_args
@@ -7,12 +11,15 @@ from typing import get_args
 import pytest
 from jsonschema import Draft202012Validator
 
+from autoscaler import core
 from autoscaler.config import ConfigError
 from autoscaler.config.checks import TESTS, json_schema
 from autoscaler.core import contention, normalize, status
 from autoscaler.core.classification import State
+from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey
 from autoscaler.documents import read
+from autoscaler.policy_tests.checks import EVENTS
 from autoscaler.policy_tests.loading import load_tests
 from autoscaler.series_notation import Ramp
 from autoscaler.settings.policy_tests import LimitReason, StateName
@@ -47,6 +54,61 @@ def test_reasons_and_states_are_those_of_decisions() -> None:
     known = of_rates | of_bounds | of_windows | others | status.OWN_LIMITS
     assert set(get_args(LimitReason)) == known
     assert set(get_args(StateName)) == {each.value for each in State} - {"shadow", "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ("event: SuccesfulRescale", "event: is no event of a sync: did you mean `Successful"),
+        ("event: Paused", "event: is no event of a sync: known are AmbiguousSelector, "),
+        ("event: successfulrescale", "did you mean `SuccessfulRescale`?"),
+        (
+            "conditions: {AbleToScal: 'True'}",
+            "conditions.AbleToScal: is no condition: did you",
+        ),
+        ("conditions: {Ready: 'True'}", "known are AbleToScale, Fallback, ScalingActive, Scaling"),
+    ],
+)
+@pytest.mark.parametrize("when", ["at: 0s", "from: 0s, to: 15s"])
+def test_events_and_conditions_that_no_sync_has_are_refused(
+    when: str, expected: str, message: str, tmp_path: Path
+) -> None:
+    """So that a name which is misspelt is no expectation that fails."""
+    text = one(f"series: {{queue: 1x2}}\nexpect: [{{{when}, {expected}}}]")
+    (found,) = mistakes(tmp_path, text)
+    assert message in found
+    assert "tests[0].expect[0]" in found
+
+
+def test_the_events_that_are_known_are_those_of_the_core() -> None:
+    """Whatever the core warns of or notes is one of them, and each of them stands in the core."""
+    constants, told = set[object](), set[object]()
+    for module in pkgutil.iter_modules(core.__path__, f"{core.__name__}."):
+        loaded_module = importlib.import_module(module.name)
+        for node in ast.walk(ast.parse(inspect.getsource(loaded_module))):
+            if isinstance(node, ast.Constant):
+                constants.add(node.value)
+            if isinstance(node, ast.Call) and node.args:
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                number = {"warn": 0, "note": 0, "Event": 1}.get(name, len(node.args))
+                for argument in node.args[number : number + 1]:
+                    if isinstance(argument, ast.Constant):
+                        told.add(argument.value)
+                    elif isinstance(argument, ast.Name) and argument.id.isupper():
+                        told.add(getattr(loaded_module, argument.id))
+    of_metrics = {f"FailedGet{kind}Metric" for kind in SOURCES}
+    assert {"SuccessfulRescale", "FallbackEnded", "ReplicasContested"} <= told <= {*EVENTS}
+    assert {*EVENTS} - of_metrics <= constants
+
+
+@pytest.mark.parametrize("name", ["a\\0b", "~nobody-at-all/x", "~nobody-at-all"])
+def test_a_configuration_of_an_impossible_name_is_refused(name: str, tmp_path: Path) -> None:
+    """As one mistake, whatever its name holds."""
+    path = tmp_path / "tests.yaml"
+    path.write_text(f'config: "{name}"\n' + one(EXPECT))
+    with pytest.raises(ConfigError) as caught:
+        load_tests(path)
+    assert len(caught.value.problems) == 1
 
 
 def test_the_configuration_is_another_file_or_stands_beside_the_tests(tmp_path: Path) -> None:

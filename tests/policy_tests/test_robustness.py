@@ -49,7 +49,7 @@ tests:
   - {at: 3m, for: 30s, down: true, annotations: {autoscaler/paused: "true"}}
   expect:
   - {at: 1m, replicas: 1, ready: 1, proposal: 1, desired: 1, reason: a, limitedBy: nothing}
-  - {from: 1m, to: 2m, above: 1, below: 9, noChange: true, event: a, state: ok}
+  - {from: 1m, to: 2m, above: 1, below: 9, noChange: true, event: FailedRescale, state: ok}
   - {at: 1m, target: shop/worker, conditions: {AbleToScale: "True"}}
 - name: any input
   random: {series: [queue], between: [0, 50], runs: 2, seed: 3, gaps: true}
