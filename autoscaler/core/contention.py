@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from autoscaler.core.decision import ForeignChange, Outcome, Reconciled, Zone
-from autoscaler.core.history import Contention, History, Recommendation
+from autoscaler.core.history import UNKNOWN, Contention, History, Recommendation
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
-from autoscaler.core.writes import FIELD_MANAGER, applied
+from autoscaler.core.writes import FIELD_MANAGER, applied, spec_changes
+
+KUBECTL = "kubectl"
+"""The field managers of all its commands begin so: a person set the count."""
 
 CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
@@ -30,14 +33,14 @@ def note_changes(
     sole_writer, last_read = observation.sole_writer, observation.last_read
     before, current = history.contention.known, scale.spec_replicas
     ours, is_unknown = scale.replicas_by == FIELD_MANAGER, not scale.replicas_by
-    generation = history.contention.generation
-    # How often the object's spec was changed, if that is known.
-    changes = scale.generation - generation if 0 < generation <= scale.generation else None
+    changes = spec_changes(history, scale)
     if before is None:
         unseen = ours or not sole_writer
     elif sole_writer:
-        # The previous leader may have written it, if our cache lagged behind.
-        unseen = ours and current != before
+        # The previous leader may have written it, if our cache lagged behind.  Of several changes
+        # beside another autoscaler only the sum is known.
+        several = bool(observation.controller or history.controller) and changes not in {None, 1}
+        unseen = current != before and (ours or several)
     else:
         unseen = changes is None or changes > 1 or (is_unknown and current != before)
     foreign = None
@@ -75,13 +78,14 @@ def controlled_by(
     """Return the history with the autoscaler that controls the target, and a sentence if one does.
 
     If it cannot be checked, the last known one stands, also after a restart (semantics 7.6).
-    A change of the count is taken for the other one's, which the policies go on counting.
+    A change of the count that may be the other one's counts against its own direction, in which
+    the policies go on.  What a person sets is no scale event, as in the HPA.
     """
-    if foreign is not None:
-        before, after = foreign.before, foreign.after
+    if foreign is not None and not foreign.manager.startswith(KUBECTL):
+        before, after, now = foreign.before, foreign.after, context.now
         # It is none that somebody could undo.
         left = history.contention
-        history = applied(context.spec, history, before, after, context.stamp, now=context.now)
+        history = applied(context.spec, history, before, after, context.stamp, UNKNOWN, now)
         history = replace(history, contention=left, zeroed_by_us=False)
     name, unchecked = context.observation.controller or "", ""
     if isinstance(name, Unchecked):

@@ -221,6 +221,15 @@ def after_gaps(
     return tuple(after), history
 
 
+def rests_on_refill(
+    desired: int, results: Sequence[MetricResult], context: DecisionContext
+) -> bool:
+    """Return whether the HPA asks for less, for which pods that refill count as missing here."""
+    pairs = zip(results, context.observation.readings, strict=True)
+    as_read = [result.proposal for result, reading in pairs if result.reading is reading]
+    return len(as_read) < len(results) and desired not in as_read
+
+
 def stabilized_in_refill(
     context: DecisionContext,
     current: int,

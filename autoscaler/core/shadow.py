@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autoscaler.core.contention import MOST_LAG_SECONDS
+from autoscaler.core.contention import KUBECTL, MOST_LAG_SECONDS
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.reconcile import DecisionContext
@@ -12,10 +12,12 @@ from autoscaler.core.writes import applied
 def followed(context: DecisionContext, history: History, scale: Scale) -> History:
     """Take a change of the count for a write of ours, so that the policies count it.
 
-    It counts from the last sync, which found the old count, or else from now.
+    It counts from the last sync, which found the old count, or else from now.  What a person sets
+    is none, as in the HPA.
     """
     before, current = history.contention.known, scale.spec_replicas
-    if before is not None and current != before:
+    by_hand = scale.replicas_by.startswith(KUBECTL)
+    if before is not None and current != before and not by_hand:
         time, last_read = context.now, context.observation.last_read
         if last_read is not None:
             syncs = [recommendation.time for recommendation in history.recommendations or ()]

@@ -102,17 +102,22 @@ def resolve(context: DecisionContext, history: History, scale: Scale) -> History
     pending, count, now = history.pending, scale.spec_replicas, context.now
     if pending is None or scale.resource_version == pending.resource_version:
         return history
-    generation = history.contention.generation
     if context.observation.sole_writer:
         # It may be somebody else's if it is not known who set the count.
         earliest = {FIELD_MANAGER: pending.time, "": UNKNOWN}.get(scale.replicas_by)
         if earliest is not None and count in {pending.after, *pending.others}:
             before, stamp = pending.before, context.stamp
             return applied(context.spec, history, before, count, stamp, earliest, now)
-        if not 0 < generation <= scale.generation <= generation + 1:
+        if spec_changes(history, scale) not in {0, 1}:
             # It may have landed before others changed the count.
             history = changed(history, unseen=now)
     return changed(history, pending=None)
+
+
+def spec_changes(history: History, scale: Scale) -> int | None:
+    """Return how often the object's spec was changed since the last read; None if unknown."""
+    known = history.contention.generation
+    return scale.generation - known if 0 < known <= scale.generation else None
 
 
 # -- once it is known ----------------------------------------------------------------------------

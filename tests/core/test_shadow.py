@@ -189,6 +189,49 @@ def test_the_policies_count_what_the_other_one_scaled_last() -> None:
     line.at("1m31s", queue=200).want(10)
 
 
+@pytest.mark.parametrize(
+    ("manager", "is_event"),
+    [
+        ("kubectl", False),
+        ("kubectl-edit", False),
+        ("kube-controller-manager", True),
+        ("k3s", True),
+        ("helm", True),
+        ("", True),
+    ],
+)
+@pytest.mark.parametrize(("count", "load"), [(22, 20), (22, 400), (2, 400), (2, 10)])
+@pytest.mark.parametrize("extensions", [IN_SHADOW, Extensions()])
+def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
+    extensions: Extensions, count: int, load: int, manager: str, *, is_event: bool
+) -> None:
+    """Whichever way it goes: once the HPA is gone, no policy permits more for it."""
+    three = rules(pods_policy(3, 30), window=0)
+    of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
+    line = Timeline(of, replicas=8, extensions=extensions).controlled_by(HPA).at("0s", queue=80)
+    line.by_hand(count, manager).at("15s", queue=load)
+    assert len(line.history.scale_ups + line.history.scale_downs) == is_event
+    line.controlled_by(None).at("27s", queue=load)
+    limit = line.decision.limit
+    assert limit is not None
+    if extensions is IN_SHADOW and is_event:
+        return  # as the HPA counts its own
+    is_against = is_event and (count > 8) is (load > 10 * count)
+    least = count if is_against and load < 10 * count else max(count - 3, 1)
+    most = count if is_against and load > 10 * count else count + 3
+    assert least <= line.decision.desired <= most
+
+
+def test_several_changes_beside_an_hpa_permit_nothing_for_a_period() -> None:
+    """A person raises the count, and the HPA lowers it again: only the sum is known."""
+    three = rules(pods_policy(3, 30), window=0)
+    of = spec(QUEUE, maximum=50, behavior=behavior(three, three))
+    line = Timeline(of, replicas=8).controlled_by(HPA).at("0s", queue=80)
+    line.by_hand(22, "kubectl").by_hand(19, "kube-controller-manager").at("15s", queue=20)
+    line.controlled_by(None).at("30s", queue=20).want(19)
+    line.at("45s", queue=20).want(16)
+
+
 def test_a_live_target_goes_into_shadow() -> None:
     """Holds of contention end, and the count that is found is followed."""
     line = Timeline(spec(QUEUE), replicas=3).at("0s", queue=60)
