@@ -182,6 +182,8 @@ class Api:
                 return other
             if other is not None:
                 answer = send(other)
+            elif self._credentials.fault:
+                answer = replace(answer, message=f"{answer.message}; {self._credentials.fault}")
         return self._fit(answer) if isinstance(answer, Failure) else answer
 
     def _exchange(

@@ -4,10 +4,11 @@ A kubeconfig is checked before the client reads it, so that a mistake becomes a 
 """
 
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from autoscaler.adapters.cluster.credentials import Credentials, quiet_client
 from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.network_errors import proxy_url
+from autoscaler.transport.redaction import Redactor
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 
@@ -48,6 +50,9 @@ _IMPERSONATION = {
 """What the keys of a user hold that acts as somebody else."""
 _NAME_CHARACTERS = "!#$&'*+^`|"
 """What the name of a header may have in addition to what `quote` leaves as it is."""
+
+_SECRET = re.compile("token|secret|passw|key|credential", re.IGNORECASE)
+"""Part of the name of a variable whose value is not shown."""
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
@@ -114,10 +119,11 @@ class ClusterEndpoint:
             absent_seconds=absent_seconds,
         )
 
-    def _load_again(self) -> Configuration | None:
-        with suppress(ConnectError):
+    def _load_again(self) -> Configuration | str:
+        try:
             return self.load()
-        return None
+        except ConnectError as error:
+            return str(error)
 
 
 def connect(
@@ -383,7 +389,7 @@ def _configured(kubeconfig: _Kubeconfig) -> Configuration:
             config_dict=kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
         )
         asks = exec_plugin.AT_ONCE if kubeconfig.asks_elsewhere else nullcontext()
-        with asks, quiet_client():
+        with asks, quiet_client() as logged:
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
     except Exception as error:
         why = _why_unusable(error, asks_elsewhere=kubeconfig.asks_elsewhere)
@@ -391,11 +397,20 @@ def _configured(kubeconfig: _Kubeconfig) -> Configuration:
             raise
         raise ConnectError(f"{kubeconfig.origin} cannot be used: {why}") from None
     if "exec" in kubeconfig.user and not (configuration.api_key or configuration.cert_file):
-        raise ConnectError(
-            f"{kubeconfig.origin} cannot be used: its exec plugin gave no credentials: "
-            f"it failed, or took more than {exec_plugin.SECONDS:g} s"
-        )
+        why = _plugin_failure(kubeconfig.user["exec"], exec_plugin.failure_in(logged))
+        raise ConnectError(f"{kubeconfig.origin} cannot be used: its exec plugin {why}")
     return _with_proxy(configuration, kubeconfig.origin)
+
+
+def _plugin_failure(plugin: JsonObject, failure: str) -> str:
+    """Return why there are no credentials, without what may be a secret."""
+    hint = plugin.get("installHint")
+    if exec_plugin.NOT_RUN in failure and isinstance(hint, str):
+        failure += f"; {hint}"
+    own = [each for each in plugin.get("env") or () if isinstance(each, dict)]
+    variables = [*os.environ.items(), *((each.get("name"), each.get("value")) for each in own)]
+    secrets = [str(value) for name, value in variables if value and _SECRET.search(str(name))]
+    return Redactor(secrets).line(failure, 800)
 
 
 def _with_proxy(configuration: Configuration, origin: str) -> Configuration:

@@ -27,19 +27,24 @@ _SHORTEST_WAIT = 0.001
 
 
 @contextmanager
-def quiet_client() -> Iterator[None]:
-    """Drop what the client logs of a kubeconfig and its exec plugin: it even sets logging up."""
+def quiet_client() -> Iterator[list[str]]:
+    """Keep what the client logs of a kubeconfig and its exec plugin: it even sets logging up."""
     root = logging.getLogger()
     handler = logging.NullHandler()  # with one logging does not set itself up
 
+    logged: list[str] = []
+    thread = threading.get_ident()
+
     # One for each use: several threads may be here.
     def others(record: logging.LogRecord) -> bool:
+        if record.module == "kube_config" and record.thread == thread:
+            logged.append(record.getMessage())
         return record.module != "kube_config"
 
     root.addHandler(handler)
     root.addFilter(others)
     try:
-        yield
+        yield logged
     finally:
         root.removeFilter(others)
         root.removeHandler(handler)
@@ -74,7 +79,7 @@ class Credentials:
         self,
         configuration: Configuration,
         token_file: Path | None,
-        reload: Callable[[], Configuration | None],
+        reload: Callable[[], Configuration | str],
         origin: str,
         *,
         takes_long: bool = False,
@@ -92,6 +97,8 @@ class Credentials:
         self._connection_key = _connection_key(configuration)
         self.redactor = Redactor(_fixed_secrets(configuration))
         """Hides what requests were sent with."""
+        self.fault = ""
+        """Why the configuration could not be read again."""
         self._reload_from = float("-inf")
         self._known: Access | Failure = Failure(f"the credentials of {origin} are not read yet")
         self._fresh_until = float("-inf")
@@ -154,7 +161,12 @@ class Credentials:
 
     def _load_again(self) -> None:
         configuration, before = self._reload(), self._configuration
-        if configuration is None or configuration.host != before.host:
+        self.fault = configuration if isinstance(configuration, str) else ""
+        if isinstance(configuration, str):
+            if self._unread:
+                self._known = Failure(configuration, transient=True)
+            return
+        if configuration.host != before.host:
             return
         if before.verify_ssl and not configuration.verify_ssl:
             # Only a restart does that, with a warning.

@@ -4,14 +4,16 @@ This file is also the program that the client runs in place of the plugin, so it
 the standard library.
 """
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
@@ -20,8 +22,13 @@ SECONDS, _SECONDS_OF_A_PERSON = 30.0, 600.0
 AT_ONCE = threading.BoundedSemaphore(8)
 """Plugins of this process that run at the same time, those of all its clusters together."""
 
-_NOT_FOUND, _TOOK_TOO_LONG, _SIGNALLED = 127, 124, 128
-"""Exit codes, as shells and timeout(1) have them."""
+NOT_RUN = "cannot be run"
+_SIGNALLED = 128
+"""The exit code for a signal, less its number."""
+_MARK = "exec: plugin api version failed: "
+"""How the client's words for our report of a failure begin."""
+_MOST_WORDS = 400
+"""How much of the end of a plugin's error output is reported."""
 
 
 def limited(plugin: Mapping[str, object]) -> dict[str, object]:
@@ -35,7 +42,9 @@ def limited(plugin: Mapping[str, object]) -> dict[str, object]:
 
 
 def main(seconds: float, command: list[str]) -> int:
-    """Run the command, print what it prints, and return its exit code.
+    """Run the command, and print what it prints, or a report of why it failed.
+
+    The client has no place for a report but one: it repeats an API version that it does not expect.
 
     At the time limit or a signal, the command is killed with the children that are still in its
     process group.  Processes that it leaves behind are not waited for.
@@ -43,27 +52,55 @@ def main(seconds: float, command: list[str]) -> int:
     at_terminal = os.isatty(0)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: sys.exit(_SIGNALLED + received))
-    with _buffer() as output:
+    limit = _SECONDS_OF_A_PERSON if at_terminal else seconds
+    with _buffer() as output, _buffer() as errors:
         try:
             plugin = subprocess.Popen(  # noqa: S603 - the kubeconfig is the operator's own
                 command,
                 stdout=output,
-                stderr=None if at_terminal else subprocess.DEVNULL,
+                stderr=None if at_terminal and os.isatty(2) else errors,
                 process_group=None if at_terminal else 0,
             )
-        except OSError:
-            return _NOT_FOUND
+        except OSError as error:
+            return _report(f"{command[0]} {NOT_RUN}: {error.strerror}")
         try:
-            code = plugin.wait(_SECONDS_OF_A_PERSON if at_terminal else seconds)
+            code = plugin.wait(limit)
+            how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         except subprocess.TimeoutExpired:
-            return _TOOK_TOO_LONG
+            code, how = 1, f"took more than {limit:g} s"
         finally:
             if plugin.poll() is None:
                 plugin.kill() if at_terminal else os.killpg(plugin.pid, signal.SIGKILL)
                 plugin.wait()
+        if code:
+            errors.seek(-min(errors.seek(0, os.SEEK_END), 4 * _MOST_WORDS), os.SEEK_END)
+            words = " ".join(errors.read().decode(errors="replace").split())
+            words = _without_tokens(words)[-_MOST_WORDS:].strip()
+            return _report(f"{command[0]} {how}" + (f": {words}" if words else ""))
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout.buffer)
-        return code
+        return 0
+
+
+def _report(failure: str) -> int:
+    print(json.dumps({"apiVersion": f"failed: {failure}", "kind": "", "status": {}}))
+    return 0
+
+
+def failure_in(logged: Iterable[str]) -> str:
+    """Return what the client logged of a plugin's failure, which may have secrets in it."""
+    for text in logged:
+        if text.startswith(_MARK):
+            return text.removeprefix(_MARK).rpartition(" does not match ")[0]
+    said = "; ".join(text.removeprefix("exec: ") for text in logged if text.startswith("exec: "))
+    said = _without_tokens(said) or "what it printed has the wrong form"
+    return f"gave no credentials: {said}"
+
+
+def _without_tokens(text: str) -> str:
+    """Hide long words that have more than letters in them."""
+    words = r"[\w+=~]{24,}"
+    return re.sub(words, lambda word: word[0] if word[0].isalpha() else "<hidden>", text)
 
 
 def _buffer() -> BinaryIO:

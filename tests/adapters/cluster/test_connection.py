@@ -131,7 +131,7 @@ def test_a_broken_kubeconfig_is_a_sentence(tmp_path: Path, content: str, sentenc
         ),
         (
             WHOLE.replace(f"token: {SECRET}", "exec: {command: 'false', apiVersion: v1}"),
-            "its exec plugin gave no credentials: it failed, or took more than 30 s",
+            "its exec plugin false ended with exit code 1",
         ),
         (_user(f"auth-provider: {{name: oidc, config: {{x: {SECRET}}}}}"), "it is not valid"),
     ],

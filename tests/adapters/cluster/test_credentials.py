@@ -159,7 +159,7 @@ def test_whatever_a_provider_raises_the_last_token_stands(
     configuration.host = "http://127.0.0.1:1"
     configuration.api_key = {"BearerToken": "Bearer last"}
     configuration.refresh_api_key_hook = refresh  # type: ignore[assignment] # as the client does
-    credentials = Credentials(configuration, None, lambda: None, "origin", takes_long=True)
+    credentials = Credentials(configuration, None, lambda: "none", "origin", takes_long=True)
     credentials._fresh_until = 0.0
     for _ in range(30):
         access = credentials.access(clock.monotonic() + 5)

@@ -1,4 +1,4 @@
-"""Exec plugins of a kubeconfig: their credentials are used, their words and their time are not.
+"""Exec plugins of a kubeconfig: their credentials are used, and why they fail is reported.
 
 And the program that runs them for the client, and ends them when their time is over.
 """
@@ -28,6 +28,7 @@ from tests.worlds.waiting import let_pass, wait_until
 
 REFUSED = "does not accept the credentials of "
 NONE_YET = "has given no credentials yet: its exec plugin failed, or takes long"
+NO_CREDENTIALS, NO_JSON = "gave no credentials", "Expecting value: line 1 column 1 (char 0)"
 VERSION = "client.authentication.k8s.io/v1"
 
 
@@ -41,6 +42,11 @@ def in_five_minutes_and(seconds: float) -> str:
     """Return a time so far off that a token is renewed in some seconds: the client is early."""
     due = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=5, seconds=seconds)
     return due.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def failed(why: str) -> str:
+    """Return the wrapper's report."""
+    return json.dumps({"apiVersion": f"failed: {why}", "kind": "", "status": {}}) + "\n"
 
 
 Plugin = Callable[[str], dict[str, object]]
@@ -93,13 +99,30 @@ def test_a_plugins_token_is_sent(script: Script, plugin: Plugin) -> None:
 
 
 @pytest.mark.parametrize(
-    "script",
-    ["echo s3cret-plugin >&2; exit 3", "echo s3cret-plugin", "echo '{\"status\": {}}'"],
+    ("script", "why"),
+    [
+        ("echo expired >&2; echo s3cret-plugin; exit 3", "ended with exit code 3: expired"),
+        (
+            "echo s3cret-plugin",
+            f"{NO_CREDENTIALS}: failed to decode process output: {NO_JSON}",
+        ),
+        (
+            "echo '{\"status\": {}}'",
+            "gave no credentials: malformed response. missing key 'apiVersion'",
+        ),
+        (
+            f"""echo '{{"apiVersion": "{VERSION}", "kind": "", "status": {{}}}}'""",
+            "gave no credentials: missing token or clientCertificateData field in plugin output",
+        ),
+        ("echo '[]'", "gave no credentials: malformed response. missing key 'apiVersion'"),
+        ("echo 5", "gave no credentials: what it printed has the wrong form"),
+    ],
 )
 def test_a_failing_plugin_prints_nothing_of_the_clients(
-    tmp_path: Path, plugin: Plugin, script: str
+    tmp_path: Path, plugin: Plugin, script: str, why: str
 ) -> None:
     """The only word of it is our sentence; logging is left as it was."""
+    where = f"{tmp_path / 'plugin'} " if why.startswith("ended") else ""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
     program = (
@@ -121,10 +144,95 @@ def test_a_failing_plugin_prints_nothing_of_the_clients(
     )
     assert done.stderr == ""
     assert done.stdout == (
-        f'context "main" of {kubeconfig} cannot be used: '
-        "its exec plugin gave no credentials: it failed, or took more than 30 s\n"
-        "[] []\n"
+        f'context "main" of {kubeconfig} cannot be used: its exec plugin {where}{why}\n[] []\n'
     )
+
+
+def refusal(folder: Path, **run: object) -> str:
+    """Return what is said of an `exec` entry, after its context."""
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(folder / "k", exec={"apiVersion": VERSION, **run})
+    with pytest.raises(ConnectError) as raised:
+        connect(kubeconfig)
+    start = f'context "main" of {kubeconfig} cannot be used: its exec plugin '
+    assert str(raised.value).startswith(start)
+    return str(raised.value).removeprefix(start)
+
+
+@pytest.mark.parametrize("interactive", [False, True], ids=["in a pipe", "at a terminal"])
+def test_a_plugin_that_is_not_there_is_named_with_its_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, interactive: bool
+) -> None:
+    """Also where the client shows the plugin's errors on the terminal, and reads none of them."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: interactive)
+    monkeypatch.setattr(sys, "stdin", subprocess.DEVNULL)
+    monkeypatch.setattr(sys, "stderr", subprocess.DEVNULL)
+    hint = "Install it:\n  cloud components install no-such-plugin"
+    assert refusal(tmp_path, command="no-such-plugin", installHint=hint) == (
+        "no-such-plugin cannot be run: No such file or directory; "
+        "Install it: cloud components install no-such-plugin"
+    )
+    assert refusal(tmp_path, command="no-such-plugin", installHint=["a"]) == (
+        "no-such-plugin cannot be run: No such file or directory"
+    )
+    assert (
+        refusal(tmp_path, command=str(tmp_path)) == f"{tmp_path} cannot be run: Permission denied"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("Error loading SSO Token: Token for eu does not exist", None),
+        ("profile (prod-eu) not found in ~/.aws/config", None),
+        ("sent the key $API_KEY", "sent the key <hidden>"),
+        ("sent $OF_THE_DAEMON_TOKEN", "sent <hidden>"),
+        (
+            "refused eyJhbGciOiJSUzI1NiIsImtpZCI6IjEyMyJ9.eyJzdWIiOiJhZG1pbiIsImV4cCI6MX0.x",
+            "refused <hidden>.<hidden>.x",
+        ),
+        ("refused 0123456789abcdef0123456789abcdef", "refused <hidden>"),
+        ("\033[31mred\033[0m", None),
+    ],
+)
+def test_the_words_of_a_failing_plugin_have_no_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, shown: str | None
+) -> None:
+    """Neither those that it gets in its environment, nor what looks like a token."""
+    monkeypatch.setenv("OF_THE_DAEMON_TOKEN", "daemon-own")
+    variables = [{"name": "API_KEY", "value": "very-own"}, {"name": "PROFILE", "value": "prod-eu"}]
+    script = f'echo "{words}" >&2; exit 1'
+    message = refusal(tmp_path, command="sh", args=["-c", script], env=variables)
+    assert message.isprintable()
+    if "\033" not in words:
+        assert message == f"sh ended with exit code 1: {shown or words}"
+
+
+def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
+    script: Script, tmp_path: Path, plugin: Plugin
+) -> None:
+    """The server's refusal alone would not name the cause."""
+    answer = tmp_path / "answer"
+    answer.write_text(credential("old"))
+    run = plugin(f"test -e {answer} && exec cat {answer}; echo sign in again >&2; exit 7")
+    _, api = script(UNAUTHORIZED, user={"exec": run})
+    answer.unlink()
+    outcome = read_web(api)
+    assert isinstance(outcome, Unavailable)
+    assert REFUSED in outcome.message
+    assert outcome.message.endswith(f"{tmp_path / 'plugin'} ended with exit code 7: sign in again")
+
+
+def test_a_plugin_that_is_not_waited_for_says_why_it_fails(tmp_path: Path, plugin: Plugin) -> None:
+    """A daemon starts without its credentials, and repeats the cause at each request."""
+    run = plugin("echo sign in first >&2; exit 7")
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
+        with find_api_server(kubeconfig, None).connect(at_once=False) as api:
+            outcome = read_web(api)
+        assert isinstance(outcome, Unavailable)
+        assert outcome.message.endswith("plugin ended with exit code 7: sign in first")
+        assert server.asked == []
 
 
 def test_a_plugin_that_fails_later_prints_nothing_either(
@@ -162,7 +270,7 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
     assert clock.monotonic() - began < 30
     assert str(raised.value) == (
         f'context "main" of {kubeconfig} cannot be used: '
-        "its exec plugin gave no credentials: it failed, or took more than 4 s"
+        f"its exec plugin {tmp_path / 'plugin'} took more than 4 s"
     )
     for name in ("self", "child"):
         pid = int((tmp_path / name).read_text())
@@ -234,24 +342,34 @@ def run_wrapper(seconds: float, script: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize(
-    ("script", "code", "output"),
+    ("script", "output"),
     [
-        ("echo said; exit 3", 3, "said\n"),
-        ("sleep 20 & echo said", 0, "said\n"),
-        ("echo half; sleep 300", 124, ""),
-        ("setsid sleep 20 & sleep 300", 124, ""),
-        ("", 127, ""),
+        ("echo said; exit 3", failed("/bin/sh ended with exit code 3")),
+        ("sleep 20 & echo said", "said\n"),
+        ("echo half; echo busy >&2; sleep 300", failed("/bin/sh took more than 3 s: busy")),
+        ("setsid sleep 20 & sleep 300", failed("/bin/sh took more than 3 s")),
+        ("", failed("/nonexistent cannot be run: No such file or directory")),
+        ("kill -9 $$", failed("/bin/sh was ended by signal 9")),
+        (
+            "yes x | head -c 9999 >&2; exit 1",
+            failed("/bin/sh ended with exit code 1: " + "x " * 199 + "x"),
+        ),
+        (
+            r"printf 'a\377\tb\n\n c' >&2; exit 1",
+            failed("/bin/sh ended with exit code 1: a\ufffd b c"),
+        ),
     ],
-    ids=["ends", "leaves a child behind", "hangs", "hangs, and so does another", "is not there"],
+    ids=[
+        *("ends", "leaves a child behind", "hangs", "hangs, and so does another", "is not there"),
+        *("is killed", "says too much", "writes bytes"),
+    ],
 )
-def test_the_wrapper_ends_when_the_plugin_or_its_time_does(
-    script: str, code: int, output: str
-) -> None:
+def test_the_wrapper_ends_when_the_plugin_or_its_time_does(script: str, output: str) -> None:
     """Whatever still has the plugin's output open: only then does the client stop waiting."""
     began = clock.monotonic()
     ran = run_wrapper(3.0, script)
     assert clock.monotonic() - began < 15
-    assert (ran.returncode, ran.stdout, ran.stderr) == (code, output, "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, output, "")
 
 
 @pytest.mark.parametrize("received", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
