@@ -77,17 +77,13 @@ class PrometheusData(RehearsalData):
         """Fit `RehearsalData`: an average is of the pods that were ready."""
         if measures_pods(target.spec.metrics[number]):
             return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
-        ran = self.ran_ready(target)
-        return TotalOfAnswers(self.reading(target, number), _NotKnown() if ran is None else ran)
+        fetched = self._of_pods(READY, target)
+        ready = _NotKnown() if fetched is None else fetched.answers(self.time)
+        return TotalOfAnswers(self.reading(target, number), ready)
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
         fetched = self._of_pods(REPLICAS, target)
-        return None if fetched is None else fetched.answers(self.time)
-
-    def ran_ready(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: by kube-state-metrics."""
-        fetched = self._of_pods(READY, target)
         return None if fetched is None else fetched.answers(self.time)
 
     def replicas(self, target: Target) -> int | None:

@@ -72,11 +72,11 @@ class RehearsalData(ABC):
         return {key: self.answers(key) for key in other_queries(target)}
 
     def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - of those that know it
-        """Return which count a target really had; None if it is not known."""
+        """Return which count a sync of a target really saw; None if it is not known."""
         return None
 
-    def ran_ready(self, target: Target) -> Answers | None:  # noqa: ARG002 - as above
-        """Return how many of its pods really were ready; None if it is not known."""
+    def ran_after(self, target: Target) -> Answers | None:  # noqa: ARG002 - as above
+        """Return which count there really was after a sync; None if nothing else is known of it."""
         return None
 
     def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - as above
@@ -144,7 +144,7 @@ def built(
         loads,
         others,
         ran=data.ran(live),
-        ran_ready=data.ran_ready(live),
+        ran_after=data.ran_after(live),
         instants=data.instants(live),
     )
     assumed += data.notes(live)

@@ -47,9 +47,9 @@ class ChangedTargetData(RehearsalData):
                 )
         return known
 
-    def ran_ready(self, target: Target) -> Answers | None:
+    def ran_after(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""
-        return self.data.ran_ready(self.former(target))
+        return self.data.ran_after(self.former(target))
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""

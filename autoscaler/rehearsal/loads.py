@@ -100,35 +100,45 @@ class RecordedLoad:
 
 
 class Total(NamedTuple):
-    """What was measured of all pods together, in units, and of how many.
-
-    They may be ``wanted`` ones, of which it is not known how many were ready: then a reading at the
-    same count is the average as it was.
-    """
+    """What was measured of all pods together, in units, and of how many."""
 
     value: float
     pods: int
-    wanted: bool = False
+
+
+class Average(NamedTuple):
+    """What was measured of a pod on average, in units, while the count was ``replicas``.
+
+    It is of at least ``least`` and at most ``most`` pods: of those that were ready.  A reading at
+    the same count is the average as it was.
+    """
+
+    value: float
+    replicas: int
+    least: int
+    most: int
 
 
 class Totals(Protocol):
-    """A total over time; instants never decrease from call to call."""
+    """A total, or an average, over time; instants never decrease from call to call."""
 
-    def at(self, instant: float) -> Total | QueryFailure | None:
-        """Return the total as of an instant; None where there is none."""
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:
+        """Return it as of an instant; None where there is none."""
 
 
 @dataclass(slots=True)
 class TotalOfAnswers:
     """The total of the series of an answer, each of one pod.
 
-    Where it is one series of an average, ``replicas`` are the pods that it is of.
+    Where it is one series of an average, ``ready`` are the pods that it is of; or ``replicas`` is
+    the count, of which it is not known how many were ready.
     """
 
     answers: Answers
-    replicas: "Answers | None" = None
+    ready: Answers | None = None
+    replicas: Answers | None = None
 
-    def at(self, instant: float) -> Total | QueryFailure | None:
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:
         """Fit `Totals`: a value that is no number is a gap."""
         answer = self.answers.at(instant)
         if isinstance(answer, QueryFailure):
@@ -136,15 +146,18 @@ class TotalOfAnswers:
         values = [series.value for series in answer.series]
         if not values or not all(map(math.isfinite, values)):
             return None
-        if self.replicas is None:
+        counts_of = self.ready or self.replicas
+        if counts_of is None:
             return Total(sum(values), len(values))
-        counted = self.replicas.at(instant)
+        counted = counts_of.at(instant)
         if isinstance(counted, QueryFailure):
             return counted
         counts = [series.value for series in counted.series]
         if len(values) != 1 or len(counts) != 1 or not math.isfinite(counts[0]):
             return None
-        return Total(values[0] * counts[0], round(counts[0]), wanted=True)
+        value, count = values[0], round(counts[0])
+        average = Average(value, count, min(count, 1), count)
+        return average if self.ready is None else Total(value * count, count)
 
 
 @dataclass(slots=True)
@@ -152,7 +165,8 @@ class SharedLoad:
     """A total that is divided by the pods that are ready.
 
     A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
-    work that there was is known to be no less: it is ``censored``.
+    work that there was is known to be no less: it is ``censored``.  An average is of the recorded
+    pods that were ready, which become so as those of the rehearsal do.
     """
 
     totals: Totals
@@ -167,10 +181,16 @@ class SharedLoad:
     censored: bool = False
     """Whether the last total was."""
     _total: Total | None = None
+    _recorded: SimulatedWorkload | None = None
+    """The pods that an average is of."""
+    _before: float = 0.0
 
     def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
         """Fit `MetricLoad`."""
-        total = self.totals.at(at)
+        total, is_as_recorded = self.totals.at(at), False
+        if isinstance(total, Average):
+            is_as_recorded = total.replicas == workload.replicas
+            total = self._total_of(total, at, workload)
         self._total = total if isinstance(total, Total) else None
         self.censored = False
         if isinstance(total, QueryFailure) or total is None:
@@ -180,13 +200,24 @@ class SharedLoad:
         ready = workload.ready_names(at)
         if not ready:
             return _EMPTY
-        is_as_recorded = total.wanted and total.pods == workload.replicas
         value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
             value = min(value, self.capacity)
         if not measures_pods(self.metric):
             return QueryResult([Series(self.labels, value, at)])
         return self._of_each(value, ready, at)
+
+    def _total_of(self, average: Average, at: float, workload: SimulatedWorkload) -> Total:
+        """Return the total of an average, by how many of the recorded pods were ready."""
+        pods = self._recorded
+        if pods is None:
+            pods = SimulatedWorkload("", at, average.replicas, workload.ready_seconds)
+        elif pods.replicas != average.replicas:
+            # What a sync sees was changed after the one before it.
+            pods.set(average.replicas, self._before)
+        self._recorded, self._before = pods, at
+        measured = min(max(pods.ready(at), average.least), average.most)
+        return Total(average.value * measured, measured)
 
     def _of_each(self, value: float, ready: list[str], at: float) -> QueryResult:
         """Return a series for each pod, whose thousandths add up to the total."""

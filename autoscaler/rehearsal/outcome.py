@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from autoscaler.core.decision import Outcome
 from autoscaler.core.step import Step
-from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import LoadModel, MetricLoad, QueueLoad, SharedLoad
 from autoscaler.rehearsal.measures import A_DAY, Measures, Score
-from autoscaler.rehearsal.world import SimulatedTarget, pods_in
+from autoscaler.rehearsal.world import SimulatedTarget
 
 MOST_PARTS = 1_000
 """Of the time of a chart."""
@@ -48,7 +47,7 @@ class Part:
     ``short`` is how many pods were missing at the worst instant of the part: the most of the demand
     and the least of the ready pods may be of different instants.  Both are None where the demand
     was not known.  ``demand``, ``ready``, ``replicas`` and ``ran`` are the last of the part; the
-    last two are the count, and how many pods really were ready.
+    last two are the count, and the count that really was.
     """
 
     begin: float
@@ -160,6 +159,8 @@ class _Taken:
         if first - self.begin > _KNOWN_PERIODS * target.period:
             self.known_until = self.begin
             self.passed(target, self.begin, first, 0)
+        if target.ran_pods is not None:
+            self.last_ran = target.ran_pods.replicas
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
         decision = step.decision
@@ -221,7 +222,7 @@ class _Taken:
         at_max = replicas >= self.maximum > 0
         self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
         if target.ran is not None:
-            self._score_what_ran(target.ran, target.ran_ready, begin, seconds)
+            self._score_what_ran(target, begin, end)
         self.until = end
         if self.failed:
             self.failed_seconds += seconds
@@ -230,18 +231,21 @@ class _Taken:
                 self._take_from(load, seconds)
         self._draw(begin, ready)
 
-    def _score_what_ran(
-        self, ran: Answers, ran_ready: Answers | None, begin: float, seconds: float
-    ) -> None:
-        count, before = pods_in(ran.at(begin)), self.last_ran
-        ready = count if ran_ready is None else pods_in(ran_ready.at(begin))
+    def _score_what_ran(self, target: SimulatedTarget, begin: float, end: float) -> None:
+        """Score the count that really was likewise; before the first sync it is not known."""
         if self.ran is None:
             self.ran = Score()
-        self.last_ran = count
-        demand = None if count is None or ready is None else self.demand
-        at_max = count is not None and count >= self.maximum > 0
-        self.ran.interval(seconds, demand, ready or 0, count or 0, at_max=at_max)
-        if None not in {count, before} and count != before:
+        if not self.maximum:
+            self.ran.interval(end - begin, None, 0, 0, at_max=False)
+            return
+        before = self.last_ran
+        self.last_ran, parts = target.what_ran(begin, end)
+        count = self.last_ran or 0
+        demand = None if self.last_ran is None else self.demand
+        for at, then, ready in parts:
+            at_max = count >= self.maximum
+            self.ran.interval(then - at, demand, ready, count, at_max=at_max)
+        if None not in {self.last_ran, before} and self.last_ran != before:
             self.ran.changed()
 
     def _take_from(self, load: MetricLoad, seconds: float) -> None:

@@ -16,6 +16,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.rehearsal.answers import LOOKBACK_SECONDS, Answers
 from autoscaler.rehearsal.building import BuildError, RehearsalData, other_queries
 from autoscaler.rehearsal.loads import (
+    Average,
     LoadModel,
     MetricLoad,
     RecordedLoad,
@@ -223,11 +224,11 @@ class _StatedTotals:
     answers: Answers
     count: int | None
 
-    def at(self, instant: float) -> Total | QueryFailure | None:
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:
         answer = self.answers.at(instant)
         if isinstance(answer, QueryFailure) or not answer.series:
             return answer if isinstance(answer, QueryFailure) else None
         total = sum(series.value for series in answer.series)
         if self.count is None:
             return Total(total, len(answer.series))
-        return Total(total * self.count, self.count, wanted=True)
+        return Average(total, self.count, self.count, self.count)

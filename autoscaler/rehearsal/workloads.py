@@ -2,8 +2,10 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -19,6 +21,14 @@ _NUMBER = re.compile(r"0|[1-9][0-9]*+")
 _NO_REQUESTS = PodRequests(())
 LONG_AGO = 86_400.0
 """So many seconds before the begin the first pods have started and become ready."""
+
+
+class ReadyTime(NamedTuple):
+    """A time in which so many pods are ready."""
+
+    begin: float
+    end: float
+    ready: int
 
 
 @dataclass(slots=True)
@@ -104,10 +114,6 @@ class SimulatedWorkload:
             return len(self._pods)
         return sum(pod.ready_at <= now for pod in self._pods)
 
-    def is_settled(self, now: float) -> bool:
-        """Return whether all pods are ready, and stay so until the count changes."""
-        return now >= self._all_ready_at
-
     def ready_names(self, now: float) -> list[str]:
         """Return the names of the pods that are ready."""
         return [pod.name for pod in self._pods if pod.ready_at <= now]
@@ -117,11 +123,13 @@ class SimulatedWorkload:
         name, _, number = pod.rpartition("-")
         return name == self.name and _NUMBER.fullmatch(number) is not None
 
-    def becomes_ready(self, begin: float, end: float) -> list[float]:
-        """Return when pods become ready after ``begin`` and before ``end``, in order."""
+    def ready_times(self, begin: float, end: float) -> Sequence[ReadyTime]:
+        """Return the parts of a time, and how many pods are ready in each."""
         if begin >= self._all_ready_at:
-            return []
-        return sorted({pod.ready_at for pod in self._pods if begin < pod.ready_at < end})
+            return (ReadyTime(begin, end, self.replicas),)
+        ends = sorted({pod.ready_at for pod in self._pods if begin < pod.ready_at < end})
+        spans = pairwise((begin, *ends, end))
+        return [ReadyTime(at, then, self.ready(at)) for at, then in spans]
 
     def pods(self, now: float) -> tuple[Pod, ...]:
         """Return the pods as they are read now."""

@@ -7,6 +7,7 @@ next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,7 +33,7 @@ from autoscaler.core.writes import (
 )
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import MetricLoad, QueueLoad
-from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.rehearsal.workloads import ReadyTime, SimulatedWorkload
 from autoscaler.schedules import open_windows
 
 
@@ -74,9 +75,11 @@ class SimulatedTarget:
     loads: Sequence[MetricLoad]
     others: Mapping[QueryKey, Answers] = field(default_factory=dict)
     ran: Answers | None = None
-    """Which count there really was, where that is known."""
-    ran_ready: Answers | None = None
-    """How many pods really were ready, where that is known; else all are taken for ready."""
+    """Which count a sync really saw, where that is known."""
+    ran_after: Answers | None = None
+    """Which count there really was after it; None if that is ``ran``."""
+    ran_pods: SimulatedWorkload | None = None
+    """The pods of the count that really was, which become ready as those of the rehearsal do."""
     instants: Iterable[float] | None = None
     """When it is synced; None for once a period."""
     history: History = field(default_factory=History)
@@ -148,11 +151,38 @@ class SimulatedTarget:
 
     def decide(self, due: float, now: float) -> Step:
         """Read and decide, for a sync that was ``due``."""
+        if self.ran is not None:
+            self._ran(pods_in(self.ran.at(now)), now)
         step = step_of(self.rules, self.inputs(due, now))
         self.last_sync = now
         if isinstance(step.inputs.observation.scale, Scale):
             self.last_read = now
         return step
+
+    def _ran(self, count: int | None, now: float) -> int | None:
+        """Let the pods that really were follow their count, where it is known; return it."""
+        pods = self.ran_pods
+        if count is None:
+            return None
+        if pods is None and count == self.workload.replicas:
+            self.ran_pods = deepcopy(self.workload)
+        elif pods is None:
+            name, ready_seconds = self.workload.name, self.workload.ready_seconds
+            self.ran_pods = SimulatedWorkload(name, now, count, ready_seconds)
+        elif count != pods.replicas:
+            pods.set(count, now)
+        return count
+
+    def what_ran(self, begin: float, end: float) -> tuple[int | None, Sequence[ReadyTime]]:
+        """Return the count that really was after the sync at ``begin``, and its ready pods.
+
+        The count is None where it is not known.
+        """
+        answers = self.ran_after or self.ran
+        count = None if answers is None else self._ran(pods_in(answers.at(begin)), begin)
+        if count is None or self.ran_pods is None:
+            return None, (ReadyTime(begin, end, 0),)
+        return count, self.ran_pods.ready_times(begin, end)
 
     def inputs(self, due: float, now: float) -> Inputs:
         """Return what a sync decides from."""
@@ -182,17 +212,12 @@ class SimulatedTarget:
         self.history = step.history
         return step
 
-    def pass_time(self, begin: float, end: float) -> Sequence[tuple[float, float, int]]:
+    def pass_time(self, begin: float, end: float) -> Sequence[ReadyTime]:
         """Let time pass; return its parts, and how many pods were ready in each."""
-        workload, at, parts = self.workload, begin, list[tuple[float, float, int]]()
-        if not self._queues and workload.is_settled(begin):
-            return ((begin, end, workload.replicas),)
-        for then in (*workload.becomes_ready(begin, end), end):
-            ready = workload.ready(at)
-            for queue in self._queues:
+        parts = self.workload.ready_times(begin, end)
+        for queue in self._queues:
+            for at, then, ready in parts:
                 queue.advance(at, then, ready)
-            parts.append((at, then, ready))
-            at = then
         return parts
 
     def _write(self, step: Step, scale: Scale) -> WriteOutcome:
@@ -314,6 +339,7 @@ class World:
                 target.history = step.history
                 target.follow_count(pods_in(target.ran.at(following)), step.decision.stamp)
                 now = following
+            target.ran_pods = None
 
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync some targets, and let the time of each pass until its next sync."""

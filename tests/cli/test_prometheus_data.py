@@ -436,9 +436,6 @@ def test_the_pods_that_ran_are_known_by_kube_state_metrics(
     ran_pods = data.ran(target)
     assert ran_pods is not None
     assert values(ran_pods, TIME.begin, BEGIN + HOUR) == [[3.0], [3.0]]
-    ready_pods = data.ran_ready(target)
-    assert ready_pods is not None
-    assert values(ready_pods, TIME.begin, BEGIN + HOUR) == [[2.0], [3.0]]
     assert data.replicas(target) == 3
     assert data.ready_seconds(target) == 25.0
     requests = data.requests(target)

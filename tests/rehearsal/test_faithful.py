@@ -15,6 +15,7 @@ from autoscaler.daemon.recording import Recorder
 from autoscaler.rehearsal.building import built
 from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.outcome import OutcomeWatcher
+from autoscaler.rehearsal.rehearse import own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.sync.ports import Reporter
@@ -72,6 +73,23 @@ class CountWatcher:
         """Fit `Watcher`."""
 
 
+class ScoringWatcher(CountWatcher):
+    """Takes what becomes of each target as well."""
+
+    def __init__(self, begin: float, end: float) -> None:
+        super().__init__()
+        self.scores = OutcomeWatcher(begin, end, own_reason)
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        """Fit `Watcher`."""
+        super().synced(target, step)
+        self.scores.synced(target, step)
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Fit `Watcher`."""
+        self.scores.passed(target, begin, end, ready)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_world_decides_as_the_syncer(seed: int) -> None:
     """An hour of 20 targets of all metric types: the same counts at the same syncs."""
@@ -87,7 +105,10 @@ def test_the_world_decides_as_the_syncer(seed: int) -> None:
 
 @pytest.mark.parametrize("begin", [0.0, 1500.0])
 def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begin: float) -> None:
-    """Of 20 targets of all metric types, from the first sync on and from the middle."""
+    """Of 20 targets of all metric types, from the first sync on and from the middle.
+
+    So the measures of both are the same, and as they were: by the load that there was.
+    """
     targets = fleet(BASE, int(HOUR / PERIOD), 3)
     with running(tmp_path) as record:
         recorder = Recorder(record)
@@ -104,7 +125,7 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
         )
         stated = Assumptions(workloads=(ready,))
         rehearsed.append(built(one.rules.target, Flags(), data, stated, start - warm_up).target)
-    watcher = CountWatcher()
+    watcher = ScoringWatcher(start, BASE + HOUR)
     world = World(rehearsed, watcher)
     if warm_up:
         world.warm_up(start - warm_up, start)
@@ -119,6 +140,16 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
             if ours.get(at) != counts
         }
         assert not differing, (one.rules.target.spec, one.workload.ready_seconds, differing)
+    outcomes = watcher.scores.outcomes()
+    assert all(one.ran == one.measures for one in outcomes)
+    if begin:
+        return
+    lived = OutcomeWatcher(BASE, BASE + HOUR, own_reason)
+    for _ in World(fleet(BASE, int(HOUR / PERIOD), 3), lived).run(BASE, BASE + HOUR):
+        pass
+    for found, was in zip(outcomes, lived.outcomes(), strict=True):
+        if found.measures.scored_seconds:
+            assert found.measures.worst_shortage == was.measures.worst_shortage, found.key
 
 
 def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None:

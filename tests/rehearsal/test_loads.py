@@ -11,7 +11,7 @@ from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import Query
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.loads import QueueLoad, RecordedLoad, SharedLoad, Total
+from autoscaler.rehearsal.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total
 from autoscaler.rehearsal.workloads import SimulatedWorkload
 from tests.core.builders import BASE, external, per_pod, value
 
@@ -21,10 +21,10 @@ _PODS = PodSamples({})
 class Known:
     """Fits `Totals`: what a test says."""
 
-    def __init__(self, total: Total | QueryFailure | None) -> None:
+    def __init__(self, total: Total | Average | QueryFailure | None) -> None:
         self.total = total
 
-    def at(self, instant: float) -> Total | QueryFailure | None:  # noqa: ARG002 - the port's
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:  # noqa: ARG002 - the port's
         """Fit `Totals`."""
         return self.total
 
@@ -36,7 +36,9 @@ def answers(*values: float) -> ChunkedAnswers:
     return ChunkedAnswers([AnswerChunk(BASE, math.inf, [series])], 15.0)
 
 
-def shared(total: Total | QueryFailure | None, capacity: float | None = None) -> SharedLoad:
+def shared(
+    total: Total | Average | QueryFailure | None, capacity: float | None = None
+) -> SharedLoad:
     """Return a load of 10 for each pod."""
     return SharedLoad(Known(total), per_pod("10"), Query("rps"), "shop", 10.0, capacity)
 
@@ -93,8 +95,26 @@ def test_at_the_recorded_count_a_reading_is_as_it_was() -> None:
     """Where the record does not say how many pods were ready."""
     web = SimulatedWorkload("web", BASE, 2, ready_seconds=30.0)
     web.set(4, BASE)
-    load = shared(Total(80.0, 4, wanted=True))
+    load = shared(Average(20.0, 4, 1, 4))
     assert milli(load.answer(BASE, web)) == [20_000, 20_000]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "early", "late"), [(1, 4, 2, 4), (3, 4, 3, 4), (1, 3, 2, 3)]
+)
+def test_an_average_is_of_the_recorded_pods_that_were_ready(
+    least: int, most: int, early: int, late: int
+) -> None:
+    """They become ready as ours do; the proposal may say that they were more, or fewer."""
+    web = SimulatedWorkload("web", BASE, 9, ready_seconds=30.0)
+    load = shared(Average(20.0, 2, 1, 2))
+    load.answer(BASE, web)
+    load.totals = Known(Average(20.0, 4, least, most))
+    found = []
+    for at in (15.0, 30.0):
+        load.answer(BASE + at, web)
+        found.append(load.demand(_PODS))
+    assert found == [2.0 * early, 2.0 * late]
 
 
 def test_what_is_not_known_is_not_read() -> None:

@@ -15,8 +15,11 @@ def test_new_pods_are_ready_after_their_time() -> None:
     web = workload()
     web.set(5, BASE + 10)
     assert [web.ready(BASE + at) for at in (10, 39.9, 40, 100)] == [2, 2, 5, 5]
-    assert web.becomes_ready(BASE + 10, BASE + 100) == [BASE + 40]
-    assert web.becomes_ready(BASE + 40, BASE + 100) == []
+    assert web.ready_times(BASE + 10, BASE + 100) == [
+        (BASE + 10, BASE + 40, 2),
+        (BASE + 40, BASE + 100, 5),
+    ]
+    assert web.ready_times(BASE + 40, BASE + 100) == ((BASE + 40, BASE + 100, 5),)
     early, late = web.pods(BASE + 20), web.pods(BASE + 40)
     assert [pod.ready for pod in early].count(ConditionStatus.TRUE) == 2
     assert {pod.ready_transition for pod in late[2:]} == {BASE + 40}

@@ -29,7 +29,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.building import BuildError, RehearsalData
-from autoscaler.rehearsal.loads import Total, Totals, labels_of, requested_by_pod
+from autoscaler.rehearsal.loads import Average, Totals, labels_of, requested_by_pod
 
 _EMPTY = QueryResult(())
 _NO_VALUE = QueryFailure("the record has no value of it then")
@@ -82,6 +82,11 @@ class RecordedData(RehearsalData):
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`."""
         return _Counts(self.cursor(target))
+
+    def ran_after(self, target: Target) -> Answers | None:
+        """Fit `RehearsalData`: what a sync wrote holds until the next one reads the count."""
+        written = [one for one in self._changes(target) if one.marks & Mark.WRITTEN]
+        return _Counts(self.cursor(target), written)
 
     def replicas(self, target: Target) -> int | None:
         """Fit `RehearsalData`."""
@@ -242,14 +247,21 @@ class _Cursor:
 
 @dataclass(slots=True)
 class _Counts:
-    """The count of each sync, as an answer of one series."""
+    """The count of each sync, or what it has ``written``, as an answer of one series."""
 
     cursor: _Cursor
+    written: Sequence[Change] = ()
+    _place: int = 0
 
     def at(self, instant: float) -> QueryResult | QueryFailure:
         """Fit `Answers`."""
         sample = self.cursor.at(instant)
         count = sample.numbers[0] if sample is not None and sample.numbers else None
+        while self._place < len(self.written) and self.written[self._place].time <= instant:
+            self._place += 1
+        last = self.written[self._place - 1] if self._place else None
+        if sample is not None and last is not None and last.time >= sample.time:
+            count = last.desired
         return _EMPTY if count is None else QueryResult([Series({}, float(count), instant)])
 
 
@@ -305,14 +317,14 @@ def _total(
 
 @dataclass(slots=True)
 class _RecordedTotals:
-    """The total of a metric of pods: its average times the count that there was."""
+    """The average of a metric of pods, and of how many of the pods it may have been."""
 
     cursor: _Cursor
     metric: MetricSpec
     number: int
     requested: float | None
 
-    def at(self, instant: float) -> Total | QueryFailure | None:
+    def at(self, instant: float) -> Average | QueryFailure | None:
         """Fit `Totals`."""
         sample = self.cursor.at(instant)
         if sample is None:
@@ -320,12 +332,29 @@ class _RecordedTotals:
         found = _metric_numbers(sample, self.number)
         if found is None:
             return _NO_VALUE
-        value, _, count = found
+        value, proposal, count = found
         average = value / 1000
         if self.metric.target.average_utilization is not None:
             # The percentage is cut off: the least usage that has it.
             average = math.ceil(value * (self.requested or 1.0) * 10) / 1000
-        return Total(average * count, count, wanted=True)
+        return Average(average, count, *_measured_pods(self.metric, value, proposal, count))
+
+
+def _measured_pods(
+    metric: MetricSpec, value: int, proposal: int | None, count: int
+) -> tuple[int, int]:
+    """Return of how many pods an average is at least and at most, by what it led to.
+
+    A proposal of another count is the total over the target, rounded up (semantics 2.2).
+    """
+    least, most = min(count, 1), count
+    target = metric.target.average_value or metric.target.average_utilization
+    if target and value > 0 and proposal and proposal != count:
+        fewest = (proposal - 1) * target // (value + 1) + 1
+        found = max(fewest, least), min(proposal * target // value, most)
+        if found[0] <= found[1]:
+            return found
+    return least, most
 
 
 @dataclass(slots=True)
