@@ -18,7 +18,6 @@ from autoscaler.cli.own_pods import KeptTotals, is_known_kind, of_own_pods
 from autoscaler.cli.range_fetching import FetchedRange, Progress, RangeFetcher
 from autoscaler.cli.range_findings import ScannedQuery, scan_of, sentences_of, where_data_are
 from autoscaler.cli.range_needs import (
-    READY,
     REPLICAS,
     REQUESTED,
     STARTED,
@@ -74,17 +73,19 @@ class PrometheusData(RehearsalData):
         return fetched.answers(self.time, lambda matrix: selected(metric, query, matrix))
 
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`: an average is of the pods that were ready."""
+        """Fit `RehearsalData`: an average is of the pods of the count that ran."""
         if measures_pods(target.spec.metrics[number]):
             return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
-        fetched = self._of_pods(READY, target)
-        ready = _NotKnown() if fetched is None else fetched.answers(self.time)
-        return TotalOfAnswers(self.reading(target, number), ready)
+        counts = self.ran(target) or _NotKnown()
+        return TotalOfAnswers(self.reading(target, number), counts)
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
-        fetched = self._of_pods(REPLICAS, target)
-        return None if fetched is None else fetched.answers(self.time)
+        fetched = self.of_use.get(f"{REPLICAS} {target.key}")
+        has = fetched is not None and any(
+            isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
+        )
+        return fetched.answers(self.time) if fetched is not None and has else None
 
     def replicas(self, target: Target) -> int | None:
         """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
@@ -107,14 +108,6 @@ class PrometheusData(RehearsalData):
             own.setdefault(series.labels.get("resource", ""), round(value * 10**9))
         return requests_of(containers) if containers else None
 
-    def _of_pods(self, use: str, target: Target) -> FetchedRange | None:
-        """Return what kube-state-metrics says; None where it says nothing."""
-        fetched = self.of_use.get(f"{use} {target.key}")
-        has = fetched is not None and any(
-            isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
-        )
-        return fetched if has else None
-
     def _firsts(self, use: str, target: Target) -> Iterator[tuple[MatrixSeries, float]]:
         """Yield the series of each part with their first values, the earliest first."""
         fetched = self.of_use.get(f"{use} {target.key}")
@@ -131,7 +124,7 @@ class _NotKnown:
         """Fit `Answers`."""
         return QueryFailure(
             "of how many pods its value was an average is not known: kube-state-metrics has no"
-            " ready replicas of the workload"
+            " replicas of the workload"
         )
 
 

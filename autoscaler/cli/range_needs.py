@@ -146,8 +146,7 @@ def needs_of(wanted: Wanted, targets: Sequence[Target], time: TimeGrid) -> list[
         asked = QueryKey(query.server, of_own_pods(query, target))
         uses.setdefault(asked, []).append(use_of_totals(key, number, target, grid))
     needs = [RangeNeed(key, grid, begin, end, tuple(of)) for key, of in uses.items()]
-    counts = (*_counts(targets, READY), *_counts(targets, REPLICAS))
-    needs += (RangeNeed(key, grid, begin, end, of) for key, of in counts)
+    needs += (RangeNeed(key, grid, begin, end, of) for key, of in _counts(targets))
     of_pods = (*_started(wanted.ready.values()), *_requested(wanted.requested.values()))
     return [*needs, *(RangeNeed(key, *pods_grid_of(time), of) for key, of in of_pods)]
 
@@ -165,42 +164,30 @@ def _totals(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
 
 # -- kube-state-metrics --------------------------------------------------------------------------
 
-READY, REPLICAS, STARTED, REQUESTED = "ready", "replicas", "started", "requested"
+REPLICAS, STARTED, REQUESTED = "replicas", "started", "requested"
 """What answers of kube-state-metrics are used for: what the key of a use begins with."""
 _COUNTED = {
-    "Deployment": {
-        READY: "kube_deployment_status_replicas_ready",
-        REPLICAS: "kube_deployment_spec_replicas",
-    },
-    "StatefulSet": {
-        READY: "kube_statefulset_status_replicas_ready",
-        REPLICAS: "kube_statefulset_replicas",
-    },
-    "ReplicaSet": {
-        READY: "kube_replicaset_status_ready_replicas",
-        REPLICAS: "kube_replicaset_spec_replicas",
-    },
-    "ReplicationController": {
-        READY: "kube_replicationcontroller_status_ready_replicas",
-        REPLICAS: "kube_replicationcontroller_spec_replicas",
-    },
+    "Deployment": "kube_deployment_spec_replicas",
+    "StatefulSet": "kube_statefulset_replicas",
+    "ReplicaSet": "kube_replicaset_spec_replicas",
+    "ReplicationController": "kube_replicationcontroller_spec_replicas",
 }
-"""The metrics of a workload by its kind, which names their label."""
+"""The metric of a workload by its kind, which names its label."""
 
 Asked = Iterator[tuple[QueryKey, tuple[Use, ...]]]
 
 
-def _counts(targets: Iterable[Target], use: str) -> Asked:
+def _counts(targets: Iterable[Target]) -> Asked:
     for (server, namespace, kind), several in _grouped(targets):
         if kind not in _COUNTED:
             continue
-        label, metric = kind.lower(), _COUNTED[kind][use]
+        label, metric = kind.lower(), _COUNTED[kind]
         names = {target.key: target.spec.scale_target_ref.name for target in several}
         pattern = "|".join(map(pattern_of, names.values()))
         matchers = f'namespace="{namespace}",{label}=~"{pattern}"'
         promql = f"max by ({label}) ({metric}{{{matchers}}})"
         uses = [
-            Use(f"{use} {key}", f"{label} {name}", partial(_labelled, label, re.escape(name)))
+            Use(f"{REPLICAS} {key}", f"{label} {name}", partial(_labelled, label, re.escape(name)))
             for key, name in names.items()
         ]
         yield QueryKey(server, promql), tuple(uses)

@@ -49,8 +49,9 @@ class AnswerChunk:
 class ChunkedAnswers:
     """Answers from chunks in order; before, between and after them there are no series.
 
-    A sample is the value of its series for ``lookback`` seconds.  Samples of a range query hold
-    until its next evaluation: there the lookback is the step.
+    A sample is the value of its series for ``lookback`` seconds, evaluated at the instant that is
+    asked for.  Samples of a range query hold until its next evaluation: there the lookback is the
+    step.
     """
 
     chunks: Iterator[AnswerChunk] | Iterable[AnswerChunk]
@@ -79,7 +80,7 @@ class ChunkedAnswers:
                 continue
             value, time = one.values[place - 1], times[place - 1]
             if value is not None and instant - time < self.lookback:
-                found.append(Series(one.labels, value, time))
+                found.append(Series(one.labels, value, instant))
         return QueryResult(found, chunk.warnings)
 
     def _chunk_at(self, instant: float) -> AnswerChunk | None:

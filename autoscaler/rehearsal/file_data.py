@@ -50,7 +50,7 @@ class FileData(RehearsalData):
                     "their file a third column, replicas, or state replicas with --assume"
                 )
             counts = _Constant(stated)
-        return TotalOfAnswers(samples.answers(), replicas=counts)
+        return TotalOfAnswers(samples.answers(), counts)
 
     def ran(self, target: Target) -> Answers | None:
         """Fit `RehearsalData`: the replicas of the first file that has them."""

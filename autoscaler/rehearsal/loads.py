@@ -130,12 +130,10 @@ class Totals(Protocol):
 class TotalOfAnswers:
     """The total of the series of an answer, each of one pod.
 
-    Where it is one series of an average, ``ready`` are the pods that it is of; or ``replicas`` is
-    the count, of which it is not known how many were ready.
+    Where it is one series of an average, ``replicas`` is the count that there was.
     """
 
     answers: Answers
-    ready: Answers | None = None
     replicas: Answers | None = None
 
     def at(self, instant: float) -> Total | Average | QueryFailure | None:
@@ -146,18 +144,16 @@ class TotalOfAnswers:
         values = [series.value for series in answer.series]
         if not values or not all(map(math.isfinite, values)):
             return None
-        counts_of = self.ready or self.replicas
-        if counts_of is None:
+        if self.replicas is None:
             return Total(sum(values), len(values))
-        counted = counts_of.at(instant)
+        counted = self.replicas.at(instant)
         if isinstance(counted, QueryFailure):
             return counted
         counts = [series.value for series in counted.series]
         if len(values) != 1 or len(counts) != 1 or not math.isfinite(counts[0]):
             return None
-        value, count = values[0], round(counts[0])
-        average = Average(value, count, min(count, 1), count)
-        return average if self.ready is None else Total(value * count, count)
+        count = round(counts[0])
+        return Average(values[0], count, min(count, 1), count)
 
 
 @dataclass(slots=True)

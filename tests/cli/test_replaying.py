@@ -71,6 +71,25 @@ def test_a_file_is_the_time_from_its_first_row_to_its_last(config: Path, tmp_pat
     assert "above target" in one.changes[0].text
 
 
+@pytest.mark.parametrize("step", [60, 300, 600, 3600])
+def test_a_row_holds_until_the_next_one(config: Path, tmp_path: Path, step: int) -> None:
+    """However far apart rows are: the same as if each were repeated at every sync."""
+    loads = [90, 240, 60, 60, 300, 30]
+    span = range(0, step * len(loads), 15)
+    files = {
+        "sparse": [(step * number, load) for number, load in enumerate(loads)],
+        "dense": [(at, loads[at // step]) for at in span],
+    }
+    found = []
+    for name, rows in files.items():
+        file = tmp_path / f"{name}.csv"
+        file.write_text("\n".join(["t,value", *(f"{BASE + at},{load}" for at, load in rows)]))
+        (one, _) = answer("-c", str(config), "--csv", str(file)).targets
+        assert one.failed_seconds == 0
+        found.append((one.measures, one.changes))
+    assert found[0] == found[1]
+
+
 def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     """With the measures of both in one table, the models and what was assumed."""
     file = samples(tmp_path, replicas="4")

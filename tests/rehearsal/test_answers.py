@@ -37,12 +37,12 @@ def values(answers: ChunkedAnswers, *instants: float) -> Sequence[list[float]]:
 
 
 def test_a_sample_is_the_value_until_the_next_one() -> None:
-    """From its own instant on, and with its own time."""
+    """From its own instant on, evaluated at the instant that is asked for, as Prometheus does."""
     answers = ChunkedAnswers([chunk(0, 600, series((0, 1.0), (60, 2.0)))])
     assert values(answers, 0, 59.9, 60, 100) == [[1.0], [1.0], [2.0], [2.0]]
     last = answers.at(BASE + 110)
     assert isinstance(last, QueryResult)
-    assert last.series[0].timestamp == BASE + 60
+    assert last.series[0].timestamp == BASE + 110
 
 
 @pytest.mark.parametrize("lookback", [15.0, 300.0])
