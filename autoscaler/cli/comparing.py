@@ -1,6 +1,7 @@
 """`autoscaler compare`: one time under several configurations, side by side."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -37,6 +38,7 @@ from autoscaler.rendering.rehearsal import (
     day_counts_document,
     measure_text,
 )
+from autoscaler.web.pages.report import ComparisonTable
 
 _GAP = "  "
 _ALL = "all targets"
@@ -77,7 +79,7 @@ def compare(
                 raise CommandError("interrupted: what was not rehearsed to its end is not compared")
     if report is not None:
         answers = {str(file): answer_of(one) for file, one in zip(files, done, strict=True)}
-        write_report(answers, "Configurations compared", report)
+        write_report(answers, "Configurations compared", report, _tables(files, done))
     if as_json:
         print(json.dumps(_document(files, plans, done), indent=2))
     else:
@@ -144,10 +146,26 @@ def _compared(
     )
 
 
-def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
-    """Yield a line for each measure."""
+def _tables(files: Sequence[Path], done: Sequence[Rehearsal]) -> dict[str, list[ComparisonTable]]:
+    """Return what the report shows of each target, and by an empty key of all of them."""
+    tables: dict[str, list[ComparisonTable]] = defaultdict(list)
+    for file, groups in _pairs(files, done):
+        for name, compared in groups.items():
+            chances = [one.by_days.chance for one in compared]
+            rows = [
+                (*row, "" if chance is None else f"{chance:.2%}")
+                for row, chance in zip(_rows(compared), chances, strict=True)
+            ]
+            title = f"{files[0]} -> {file}"
+            key, title = ("", f"{title}, {_ALL}") if name == _ALL else (name, title)
+            tables[key].append(ComparisonTable(title, rows))
+    return tables
+
+
+def _rows(compared: Sequence[MeasureComparison]) -> list[tuple[str, ...]]:
+    """Return of each measure its heading, both values, their difference, the verdict, the days."""
     headings = {one.field: one for one in MEASURES}
-    rows = [
+    return [
         (
             measure.heading,
             measure_text(measure, one.first),
@@ -158,6 +176,11 @@ def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
         for one in compared
         for measure in (headings[one.field],)
     ]
+
+
+def _table(compared: Sequence[MeasureComparison]) -> Iterator[str]:
+    """Yield a line for each measure."""
+    rows = _rows(compared)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for heading, first, second, difference, verdict, surety in rows:
         numbers = f"{first.rjust(widths[1])} -> {second.rjust(widths[2])}"

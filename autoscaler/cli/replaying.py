@@ -56,6 +56,10 @@ def replay(
         write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
     if as_json:
         sys.stdout.write(answer.encoded().decode() + "\n")
+        for one in answer.targets:
+            if one.unlisted_changes:
+                listed = f"{len(one.changes):,} of {one.measures.changes:,} changes"
+                print(f"{one.target}: the first {listed} are listed", file=sys.stderr)
     else:
         print_text("\n".join(lines_of(answer)))
     cut_short = done.end < plan.end

@@ -1,13 +1,14 @@
 """Reports of rehearsals as HTML files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.file_contents import replace_file
 from autoscaler.rendering.rehearsal import RehearsalAnswer
-from autoscaler.web.pages.report import report_of
+from autoscaler.web.pages.report import ComparisonTable, report_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,16 @@ def refuse_to_overwrite(options: ReportOptions) -> None:
 
 
 def write_report(
-    rehearsals: Mapping[str, RehearsalAnswer], title: str, options: ReportOptions
+    rehearsals: Mapping[str, RehearsalAnswer],
+    title: str,
+    options: ReportOptions,
+    comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
 ) -> None:
     """Write the report if one is asked for, in one step.  Raises CommandError."""
     if options.report is None:
         return
     try:
-        replace_file(options.report, report_of(rehearsals, title).encode(errors="replace"))
+        html = report_of(rehearsals, title, comparisons).encode(errors="replace")
+        replace_file(options.report, html)
     except OSError as error:
         raise CommandError(f"{options.report} cannot be written: {error.strerror}") from None

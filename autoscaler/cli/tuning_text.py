@@ -75,6 +75,8 @@ def lines_of(found: Tuned, begin: float, config: Config) -> Iterator[str]:
         yield "none that was tried is preferred to the configuration as it is"
         return
     yield from _judgement(found)
+    if not _is_better(found):
+        return
     yield ""
     yield f"to paste into the entry of {found.target.key} in {config.path}:"
     yield ""
@@ -105,23 +107,24 @@ def _objectives(preference: Preference) -> list[MeasureText]:
 
 
 def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
-    """Yield a line for each candidate with its measures a day, and below it what it has."""
+    """Yield for each candidate what it has, and below it its measures a day."""
     measures = _objectives(found.preference)
     rows = [["", *(f"{one.heading}{'' if one.unit == '%' else ' a day'}" for one in measures)]]
     for one in shown:
-        mark = "as it is" if one.is_today else "chosen" if one is found.chosen else ""
         numbers = [
             " -> ".join(
                 _daily(measure, one.days[days]) for days in (found.first_days, found.last_days)
             )
             for measure in measures
         ]
-        rows.append([mark, *numbers])
-    indent = 2 * _GAP
-    settings = ["", *(described(found.space, one.choice) for one in shown)]
-    for line, has in zip(aligned(rows), settings, strict=True):
-        yield f"{_GAP}{line}".rstrip()
-        yield from wrapped(has, _WIDTH, first=indent, others=indent)
+        rows.append(["", *numbers])
+    heading, *lines = (f"{_GAP}{line}".rstrip() for line in aligned(rows))
+    yield heading
+    for line, one in zip(lines, shown, strict=True):
+        has = "as it is" if one.is_today else described(found.space, one.choice)
+        mark = "chosen: " if one is found.chosen else ""
+        yield from wrapped(f"{mark}{has}", _WIDTH, first=_GAP, others=2 * _GAP)
+        yield line
 
 
 def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
@@ -152,11 +155,16 @@ def _value_text(name: str, value: object) -> str:
 # -- what to believe, and what to paste ------------------------------------------------------------
 
 
+def _is_better(found: Tuned) -> bool:
+    """Return whether what was chosen is better on the days that it was not chosen by."""
+    last, key = found.last_days, found.preference.key
+    return key(total(found.chosen.days[last])) < key(total(found.today.days[last]))
+
+
 def _judgement(found: Tuned) -> Iterator[str]:
     """Say how what was chosen did on the days that it was not chosen by."""
-    last, key, counts = found.last_days, found.preference.key, found.judged()
-    better = key(total(found.chosen.days[last])) < key(total(found.today.days[last]))
-    if not better:
+    counts = found.judged()
+    if not _is_better(found):
         yield (
             "on the last days what was chosen is no better than the configuration as it is: what "
             "it gained on the first ones it does not keep"

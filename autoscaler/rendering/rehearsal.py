@@ -119,6 +119,9 @@ class RehearsedTarget(AnswerModel):
     censored_seconds: float
     """For so long the recorded pods were at their capacity: there may have been more work."""
     changes: tuple[RehearsedChangeAnswer, ...]
+    """The first ones."""
+    unlisted_changes: int = 0
+    """How many later changes are counted and not listed."""
     reasons: tuple[ReasonAnswer, ...]
     lines: RehearsedLines
 
@@ -170,6 +173,7 @@ def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
         failed_seconds=one.failed_seconds,
         censored_seconds=one.censored_seconds,
         changes=tuple(RehearsedChangeAnswer(**each._asdict()) for each in one.changes),
+        unlisted_changes=one.measures.changes - len(one.changes),
         reasons=tuple(ReasonAnswer(**each._asdict()) for each in one.reasons),
         lines=RehearsedLines(
             times=tuple(part.begin for part in parts),

@@ -29,6 +29,30 @@ def test_which_is_better_is_told_by_days(tmp_path: Path) -> None:
     assert re.fullmatch(f"    replica-hours{hours}", rows["replica-hours"])
 
 
+def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
+    """Each measure of each target, and of all, with the days and how likely chance is."""
+    one = config(tmp_path, "a.yaml", "10", "web", "api")
+    other, report = config(tmp_path, "b.yaml", "8", "web", "api"), tmp_path / "report.html"
+    file = samples(tmp_path, 7, wave)
+    arguments = ("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
+    _, out, _ = ran(*arguments, "--report", str(report))
+    tables = re.findall(r"<caption>(.*?)</caption>(.*?)</table>", report.read_text(), re.DOTALL)
+    title = f"{one} -&gt; {other}"
+    told = ", by days and their sign test"
+    assert [caption for caption, _ in tables] == [
+        f"{title}, all targets{told}",
+        *[f"{title}{told}"] * 2,
+    ]
+    for _, table in tables:
+        rows = [re.sub(r"<[^>]+>", "|", row) for row in table.split("</tr>")[1:-1]]
+        cells = [[cell for cell in row.split("|") if cell.strip()] for row in rows]
+        assert [row[0] for row in cells] == [
+            *("time short", "shortage", "missing pod-hours", "replica-hours", "changes")
+        ]
+        assert cells[3][4:] == ["worse", "on 7 of 7 days", "1.56%"]
+        assert f"{cells[3][1]} -> {cells[3][2]}" in out
+
+
 def test_one_day_is_not_sure(tmp_path: Path) -> None:
     """Nor are both the same on it: then nothing is said."""
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")

@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from autoscaler.rendering.rehearsal import answer_of
 from autoscaler.web.pages.report import report_of
+from tests.core.builders import BASE
 from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.worlds.browsing import PHONE, findings, tab
 
@@ -38,6 +39,20 @@ def test_it_opens_from_a_file_without_a_network(browser: Browser, file: Path) ->
         page.locator("table.index tbody a").nth(2).click()
         expect(page.locator("#target-3")).to_be_in_viewport()
         expect(page.locator("section.rehearsed").nth(2).locator("canvas")).to_be_visible()
+
+
+def test_its_times_have_dates_also_on_the_day_that_they_are_of(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """A report is read later, too."""
+    path = tmp_path / "report.html"
+    path.write_text(report_of({"rehearsed": answer_of(rehearsed(1))}, "t"))
+    with tab(browser, f"file://{path}", timezone_id="UTC") as opened:
+        opened.page.clock.set_fixed_time(BASE * 1000 + 1)
+        opened.page.goto(f"file://{path}")
+        header = opened.page.locator("main > p").first
+        expect(header).to_contain_text("2026-01-01 00:00:00 to 2026-01-01 01:00:00")
+        expect(opened.page.locator(".said").first).to_contain_text("2026-01-01 00:00:00: demand")
 
 
 _SHADED = """() => {

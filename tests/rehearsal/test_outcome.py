@@ -9,8 +9,9 @@ from autoscaler.core.step import Step
 from autoscaler.rehearsal.loads import QueueLoad
 from autoscaler.rehearsal.measures import A_DAY
 from autoscaler.rehearsal.outcome import MOST_PARTS, OutcomeWatcher, TargetOutcome
-from autoscaler.rehearsal.rehearse import own_reason
+from autoscaler.rehearsal.rehearse import Rehearsal, own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.rendering.rehearsal import answer_of
 from tests.core.builders import BASE
 from tests.rehearsal.fleets import PERIOD, rehearsed, series
 from tests.rehearsal.test_world import simulated
@@ -109,6 +110,8 @@ def test_the_room_does_not_grow_with_the_time() -> None:
     assert found.measures.changes > 4_000
     assert len(found.parts) == MOST_PARTS
     assert len(found.changes) == 2_000
+    (told,) = answer_of(Rehearsal(BASE, BASE + 3 * A_DAY, (found,))).targets
+    assert told.unlisted_changes == found.measures.changes - 2_000
     assert len(found.reasons) <= MOST_PARTS
     assert said <= 2_000 + MOST_PARTS
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -34,6 +35,8 @@ _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
 _IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
 _MOST_LISTED = 200
 """Changes and reasons of a target that stand in its tables."""
+_MOST_TRIANGLES = 100
+"""With more changes than this, none is marked in the chart."""
 _MOST_DRAWN = 500
 """Those that are drawn, and told under the chart."""
 
@@ -53,6 +56,16 @@ class IndexCell(NamedTuple):
     text: str
 
 
+class ComparisonTable(NamedTuple):
+    """How the second of two rehearsals differs from the first, measure by measure.
+
+    A row has the measure, both values, their difference, the verdict, the days and the chance.
+    """
+
+    title: str
+    rows: Sequence[Sequence[str]]
+
+
 class ReportSection(NamedTuple):
     """One target in a report; columns are the rehearsals and what really ran."""
 
@@ -66,18 +79,31 @@ class ReportSection(NamedTuple):
     changes_title: str
     reasons: list[ReasonAnswer]
     """Those of the first rehearsal, where it is the only one."""
+    comparisons: Sequence[ComparisonTable]
+    marks_changes: bool
 
 
-def report_of(rehearsals: Mapping[str, RehearsalAnswer], title: str) -> str:
-    """Return the HTML of some rehearsals of one time, by their names, the first one first."""
+def report_of(
+    rehearsals: Mapping[str, RehearsalAnswer],
+    title: str,
+    comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
+) -> str:
+    """Return the HTML of some rehearsals of one time, by their names, the first one first.
+
+    ``comparisons`` are by the key of a target; those of all targets together have an empty one.
+    """
     names, answers = list(rehearsals), list(rehearsals.values())
-    sections = [_section(names, answers, target) for target in answers[0].targets]
+    sections = [
+        _section(names, answers, target, comparisons.get(target.target, ()))
+        for target in answers[0].targets
+    ]
     told = {
         "title": title,
         "begin": answers[0].begin,
         "end": max(one.end for one in answers),
         "names": names,
         "sections": sections,
+        "comparisons": comparisons.get("", ()),
         "refused": [sentence for one in answers for sentence in one.refused],
         "index_measures": [one for one in MEASURES if one.field in _IN_INDEX],
         "line_colours": _COLOURS,
@@ -104,7 +130,10 @@ def _data(rehearsals: Mapping[str, RehearsalAnswer]) -> str:
 
 
 def _section(
-    names: Sequence[str], answers: Sequence[RehearsalAnswer], first: RehearsedTarget
+    names: Sequence[str],
+    answers: Sequence[RehearsalAnswer],
+    first: RehearsedTarget,
+    comparisons: Sequence[ComparisonTable] = (),
 ) -> ReportSection:
     """Return what is told of a target that is ``first`` in the first of some named rehearsals."""
     of_target = [
@@ -144,7 +173,10 @@ def _section(
     title = counted(first.measures.changes, "change")
     title += f", the first {len(changes)}" if more else ""
     notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
-    return ReportSection(first.target, counts, columns, rows, index, notes, changes, title, reasons)
+    return ReportSection(
+        *(first.target, counts, columns, rows, index, notes, changes, title, reasons, comparisons),
+        marks_changes=single and 0 < first.measures.changes <= _MOST_TRIANGLES,
+    )
 
 
 def _notes(one: RehearsedTarget) -> Iterator[str]:

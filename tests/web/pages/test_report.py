@@ -51,6 +51,22 @@ def test_of_several_rehearsals_each_has_its_column() -> None:
     assert text.count('<a href="#target-') == 3
 
 
+@pytest.mark.parametrize(("changes", "marked"), [(0, 0), (1, 1), (100, 1), (101, 0), (5000, 0)])
+def test_few_changes_are_marked_in_the_chart(changes: int, marked: int) -> None:
+    """More than a hundred would hide it; the list has them."""
+    answer = answer_of(rehearsed(1))
+    (one,) = answer.targets
+    measures = one.measures.model_copy(update={"changes": changes})
+    told = answer.model_copy(update={"targets": (one.model_copy(update={"measures": measures}),)})
+    page = Parsed(
+        re.sub(r"<(script|style).*?</\1>", "", report_of({"a": told}, "t"), flags=re.DOTALL)
+    )
+    (chart,) = [one for one in page.of("div") if one.attributes.get("class") == "rehearsed-chart"]
+    assert ("data-changes" in chart.attributes) == marked
+    legend = [one for one in page.of("span") if one.attributes.get("class") == "swatch triangle"]
+    assert len(legend) == marked
+
+
 def test_one_is_not_told_as_several() -> None:
     """A count of one, and one change."""
     answer = with_lines((0,))

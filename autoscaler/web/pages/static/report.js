@@ -5,6 +5,8 @@ import { localize, shown } from "./times.js";
 
 const LINES = ["--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4"];
 const HEIGHT = 260;
+// A report is read on any day: its times have their dates.
+const NEVER = new Date(0);
 
 const instant = (text) => Date.parse(text) / 1000;
 
@@ -63,7 +65,7 @@ const drawRehearsed = (element, rehearsals) => {
   });
   const single = targets.length === 1;
   const told = toldOf(first);
-  const marks = single ? first.changes.map((one) => ({ ...one, time: instant(one.time), kind: "ours" })) : [];
+  const marks = "changes" in element.dataset ? first.changes.map((one) => ({ ...one, time: instant(one.time), kind: "ours" })) : [];
   const kept = { data: { times: own.times, shades: gapsOf(own, end) } };
   const columns = () => [
     own.demandHigh, own.demandLow,
@@ -97,7 +99,7 @@ const drawRehearsed = (element, rehearsals) => {
       ...(own.ran[index] === null ? [] : [`really ran ${own.ran[index]}`]),
     ];
     const why = single ? toldAt(told, time) : "";
-    said.textContent = `${shown(new Date(time * 1000))}: ${numbers.join(", ")}${why ? `; ${why}` : ""}`;
+    said.textContent = `${shown(new Date(time * 1000), NEVER)}: ${numbers.join(", ")}${why ? `; ${why}` : ""}`;
   };
   looked();
   const user = { point: () => {}, leave: () => {}, pin: () => {}, look: () => {}, pinned: () => null };
@@ -118,7 +120,7 @@ const drawRehearsed = (element, rehearsals) => {
   return { destroy: () => { removeEventListener("resize", chart.fit); chart.destroy(); } };
 };
 
-localize(document);
+localize(document, NEVER);
 const { rehearsals } = JSON.parse(document.getElementById("data").textContent);
 
 // Hundreds of charts are drawn as they come into view.

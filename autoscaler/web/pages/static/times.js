@@ -19,13 +19,14 @@ export const zone = () => {
   return minutes === 0 ? name || "UTC" : name ? `${name} (${offset})` : offset;
 };
 
-export const localize = (root) => {
+// Without the date on the day of `now`.
+export const localize = (root, now = new Date()) => {
   for (const one of root.querySelectorAll("time[datetime]")) {
     const instant = new Date(one.dateTime);
     if (Number.isNaN(instant.getTime())) continue;
     // In an explanation the date is left out on the day of the decision, as the command does.
     const near = one.closest("[data-near]")?.dataset.near;
-    one.textContent = shown(instant, near === undefined ? new Date() : new Date(near));
+    one.textContent = shown(instant, near === undefined ? now : new Date(near));
     one.title = `${date(instant)} ${timeOfDay(instant)} ${zone()}`;
   }
 };
