@@ -1,6 +1,7 @@
 """What `autoscaler import` reads: files, folders, standard input; each document by itself."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ _MOST_OF_ALL = 256 * 2**20
 _MOST_FILES = 50_000
 _MOST_DOCUMENTS = 100_000
 _TEMPLATE = b"{{"
+_OURS = re.compile(
+    rb"HorizontalPodAutoscaler|Scaled(?:Object|Job)|TriggerAuth|(?:series|metrics)Query"
+)
+"""What names an autoscaler, or a rule of prometheus-adapter."""
 _A_TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
@@ -46,12 +51,15 @@ class ImportSources:
     manifests: list[Manifest] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
     _bytes: int = 0
+    _in_folder: bool = False
+    """Whether the file was found in a folder, where much may be of no concern."""
 
     def add(self, names: Sequence[Path]) -> None:
         """Read files, the YAML and JSON files of folders, and `-`, which is standard input."""
         files = 0
         for name in names:
-            for path in [name] if name == STANDARD_INPUT or not name.is_dir() else _within(name):
+            self._in_folder = name != STANDARD_INPUT and name.is_dir()
+            for path in _within(name) if self._in_folder else [name]:
                 files += 1
                 if files > _MOST_FILES:
                     why = f"more than {_MOST_FILES:,} files: import a part at a time"
@@ -79,7 +87,8 @@ class ImportSources:
             text.decode()
         except UnicodeDecodeError as error:
             line = text.count(b"\n", 0, error.start) + 1
-            self.unread.append(Unread(shown, "it is not UTF-8; save it as UTF-8", None, line))
+            unread = Unread(shown, "it is not UTF-8; save it as UTF-8", None, line)
+            self._leave(unread, text)
             return
         for number, (before, part) in enumerate(parts_of(text.removeprefix(b"\xef\xbb\xbf")), 1):
             if number > _MOST_DOCUMENTS:
@@ -87,6 +96,14 @@ class ImportSources:
                 self.unread.append(Unread(shown, why, number, before + 1))
                 return
             self._document(part, shown, number, before)
+
+    def _leave(self, unread: Unread, text: bytes) -> None:
+        """Note what cannot be read; in a folder only if it names something that is imported."""
+        if not self._in_folder or _OURS.search(text):
+            self.unread.append(unread)
+        else:
+            number = unread.document or 1
+            self.manifests.append(Manifest(Fields(None), unread.file, number))
 
     def _document(self, part: bytes, shown: str, number: int, before: int) -> None:
         faults: list[tuple[Location, int, str]] = []
@@ -96,13 +113,13 @@ class ImportSources:
             problem = syntax_problem(error, shown, part)
             line = before + (problem.line or 1)
             why = _A_TEMPLATE if _TEMPLATE in part else problem.message
-            self.unread.append(Unread(shown, why, number, line))
+            self._leave(Unread(shown, why, number, line), part)
             return
         broken = next((fault for fault in faults if fault[2] != TWICE), None)
         if broken is not None:
             _, line, why = broken
             why = _A_TEMPLATE if _TEMPLATE in part else why
-            self.unread.append(Unread(shown, why, number, before + line))
+            self._leave(Unread(shown, why, number, before + line), part)
             return
         if value is None:
             return

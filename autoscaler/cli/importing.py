@@ -158,7 +158,8 @@ class _Import:
 
         def find(selector: str) -> list[Mapping[str, str]]:
             if selector not in known:
-                answer = reader.query(selector, None, clock.monotonic() + settings.timeout)
+                query = f"count by (__name__) ({selector})"  # of each name one answer
+                answer = reader.query(query, None, clock.monotonic() + settings.timeout)
                 if isinstance(answer, QueryFailure):
                     raise SeriesError(f"Prometheus was not asked for series: {answer.message}")
                 known[selector] = [series.labels for series in answer.series]

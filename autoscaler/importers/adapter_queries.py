@@ -40,6 +40,8 @@ _MOST_PARTS = 6
 _MOST_NEAREST = 3
 _MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
+_ASK = "ask Prometheus which there are (--prometheus)"
+_ASKED = "Prometheus has none of them now: import again when it has"
 _PINNED = "__label_matchers__"
 _MARK = f'{_PINNED}="1"'
 """Stands where a rule has `<<.LabelMatchers>>`, until it is known what belongs there."""
@@ -97,7 +99,8 @@ def resolve(
     if len(name) > LONGEST_TEXT:
         return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
     try:
-        asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)))
+        advice = _ASK if find_series is None else _ASKED
+        asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)), advice)
         candidates, others = _candidates(rules, asked, find_series)
         if not candidates:
             return _nothing(rules, asked)
@@ -146,6 +149,8 @@ class _AskedMetric:
     namespace: str
     described: Described | None
     conditions: tuple[_SelectorCondition, ...]
+    advice: str
+    """What to do where the series decide."""
 
     @property
     def of_namespace(self) -> bool:
@@ -203,15 +208,14 @@ def _candidates(
     sure = [one for one in possible if one.sure and _is_plausible(one)]
     if len(sure) > _MOST_PARTS:
         raise _NoQueryError(
-            f"{len(sure)} series could be meant, such as {sure[0].series}: ask Prometheus which of "
-            "them there are (--prometheus)"
+            f"{len(sure)} series could be meant, such as {sure[0].series}: {asked.advice}"
         )
     if sure or not possible:
         return sure, []
     shown = printable(possible[0].rule.series_query, _LONGEST_SHOWN)
     raise _NoQueryError(
-        f"{possible[0].rule.where} takes any series that {shown} matches: ask Prometheus which "
-        "there are (--prometheus), or name the series in it"
+        f"{possible[0].rule.where} takes any series that {shown} matches: {asked.advice}, or name "
+        "the series in it"
     )
 
 
@@ -262,32 +266,28 @@ def _found(
 ) -> _RuleCandidate | None:
     """Return the last rule that finds series with the right labels, as the adapter does."""
     for rule in reversed(rules):
-        of_rule = [one.series for one in possible if one.rule is rule]
-        query = _discovery(rule, [one for one in of_rule if one not in {"", "?"}])
-        if not of_rule or query is None:
+        of_rule = [one for one in possible if one.rule is rule]
+        if not of_rule or rule.selector is None:
             continue
+        known = [] if any(one.is_guess or not one.sure for one in of_rule) else of_rule
         label = asked.resource(rule.resources)
-        names = {
-            series.get("__name__", "")
-            for series in find_series(query)
-            if label is None or label in series
-        }
+        query = _discovery(rule.selector, [one.series for one in known if one.series], label)
+        names = {series.get("__name__", "") for series in find_series(query)}
         found = sorted(one for one in names if rule.name_of(one) == asked.name)
         if found:
             return _RuleCandidate(rule, found[-1])
     return None
 
 
-def _discovery(rule: AdapterRule, names: Sequence[str]) -> str | None:
-    """Return the selector for the series of a rule, no wider than these names where there are."""
-    selector = rule.selector
-    if selector is None or rule.series:
-        return rule.series_query
-    if not names:
-        return rule.series_query if rule.bounded else None
-    matchers = [f"{one.label}{one.operator}{quoted(one.value)}" for one in selector.matchers]
-    matchers.append(f"__name__=~{quoted('|'.join(names))}")
-    return f"{{{','.join(matchers)}}}"
+def _discovery(
+    selector: promql_trees.SeriesSelector, names: Sequence[str], label: str | None
+) -> str:
+    """Return the selector for the series of a rule with a label, no wider than these names."""
+    matchers = [*selector.matchers]
+    matchers += [LabelMatcher("__name__", "=", selector.name)] if selector.name else []
+    matchers += [LabelMatcher("__name__", "=~", "|".join(names))] if names else []
+    matchers += [LabelMatcher(label, "!=", "")] if label else []
+    return f"{{{','.join(f'{one.label}{one.operator}{quoted(one.value)}' for one in matchers)}}}"
 
 
 def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
@@ -349,12 +349,12 @@ def _written(
     notes = list(dict.fromkeys(note for one in parts for note in one.notes))
     if len(texts) > 1:
         notes.append(
-            "which of these series there are decides what the adapter takes, the first here: ask "
-            "Prometheus (--prometheus), or leave out the others"
+            "which of these series there are decides what the adapter takes, the first here: "
+            f"{asked.advice}, or leave out the others"
         )
     notes += [
         f"{one.rule.where} takes any series that its seriesQuery matches, and here {one.series}: "
-        "ask Prometheus which there are (--prometheus)"
+        + asked.advice
         for one in candidates
         if one.is_guess
     ]
@@ -366,7 +366,7 @@ def _written(
         notes.append(
             f"{', '.join(list(differ)[:_MOST_NEAREST])}{several} can give this metric, too: the "
             f"adapter takes the last rule that finds series, and here {candidates[0].rule.where} "
-            "counts: ask Prometheus (--prometheus), or leave out the others"
+            f"counts: {asked.advice}, or leave out the others"
         )
     resource = asked.resource(candidates[0].rule.resources) or ""
     namespace = candidates[0].rule.resources.label("", "Namespace") or ""

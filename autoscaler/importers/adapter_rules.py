@@ -122,11 +122,6 @@ class AdapterRule:
             if one.label == "__name__"
         )
 
-    @property
-    def bounded(self) -> bool:
-        """Whether its selector says which names its series have, so that they can be listed."""
-        return any(positive for positive, _ in self._name_matchers)
-
     @cached_property
     def literal_name(self) -> str | None:
         """The name of its metric, where that does not depend on the series."""
@@ -433,7 +428,7 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
         name_as=name_as,
     )
     try:
-        rule.bounded  # noqa: B018 - its selector is read
+        rule.takes("")  # its selector is read
     except ValueError as error:
         reading.problem("seriesQuery", f"is not understood: {error}")
     return replace(rule, problem="; ".join(problems[before:]))

@@ -1,6 +1,6 @@
 """Manifests -> the targets of one configuration, and what became of each manifest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -22,6 +22,7 @@ from autoscaler.importers.horizontal_pod_autoscalers import draft_of as horizont
 from autoscaler.importers.keda.authentications import Authentications, ReadSecret, never
 from autoscaler.importers.keda.scaled_objects import draft_of as scaled_object
 from autoscaler.importers.manifests import HPA, KEDA_1, SCALED_JOB, Manifest, ManifestRole
+from autoscaler.importers.other_adapters import defined_by, served_by
 from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
 NO_NAMESPACE = "default"
@@ -181,7 +182,12 @@ def convert(
     for manifest in manifests:
         if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
             authentications.add(manifest.fields, here)
-    importer = _Importer(options, shared, authentications, adapter)
+    tools = {
+        one.name: f"{tool} ({one.kind} {one.name})"
+        for one in every
+        if (tool := defined_by(one.group, one.kind))
+    }
+    importer = _Importer(options, shared, authentications, adapter, tools)
     imported = []
     for manifest in every:
         if id(manifest) in found:
@@ -212,6 +218,8 @@ class _Importer:
     shared: Shared
     authentications: Authentications
     rules: AdapterRules
+    tools: Mapping[str, str]
+    """Who serves a metric, by its name, as other documents say."""
     not_asked: str = ""
     """Why Prometheus is not asked any more."""
 
@@ -244,6 +252,8 @@ class _Importer:
 
         def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
             asked = {**more, "namespace": namespace}
+            if name in self.tools:
+                return Unresolved(served_by(self.tools[name]))
             if self.not_asked:
                 return resolve(self.rules, kind, name, **asked)
             try:
@@ -287,8 +297,8 @@ def _refusal(manifest: Manifest) -> str:
 
 def _what_it_is(manifest: Manifest) -> str:
     if not manifest.fields.value:
-        return "it is no mapping"
-    return manifest.kind or "it has no apiVersion and kind"
+        return "no mapping"
+    return manifest.kind or "no apiVersion and kind"
 
 
 def _account_for_the_rest(imported: Imported) -> None:

@@ -12,6 +12,7 @@ from autoscaler.documents import child, describe
 from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, Unresolved
 from autoscaler.importers.drafts import Comment, Query, Shared, TargetDraft
 from autoscaler.importers.fields import Fields
+from autoscaler.importers.other_adapters import annotated_query, served_by, tool_of
 from autoscaler.importers.promql_trees import A_RATIO_IS_DIVIDED, is_ratio, parse
 from autoscaler.importers.values import json_of, not_filled_in, placeholders
 
@@ -179,6 +180,9 @@ def _metric(reading: _HpaReading, metric: Fields, number: int) -> dict[str, obje
     if kind in get_args(MetricType) and isinstance(written.get("metric"), dict):
         served = _ServedMetric(reading, cast("MetricType", kind), source, number, of_v2=of_v2)
         written |= served.resolved(written)
+        if served.is_annotated and kind == "Object":
+            written.pop("describedObject", None)  # the query gives one value, of no object
+            kind, key = "External", "external"
     return {"type": kind, key: written}
 
 
@@ -191,6 +195,7 @@ class _ServedMetric:
     source: Fields
     number: int
     of_v2: bool
+    is_annotated: bool = False
 
     def resolved(self, written: Mapping[str, object]) -> dict[str, object]:
         """Return `metric` with the name of its query, and the selector that it has for that."""
@@ -200,10 +205,19 @@ class _ServedMetric:
             return {}
         described = self._described(written.get("describedObject"))
         shared = self.reading.shared
+        annotations = self.reading.fields.within("metadata", "annotations")
+        annotated = annotated_query(annotations, self.kind, name, selector)
+        if annotated is not None:
+            self.is_annotated = True
+            server = shared.server({"url": annotated.server}) if annotated.server else ""
+            query = {"query": annotated.promql, "server": server} if server else annotated.promql
+            return {"metric": {"name": shared.query(name, query)}}
         found = self.reading.resolve(self.kind, name, described=described, selector=selector)
         if isinstance(found, Unresolved):
             guess = _guess(self.kind, name, "" if described is None else described.kind)
-            self.source.refused(*keys, why=f"{found.sentence}; {_CONFIRM}", kind=self.kind)
+            tool = tool_of(annotations, self.kind, name, selector)
+            sentence = served_by(tool) if tool else found.sentence
+            self.source.refused(*keys, why=f"{sentence}; {_CONFIRM}", kind=self.kind)
             chosen = {} if selector is None else {"selector": selector}
             return {"metric": {"name": shared.query(name, guess), **chosen}}
         if found.notes:

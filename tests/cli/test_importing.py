@@ -140,6 +140,34 @@ def test_a_folder(tmp_path: Path) -> None:
     assert (done.code, names) == (0, ["b", "z"])
 
 
+UNRELATED = [
+    b"Resources:\n  A: !Ref B\n",
+    b"apiVersion: v1\nkind: Service\nmetadata: {name: {{ .x }}}\n",
+    b"a: [",
+    b"\xff\xfe",
+    b"a: &a [*b]\n",
+    b"- just a list\n",
+    b"kind: Kustomization\n",
+]
+
+
+@pytest.mark.parametrize("text", UNRELATED)
+def test_what_is_unrelated_in_a_folder_is_left_alone(tmp_path: Path, text: bytes) -> None:
+    """It is counted; what names an autoscaler is refused, and so is a file by name."""
+    folder = tmp_path / "k8s"
+    folder.mkdir()
+    (folder / "hpa.yaml").write_text(WEB)
+    (folder / "other.yaml").write_bytes(text)
+    done = run([folder], tmp_path / "o.yaml")
+    assert (done.code, len(done.config.targets)) == (0, 1)
+    assert [one["outcome"] for one in done.report["sources"]].count("other") == 1
+    (folder / "other.yaml").write_bytes(b"# a ScaledObject\n" + text)
+    marked = run([folder], tmp_path / "o.yaml")
+    named = run([folder / "hpa.yaml", folder / "other.yaml"], tmp_path / "o.yaml")
+    assert marked.code == named.code
+    assert (marked.code == 0) is (text in UNRELATED[-2:])
+
+
 def test_rules_from_a_file_of_their_own(tmp_path: Path) -> None:
     """--adapter-rules takes what would be found among the manifests too."""
     rules = tmp_path / "values.yaml"

@@ -49,7 +49,7 @@ def asked(
 
     def find(query: str) -> list[Mapping[str, str]]:
         names = next((found for part, found in (series or {}).items() if part in query), ())
-        return [{"__name__": name, "pod": "a", "namespace": "shop"} for name in names]
+        return [{"__name__": name} for name in names if "kube_" not in query]
 
     return resolve(
         of,
@@ -443,6 +443,35 @@ def test_series_that_are_there_decide() -> None:
         assert isinstance(found, Resolved)
         assert found.query == f"{seconds}\nor {rate}\nor {gauge}"
         assert len(found.notes) == 1
+
+
+ASKED = [
+    ("^jobs_.*", '{__name__=~"^jobs_.*",pod!=""}'),
+    ("^jobs.*", '{__name__=~"^jobs.*",pod!=""}'),
+    ("jobs_(a|b)", '{__name__=~"jobs_(a|b)",__name__=~"jobs_a|jobs_b",pod!=""}'),
+    ("jobs_a", '{__name__=~"jobs_a",__name__=~"jobs_a",pod!=""}'),
+]
+
+
+@pytest.mark.parametrize(("pattern", "query"), ASKED)
+def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> None:
+    """Never for a name that is a guess; where there is none, the advice is not to ask it."""
+    rule = {"seriesQuery": f'{{__name__=~"{pattern}"}}', "name": {"as": "x"}}
+    found = asked(rules(rule), series={query: ["jobs_a"]})
+    assert isinstance(found, Resolved)
+    assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
+    assert found.notes == ()
+    missing = asked(rules(rule), series={})
+    sentences = missing.notes if isinstance(missing, Resolved) else (missing.sentence,)
+    assert not any("--prometheus" in sentence for sentence in sentences)
+
+
+def test_a_rule_for_any_name_is_asked_for() -> None:
+    """Its labels are all that it says of its series."""
+    rule = {"seriesQuery": '{job="y"}', "name": {"as": "x"}}
+    found = asked(rules(rule), series={'{job="y",pod!=""}': ["jobs_a"]})
+    assert isinstance(found, Resolved)
+    assert "jobs_a" in str(found.query)
 
 
 def test_only_series_with_the_objects_label_count() -> None:

@@ -1,0 +1,136 @@
+"""Metrics that other adapters serve: their queries are taken, or their tools are named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler.cli.importing import ImportOptions
+from tests.importers.importing import imported
+from tests.importers.test_horizontal_pod_autoscalers import autoscaler
+
+OF = "metric-config.external.jobs.prometheus"
+QUERY = 'sum(jobs{namespace="shop"})'
+TYPE = {"type": "prometheus"}
+
+
+def external(name: str = "jobs", labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return a metric of type External."""
+    metric = {"name": name, **({"selector": {"matchLabels": labels}} if labels else {})}
+    return {
+        "type": "External",
+        "external": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "5"}},
+    }
+
+
+def hpa(metric: object, annotations: dict[str, str]) -> str:
+    """Return an HPA with a metric."""
+    return autoscaler(f"metrics: {json.dumps([metric])}", annotations=json.dumps(annotations))
+
+
+NAMED = {**TYPE, "query-name": "jobs"}
+OLD = "metric-config.external.prometheus-query.prometheus/jobs"
+
+
+@pytest.mark.parametrize(
+    ("metric", "annotations"),
+    [
+        (external(labels=TYPE), {f"{OF}/query": f"{QUERY}\n", f"{OF}/interval": "10s"}),
+        (external(), {f"{OF}/query": QUERY}),
+        (external("prometheus-query", NAMED), {OLD: QUERY}),
+    ],
+)
+def test_the_query_of_an_annotation_is_taken(
+    tmp_path: Path, metric: object, annotations: dict[str, str]
+) -> None:
+    """With every key accounted for, and nothing left to decide."""
+    ran = imported(tmp_path, hpa(metric, annotations))
+    assert ran.code == 0
+    assert list(ran.document["queries"].values()) == [QUERY]
+    assert "selector" not in ran.target["metrics"][0]["external"]["metric"]
+    assert ran.keys("different") == {}
+    assert ran.config.targets
+
+
+def test_the_server_of_an_annotation_is_asked(tmp_path: Path) -> None:
+    """Each query asks its own."""
+    server = {f"{OF}/query": QUERY, f"{OF}/prometheus-server": "http://thanos.monitoring.svc"}
+    options = ImportOptions(prometheus="http://prometheus:9090")
+    ran = imported(tmp_path, hpa(external(labels=TYPE), server), options=options)
+    assert ran.document["queries"] == {"jobs": {"query": QUERY, "server": "thanos"}}
+    assert ran.document["prometheus"] == {
+        "url": "http://prometheus:9090",
+        "servers": {"thanos": {"url": "http://thanos.monitoring.svc"}},
+    }
+    assert ran.config.targets
+    wrong = server | {f"{OF}/prometheus-server": "thanos:9090"}
+    ran = imported(tmp_path, hpa(external(labels=TYPE), wrong))
+    (why,) = (left["why"] for left in ran.target["undecided"])
+    assert "http:// or https://" in why
+
+
+def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
+    """Its query gives one value, which is of no object."""
+    of = {"apiVersion": "v1", "kind": "Pod", "name": "dummy"}
+    target = {"type": "AverageValue", "averageValue": "5"}
+    metric = {
+        "type": "Object",
+        "object": {"metric": {"name": "jobs"}, "describedObject": of, "target": target},
+    }
+    before = "metric-config.object.jobs.prometheus"
+    ran = imported(tmp_path, hpa(metric, {f"{before}/query": f"scalar({QUERY})"}))
+    assert ran.code == 0
+    assert ran.target["metrics"] == [external()]
+    per_replica = {f"{before}/query": QUERY, f"{before}/per-replica": "true"}
+    ran = imported(tmp_path, hpa(metric, per_replica))
+    (left,) = ran.target["undecided"]
+    assert "averageValue" in left["why"]
+
+
+@pytest.mark.parametrize(
+    ("promql", "outcome", "why"),
+    [
+        ("jobs", "different", "first of several series"),
+        ("clamp_max(jobs, 100)", "different", "first of several series"),
+        ("sum by (queue) (jobs)", "different", "first of several series"),
+        ("sum(jobs", "refused", "PromQL is not understood"),
+        ("sum(jobs{n='${NS}'})", "refused", "${NS} is a placeholder"),
+    ],
+)
+def test_what_an_annotation_may_mean_is_said(
+    tmp_path: Path, promql: str, outcome: str, why: str
+) -> None:
+    """What differs, and what has to be corrected."""
+    ran = imported(tmp_path, hpa(external(), {f"{OF}/query": promql}))
+    (sentence,) = ran.keys(outcome).values()
+    assert why in sentence
+    assert ran.code == (3 if outcome == "refused" else 0)
+
+
+AWS = "apiVersion: metrics.aws/v1alpha1\nkind: ExternalMetric\nmetadata: {name: jobs}\n"
+TOOLS = [
+    (external("pubsub.googleapis.com|subscription|num_undelivered_messages"), {}, "stackdriver"),
+    (external("prometheus.googleapis.com|jobs|gauge"), {}, "stackdriver"),
+    (external("kubernetes.io|container|cpu"), {}, "stackdriver"),
+    (external("datadogmetric@shop:jobs"), {}, "Datadog"),
+    (external(labels={"type": "zmon"}), {}, "kube-metrics-adapter (label type: zmon"),
+    (external(labels=TYPE), {}, f"no annotation {OF}/"),
+    (
+        external(),
+        {"metric-config.external.jobs.zmon/key": "x"},
+        "annotation metric-config.external.jobs.zmon/key",
+    ),
+    (external(), {}, "k8s-cloudwatch-adapter, from Amazon CloudWatch (ExternalMetric jobs)"),
+]
+
+
+@pytest.mark.parametrize(("metric", "annotations", "tool"), TOOLS)
+def test_the_tool_that_serves_a_metric_is_named(
+    tmp_path: Path, metric: object, annotations: dict[str, str], tool: str
+) -> None:
+    """In place of rules of prometheus-adapter, which it never had."""
+    ran = imported(tmp_path, hpa(metric, annotations), AWS)
+    (left,) = ran.target["undecided"]
+    assert tool in left["why"]
+    assert "prometheus-adapter has no" not in left["why"]
