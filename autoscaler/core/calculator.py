@@ -101,7 +101,10 @@ def _value(usage: int, target: int, context: MetricContext) -> Calculation | str
     )
     if context.extensions.ignore_surge:
         ready = min(ready, replicas)
-    return Calculation(ceil32(ratio * float(ready)), Formula.READY_PODS, current, ratio, ready)
+    proposal, rule = ceil32(ratio * float(ready)), Formula.READY_PODS
+    if context.flags.keep_above_target and ratio > 1.0 and proposal < replicas:
+        proposal, rule = replicas, Formula.ABOVE_TARGET
+    return Calculation(proposal, rule, current, ratio, ready)
 
 
 def _average(

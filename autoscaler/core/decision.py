@@ -21,6 +21,8 @@ class Formula(StrEnum):
     """The ratio is within tolerance: no change."""
     READY_PODS = "ReadyPods"
     """The ratio times the number of ready pods, rounded up."""
+    ABOVE_TARGET = "AboveTarget"
+    """No change, since the usage is above the target and few pods are ready (6.18)."""
     REBALANCED = "Rebalanced"
     """The ratio with missing and unready pods filled in, times all samples, rounded up."""
     REBALANCED_AWAY = "RebalancedAway"

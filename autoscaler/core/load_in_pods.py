@@ -40,7 +40,7 @@ def pods_of(result: MetricResult, scale: Scale) -> float | None:
     if not isinstance(outcome, Calculation):
         return None
     ratio, rule = outcome.ratio, outcome.rule
-    if rule in {Formula.SURGE, Formula.REBALANCED_AWAY}:
+    if rule in {Formula.SURGE, Formula.REBALANCED_AWAY, Formula.ABOVE_TARGET}:
         return float(scale.spec_replicas)
     if rule is Formula.FROM_ZERO or not math.isfinite(ratio):
         return float(outcome.proposal)

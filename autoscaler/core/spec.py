@@ -163,7 +163,8 @@ class Flags:
     """The flags of kube-controller-manager that a decision depends on; durations in seconds.
 
     And ours: after ``hold_after_reversals`` of our writes nothing is written for a while (semantics
-    7.5); 0 means never to hold.
+    7.5); 0 means never to hold.  With ``keep_above_target`` a Value metric above its target
+    proposes at least the current count (6.18).
     """
 
     tolerance: float = 0.1
@@ -171,6 +172,7 @@ class Flags:
     cpu_initialization_period: float = 300.0
     initial_readiness_delay: float = 30.0
     hold_after_reversals: int = 3
+    keep_above_target: bool = True
 
 
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:

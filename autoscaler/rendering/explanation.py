@@ -299,12 +299,17 @@ _UNREADY = {
 
 def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavailable) -> str:
     proposal, rule, ratio = outcome.proposal, outcome.rule, outcome.ratio
-    if rule in {Formula.WITHIN_TOLERANCE, Formula.SURGE}:
+    whys = {
+        Formula.WITHIN_TOLERANCE: "the ratio is tolerated",
+        Formula.SURGE: "more pods run than that, and for so many the load is not low enough",
+        Formula.ABOVE_TARGET: (
+            f"the ratio is {ratio:.4g}, although only {outcome.multiplier} pods are ready"
+        ),
+    }
+    if rule in whys:
         averaged = not measures_pods(result.metric) and outcome.current.value is None
         which = "status" if averaged and isinstance(scale, Scale) else "spec"
-        why = "more pods run than that, and for so many the load is not low enough"
-        why = "the ratio is tolerated" if rule is Formula.WITHIN_TOLERANCE else why
-        return f"proposes {proposal}, the count of {which}.replicas, since {why}"
+        return f"proposes {proposal}, the count of {which}.replicas, since {whys[rule]}"
     if rule is Formula.READY_PODS:
         return f"proposes {proposal} = ceil({ratio:.4g} x {outcome.multiplier} ready pods)"
     filled = "missing and unready pods counted as idle"

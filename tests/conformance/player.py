@@ -167,13 +167,14 @@ def outcome_of(decision: Decision, history: History) -> Json:
 
 
 def flags_of(flags: Json) -> Flags:
-    """Read a scenario's flags; holding after reversals is not the HPA's."""
+    """Read a scenario's flags, without the rules that are not the HPA's."""
     return Flags(
         tolerance=float(flags["tolerance"]),
         downscale_stabilization=float(flags["downscaleStabilizationSeconds"]),
         cpu_initialization_period=float(flags["cpuInitializationPeriodSeconds"]),
         initial_readiness_delay=float(flags["initialReadinessDelaySeconds"]),
         hold_after_reversals=0,
+        keep_above_target=False,
     )
 
 

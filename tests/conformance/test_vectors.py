@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.adapters.store import Resumption
-from autoscaler.core.decision import Decision
+from autoscaler.core.decision import Calculation, Decision, Formula
 from autoscaler.core.history import History
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs
@@ -139,6 +139,38 @@ def test_after_gaps_no_recorded_tick_comes_out_lower() -> None:
             last = now
     assert lower == []
     assert higher > 0, "gaps hold some of them"
+
+
+def test_above_the_target_no_recorded_tick_comes_out_lower() -> None:
+    """A Value metric above its target keeps the count: it is the controller's or a higher one.
+
+    The target lives through what the controller wrote, and remembers its own recommendations.
+    """
+    lower, higher, kept = [], 0, 0
+    for scenario in [
+        scenario
+        for name in ("documented.jsonl.gz", "random.jsonl.gz")
+        for scenario in scenarios(FOLDER / name)
+        if any(metric.target.value for metric in rules_of(scenario).target.spec.metrics)
+    ]:
+        rules = rules_of(scenario)
+        keeping = replace(rules, flags=replace(rules.flags, keep_above_target=True))
+        ours = theirs = History()
+        for tick in scenario["ticks"]:
+            now, expected = tick["t"], tick["expected"]["specReplicas"]
+            step = step_of(keeping, Inputs(observation_of(tick["observed"]), ours, now, now))
+            if step.decision.desired < expected:
+                lower.append((scenario["name"], now, step.decision.desired, expected))
+            higher += step.decision.desired > expected
+            kept += any(
+                isinstance(metric.outcome, Calculation)
+                and metric.outcome.rule is Formula.ABOVE_TARGET
+                for metric in step.decision.metrics
+            )
+            theirs = play_tick(rules, tick, theirs).history
+            ours = replace(step.history, **{one: getattr(theirs, one) for one in _OF_WRITES})
+    assert lower == []
+    assert 0 < higher < kept
 
 
 def _metrics(tick: Json) -> list[Json]:

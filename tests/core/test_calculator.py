@@ -1,5 +1,8 @@
 """Value and AverageValue targets of Object and External metrics (semantics 2.4, 2.5, 2.7)."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.core.calculator import propose
@@ -21,6 +24,7 @@ from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType
 from tests.core.builders import (
     BASE,
     FALSE,
+    TRUE,
     UNKNOWN,
     average,
     cpu,
@@ -79,9 +83,44 @@ def test_value_targets(
     ],
 )
 def test_value_targets_multiply_by_running_and_ready_pods(of: tuple[Pod, ...], ready: int) -> None:
-    """Neither the spec's nor the status' count multiplies."""
-    result = proposed(external(value("1")), values(2), context(5, 7, of))
+    """Neither the spec's nor the status' count multiplies, as the HPA has it (6.18)."""
+    as_hpa = replace(context(5, 7, of), flags=Flags(keep_above_target=False))
+    result = proposed(external(value("1")), values(2), as_hpa)
     assert (result.proposal, result.multiplier) == (2 * ready, ready)
+
+
+@pytest.mark.parametrize("metric", [external(value("10")), of_object(value("10"))])
+@pytest.mark.parametrize(
+    ("usage", "ready", "proposal", "rule"),
+    [
+        (50, 0, 5, Formula.ABOVE_TARGET),
+        (19.5, 2, 5, Formula.ABOVE_TARGET),
+        (11.001, 4, 5, Formula.READY_PODS),
+        (11.001, 3, 5, Formula.ABOVE_TARGET),
+        (50, 1, 5, Formula.READY_PODS),
+        (50, 2, 10, Formula.READY_PODS),
+        (20, 9, 18, Formula.READY_PODS),
+        (11, 0, 5, Formula.WITHIN_TOLERANCE),
+        (9, 0, 5, Formula.WITHIN_TOLERANCE),
+        (8.9, 0, 0, Formula.READY_PODS),
+        (5, 2, 1, Formula.READY_PODS),
+        (0, 5, 0, Formula.READY_PODS),
+        (-50, 5, -25, Formula.READY_PODS),
+    ],
+)
+@pytest.mark.parametrize("keep", [True, False])
+def test_value_targets_above_the_target_keep_the_current_count(
+    metric: MetricSpec, usage: float, ready: int, proposal: int, rule: Formula, *, keep: bool
+) -> None:
+    """However few pods are ready; at or below the target nothing changes."""
+    of = tuple(pod(f"p{n}", ready=TRUE if n < ready else FALSE) for n in range(9))
+    at_flag = replace(context(5, 5, of), flags=Flags(keep_above_target=keep))
+    result = proposed(metric, values(usage), at_flag)
+    if not keep and rule is Formula.ABOVE_TARGET:
+        proposal, rule = math.ceil(usage / 10 * ready), Formula.READY_PODS
+    assert (result.proposal, result.rule) == (proposal, rule)
+    if rule is Formula.READY_PODS:
+        assert result.multiplier == ready
 
 
 def test_value_targets_need_pods_only_outside_tolerance() -> None:

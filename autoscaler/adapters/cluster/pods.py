@@ -34,6 +34,9 @@ _Members = dict[str, Pod | None]
 _Entry = tuple[str, LabelSelector]
 _Pair = tuple[str, str]
 
+_FINISHED = frozenset({"Succeeded", "Failed"})
+"""Phases that are final.  Such pods count nowhere (semantics 6.19)."""
+
 _MOST_TEMPLATES = 10_000
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PAGE = 500
@@ -278,6 +281,8 @@ class PodCache(Cache):
         if matching:
             with suppress(*MALFORMED):  # the direct list reports what is wrong with it
                 pod = read_pod(obj)
+        if pod is not None and pod.phase in _FINISHED:
+            matching = ()
         if matching or name in namespace.matched:
             with self._lock:
                 namespace.put(intern(name), matching, pod)
@@ -302,7 +307,7 @@ class Pods:
         self, namespace: str, selector: str, deadline: float, limit: int
     ) -> list[Pod] | Failure:
         def add(items: list[JsonObject]) -> None:
-            pods.extend(map(read_pod, items))
+            pods.extend(pod for pod in map(read_pod, items) if pod.phase not in _FINISHED)
 
         pods: list[Pod] = []
         get = partial(self._api.get, path_of("v1", "pods", namespace), deadline)
