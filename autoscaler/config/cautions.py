@@ -51,10 +51,9 @@ def _of_ranges(asked: Iterable[AskedQuery]) -> Iterator[Problem]:
     for place, use in ((one.place, use) for one in asked for use in one.uses):
         if not use.query.assumes_range:
             continue
+        until = f"until then it counts as {durations.format_seconds(use.query.range_seconds)}"
         message = "how far this PromQL looks back is not understood: write its longest range as "
-        message += "`window` beside `query`; until then it counts as "
-        message += durations.format_seconds(use.query.range_seconds)
-        yield Problem(*place, None, message)
+        yield Problem(*place, None, f"{message}`window` beside `query`; {until}")
 
 
 def _of_shared_servers(asked: Iterable[AskedQuery], config: Config) -> Iterator[Problem]:

@@ -79,10 +79,7 @@ class _Tokens:
 
 
 UNKNOWN_RANGE = 300.0
-"""The seconds that a range counts which is not understood, such as ``[2m*2]``.
-
-In MetricsQL it is also the range of an instant query that leaves it out.
-"""
+"""The seconds of a range that is not understood, and of one that is left out in MetricsQL."""
 _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
 """Functions that look at the end of their range only: what was lost before makes no difference."""
 _OF_A_RANGE = re.compile(
@@ -120,10 +117,10 @@ def range_of(promql: str, unknown: float = UNKNOWN_RANGE) -> float:
             before = 0.0
         elif text in {")", "}"} and len(levels) > 1:
             inner = levels.pop()
-            before, caller = inner.longest, inner.caller
-            levels[-1].has_range |= inner.has_range and not caller
-            lacks_range = not inner.has_range and caller not in _OF_THE_LAST_SAMPLES
-            before += unknown if lacks_range and _OF_A_RANGE.fullmatch(caller) else 0.0
+            before = inner.longest
+            levels[-1].has_range |= inner.has_range and not inner.caller
+            if not inner.has_range and inner.caller not in _OF_THE_LAST_SAMPLES:
+                before += unknown if _OF_A_RANGE.fullmatch(inner.caller) else 0.0
         elif text == "[":
             seconds = _seconds(tokens.range())
             levels[-1].has_range = True
@@ -197,9 +194,8 @@ _NEVER_ZERO = re.compile(r"count(?:_values)?|group|absent|(?:count|absent|presen
 def is_condition(promql: str) -> bool | None:
     """Return whether the last that is done is to compare, without ``bool``; None if it is unclear.
 
-    A comparison returns the series that it is true for: ``up == 0`` those whose value is 0, which
-    means that they are there.  It is unclear what a 0 means where these go through anything else,
-    as in ``sort(up == 0)``.
+    A comparison returns the series that it is true for: ``up == 0`` those whose value is 0.  It is
+    unclear what a 0 means where these go through anything else, as in ``sort(up == 0)``.
     """
     groups, tokens = [_Group()], _Tokens(promql)
     for kind, written, _ in tokens:
@@ -215,8 +211,7 @@ def is_condition(promql: str) -> bool | None:
             group.take(text, tokens.peek().text.lower())
         if kind != "string" and text not in _LABEL_LISTS | {*"()[]{}"}:
             group.word = text if kind == "word" else ""
-    outer = groups[0]
-    return outer.is_condition or (None if outer.filters else False)
+    return groups[0].is_condition or (None if groups[0].filters else False)
 
 
 @dataclass(frozen=True, slots=True)

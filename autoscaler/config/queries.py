@@ -112,10 +112,7 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
 
 
 def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query:
-    """Convert a query of metrics, the rest as the ``usual`` one.
-
-    A ``window`` is a range too, and stands for those that are not understood.
-    """
+    """Convert a query of metrics, the rest as the ``usual`` one; a ``window`` is a range too."""
     converted = bound_query_of(query, server)
     known, said = converted.range_seconds, usual.range_seconds
     if query.window is not None:

@@ -805,9 +805,8 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
         Rule(
             HOLD_QUERY,
             _unclear_hold,
-            "compares inside of something else, so that it is unclear whether a series of value 0 "
-            "holds: put the comparison last, as in `max by (job) (up) == 0`, or count what it "
-            "finds, as in `count by (job) (up == 0)`",
+            "compares inside of something else, so that it is unclear what a 0 says: put the "
+            "comparison last, as in `max by (job) (up) == 0`, or count, as in `count(up == 0)`",
         ),
         _SERVER,
     ),

@@ -186,9 +186,8 @@ def _external(
     for label in query.cluster_labels:
         clusters = sorted({series.labels[label] for series in selected if label in series.labels})
         if len(clusters) > 1:
-            two = f'{label}="{clusters[0]}" and {label}="{clusters[1]}"'
-            several = f"the series are of several clusters, {two}: select one of them, or sum them"
-            return _gap(GapKind.AMBIGUOUS, f"{several} up without the label if all are meant")
+            two = f'the series are of several clusters, {label}="{clusters[0]}" and "{clusters[1]}"'
+            return _gap(GapKind.AMBIGUOUS, f"{two}: select one, or sum up without the label")
     counted: list[Series] = []
     values: list[int] = []
     missing: list[Series] = []

@@ -166,9 +166,8 @@ def _of_expectation(expected: Expectation, duration: float) -> Iterator[Finding]
         yield _finding((), f"expects nothing: write one of {_keys(_FACTS, Expectation)}")
     if expected.no_change and not is_time:
         yield _finding(("noChange",), "goes with `from` and `to`")
-    if expected.event not in {None, *EVENTS}:
-        message = f"is no event of a sync: {suggestion(expected.event or '', EVENTS)}"
-        yield Finding(("event",), message)
+    if expected.event is not None and expected.event not in EVENTS:
+        yield Finding(("event",), f"is no event of a sync: {suggestion(expected.event, EVENTS)}")
     for kind in (expected.conditions or {}).keys() - {*_CONDITIONS}:
         yield _finding(("conditions", kind), f"is no condition: {suggestion(kind, _CONDITIONS)}")
     end = expected.at if last is None else last

@@ -164,7 +164,7 @@ holdScaleDownQuery: {name: queue_length, partial: use} => holdScaleDownQuery.par
 holdScaleDownQuery: {name: queue_length, server: default} => holdScaleDownQuery.server: does not go
 holdScaleDownQuery: {query: up, empty: zero} => holdScaleDownQuery.empty: is not known here
 holdScaleDownQuery: sort(up == 0) ~> holdScaleDownQuery: put the comparison last, as in `max by
-holdScaleDownQuery: {query: min(up == 0) or vector(0)} ~> holdScaleDownQuery: `count by (job) (up
+holdScaleDownQuery: {query: min(up == 0)} ~> holdScaleDownQuery: or count, as in `count(up
 holdScaleDownQuery: {query: up, partial: no} => holdScaleDownQuery.partial: hold or use
 """
 UNDECIDED = """

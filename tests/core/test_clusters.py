@@ -84,7 +84,7 @@ def test_an_external_metric_sums_no_series_of_different_clusters(
     if isinstance(expected, GapKind):
         assert isinstance(reading, Gap)
         assert reading.kind is expected
-        assert 'cluster="eu" and cluster="us"' in reading.detail
+        assert 'cluster="eu" and "us"' in reading.detail
     else:
         assert reading == expected
 
