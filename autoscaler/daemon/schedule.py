@@ -2,8 +2,9 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -31,13 +32,15 @@ class Tick:
     """A call that is due at once, and then every ``period`` seconds, with the time when it was due.
 
     The later calls come ``offset`` seconds into each period; between the first two lie half a
-    period to one and a half.  ``targets`` are what it syncs, by key.
+    period to one and a half.  ``targets`` are what it syncs, by key.  ``call_part`` syncs those of
+    them whose keys are wanted, within some seconds.
     """
 
     call: Callable[[float], None]
     period: float
     offset: float = 0.0
     targets: Mapping[str, object] = field(default_factory=dict)
+    call_part: Callable[[Callable[[str], bool], float], None] = lambda *_: None
 
     @property
     def name(self) -> str:
@@ -95,8 +98,6 @@ class SyncSchedule:
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
         """By name, when each tick began that runs now."""
-        self._to_run_now: set[str] = set()
-        """Ticks that have not begun since `run_now`."""
         self._held_up: AbstractSet[str] = frozenset()
         """Ticks that do not begin before the swap under way has ended."""
         self._origin = _now()
@@ -158,22 +159,18 @@ class SyncSchedule:
                 raise HangingSyncError("a sync in hand does not end")
             self._state.wait(_STOP_CHECK_SECONDS)
 
-    def run_now(self, wanted: Callable[[Tick], bool] = lambda _: True) -> None:
-        """Begin every tick, or those ``wanted``, once now, or as soon as it no longer runs."""
-        with self._state:
-            self._to_run_now |= {name for name, tick in self._ticks.items() if wanted(tick)}
-        self._bring_forward_all()
+    def run_part(self, wanted: Callable[[str], bool]) -> None:
+        """Sync those targets once now, by their keys, or once their tick no longer runs.
+
+        All ticks are due when they were.  If its next one comes first, nothing is out of turn.
+        """
+        for name, tick in self._ticks.items():
+            if any(map(wanted, tick.targets)):
+                self._scheduler.add_job(self._run_part, args=(name, wanted))
 
     def poll(self) -> None:
-        """Follow a clock that was set, and start ticks that `run_now` could not; once a second."""
+        """Follow a clock that was set; once a second."""
         self._follow_clock()
-        self._bring_forward_all()
-
-    def _bring_forward_all(self) -> None:
-        with self._state:
-            names = self._to_run_now - self._running.keys()
-        for name in names:
-            self._scheduler.modify_job(name, next_run_time=_now())
 
     def _follow_clock(self) -> None:
         """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
@@ -186,7 +183,6 @@ class SyncSchedule:
 
     def _put(self, ticks: Mapping[str, Tick]) -> None:
         before, self._ticks = self._ticks, ticks
-        self._to_run_now &= ticks.keys()
         now = _now()
         self._cadences = {
             name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
@@ -207,16 +203,31 @@ class SyncSchedule:
             )
 
     def _run(self, name: str) -> None:
+        with self._turn_of(name) as tick:
+            if tick is not None:
+                tick.call(self._cadences[name].due.timestamp())
+
+    def _run_part(self, name: str, wanted: Callable[[str], bool]) -> None:
+        next_due = self._next_due(name)
+        with self._turn_of(name) as tick:
+            left = next_due - clock.wall()
+            if tick is not None and left > 0:
+                tick.call_part(wanted, left)
+
+    def _next_due(self, name: str) -> float:
+        job = self._scheduler.get_job(name)
+        return 0.0 if job is None else job.next_run_time.timestamp()
+
+    @contextmanager
+    def _turn_of(self, name: str) -> Iterator[Tick | None]:
+        """Wait for swaps, and for what runs of a tick's targets; None if it is to run no more."""
         with self._state:
-            self._state.wait_for(lambda: name not in self._held_up)
-            tick = self._ticks.get(name)
-            if tick is None or self._stop.is_set():
-                return  # it was submitted before the swap
+            self._state.wait_for(lambda: name not in {*self._held_up, *self._running})
+            # It may have been submitted before a swap.
+            tick = None if self._stop.is_set() else self._ticks.get(name)
             self._running[name] = clock.monotonic()
-            self._to_run_now.discard(name)
-            due = self._cadences[name].due.timestamp()
         try:
-            tick.call(due)
+            yield tick
         finally:
             with self._state:
                 del self._running[name]

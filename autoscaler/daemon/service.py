@@ -221,7 +221,7 @@ class MainLoop:
             self.schedule.poll()
             led = self._led()
             if led - led_before:
-                self.schedule.run_now(partial(_has_target_in, led - led_before))
+                self.schedule.run_part(partial(_is_in, led - led_before))
             led_before = led
             self._report_caches()
             self._reach_again()
@@ -365,8 +365,12 @@ class MainLoop:
                 # Also if the sync of one target raises: the others were synced.
                 self.telemetry.health.sync_completed(tick.name)
 
+        def call_part(wanted: Callable[[str], bool], seconds: float) -> None:
+            targets = [target for target in slot.targets if wanted(target.key)]
+            self.syncer.sync(targets, clock.wall(), min(seconds, LONGEST_SYNC_SECONDS))
+
         targets = {target.key: target for target in slot.targets}
-        tick = Tick(call, slot.period, slot.offset, targets)
+        tick = Tick(call, slot.period, slot.offset, targets, call_part)
         return tick
 
     def _report_caches(self) -> None:
@@ -388,8 +392,8 @@ class MainLoop:
         return lines(now, histories, leads=bool(self._led()))
 
 
-def _has_target_in(clusters: AbstractSet[str], tick: Tick) -> bool:
-    return any(TargetName.of(key).cluster in clusters for key in tick.targets)
+def _is_in(clusters: AbstractSet[str], target: str) -> bool:
+    return TargetName.of(target).cluster in clusters
 
 
 def _writes_per_second(config: Config) -> dict[str, float]:

@@ -6,6 +6,7 @@ And a swap: between two syncs, without a turn lost.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -118,8 +119,12 @@ class Swapped:
         self.ran: list[str] = []
 
     def tick(self, name: str, period: float = 60.0, **targets: int) -> Tick:
-        """Return a tick that notes its name."""
-        return Tick(lambda _due: self.ran.append(name), period, targets=targets)
+        """Return a tick that notes its name, and of a part the targets."""
+
+        def part(wanted: Callable[[str], bool], _seconds: float) -> None:
+            self.ran.append(f"{name}: {''.join(filter(wanted, targets))}")
+
+        return Tick(lambda _due: self.ran.append(name), period, targets=targets, call_part=part)
 
     def wait_for(self, *names: str) -> None:
         """Wait until exactly these have run."""
@@ -165,8 +170,9 @@ def test_a_swap_of_some_targets_waits_for_no_other_sync(swapped: Swapped) -> Non
     swapped.wait_for("old", "new")
     slow.release.set()
     swapped.wait_for("old", "new", "slow")
-    swapped.schedule.run_now()
-    wait_until("both", lambda: set(swapped.ran[3:]) == {"slow again", "new"}, timeout=20)
+    swapped.schedule.run_part(lambda _: True)
+    parts = {"slow again: ac", "new: b"}
+    wait_until("both", lambda: set(swapped.ran[3:]) == parts, timeout=20)
 
 
 def test_a_swap_waits_for_the_sync_of_a_target_that_moves(swapped: Swapped) -> None:
@@ -235,27 +241,46 @@ def test_a_turn_that_comes_during_a_swap_is_not_lost(swapped: Swapped) -> None:
     assert swapped.ran == ["old", "new"]
 
 
-def test_a_new_leader_syncs_what_is_in_hand_again() -> None:
-    """A sync that began before is followed by another at once, not by the one of its next turn."""
-    begun, release = threading.Semaphore(0), threading.Event()
+def test_a_new_leader_syncs_its_targets_once_and_leaves_every_due_time(swapped: Swapped) -> None:
+    """A tick without any of them does not run; targets that others lead wait for their turn."""
+    swapped.swap([swapped.tick("both", a=1, b=1), swapped.tick("other", 61.0, c=1)])
+    wait_until("the first turns", lambda: len(swapped.ran) == 2, timeout=20)
+    jobs = swapped.schedule._scheduler.get_jobs
+    before = {job.id: job.next_run_time for job in jobs()}
+    swapped.schedule.run_part("a".__eq__)
+    wait_until("the part", lambda: len(swapped.ran) == 3, timeout=20)
+    assert swapped.ran[2] == "both: a"
+    assert {job.id: job.next_run_time for job in jobs()} == before
 
-    def tick(_due: float) -> None:
-        begun.release()
-        release.wait(20)
 
-    with capture_logs() as lines, schedules() as (schedule, _):
-        schedule.swap([Tick(tick, 3600.0)])
-        assert begun.acquire(timeout=20)
-        schedule.run_now()
-        schedule.poll()
-        assert not begun.acquire(timeout=PERIOD), "a tick never overlaps itself"
-        release.set()
-        wait_until("the sync has ended", lambda: not schedule._running)
-        schedule.poll()
-        assert begun.acquire(timeout=20)
-        schedule.poll()
-        assert not begun.acquire(timeout=PERIOD), "once is enough"
-    assert lines == [], "nothing is late"
+def test_a_part_neither_overlaps_nor_delays_its_tick() -> None:
+    """It begins after what runs, may last until the next turn, and is left out if that is due."""
+    slow, parts = Slow(), list[float]()
+    slow_part, next_turn = Slow(), Slow()
+
+    def part(_wanted: Callable[[str], bool], seconds: float) -> None:
+        parts.append(seconds)
+        slow_part(0.0)
+
+    with schedules() as (schedule, _):
+        tick = Tick(slow, 3600.0, targets={"a": 1}, call_part=part)
+        schedule.swap([tick])
+        slow.begins()
+        schedule.run_part("a".__eq__)
+        assert not slow_part.begun.wait(PERIOD)
+        slow.release.set()
+        slow_part.begins()
+        assert 1000 < parts[0] < 5400
+        next_turn.release.set()
+        schedule._ticks = {tick.name: replace(tick, call=next_turn)}
+        schedule._scheduler.modify_job(tick.name, next_run_time=datetime.now(UTC))
+        assert not next_turn.begun.wait(PERIOD)
+        slow_part.release.set()
+        next_turn.begins()
+        wait_until("the end of it", lambda: not schedule._running)
+        schedule._next_due = lambda _: clock.wall()  # type: ignore[method-assign]
+        schedule._run_part(tick.name, "a".__eq__)
+        assert len(parts) == 1
 
 
 @given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))
@@ -272,7 +297,7 @@ def test_every_beginning_leads_onto_the_grid(age: float, period: int, part: floa
 
 
 def test_a_tick_is_told_when_it_was_due() -> None:
-    """However late it begins, the instants lie whole periods apart; one out of turn is due now."""
+    """However late it begins, the instants lie whole periods apart."""
     due: list[float] = []
     with schedules() as (schedule, _):
         schedule.swap([Tick(due.append, PERIOD)])
@@ -282,11 +307,6 @@ def test_a_tick_is_told_when_it_was_due() -> None:
             assert periods >= 1 - 1e-5
             assert abs(periods - round(periods)) < 1e-5
         assert all(at <= clock.wall() for at in due)
-        schedule.swap([Tick(due.append, 3600.0)])
-        wait_until("the first tick", lambda: due[-1] > due[-2] + PERIOD / 2, timeout=20)
-        before = clock.wall()
-        schedule.run_now()
-        wait_until("the tick out of turn", lambda: due[-1] >= before - 1e-3, timeout=20)
 
 
 def test_the_grid_moves_with_a_clock_that_is_set() -> None:
