@@ -7,6 +7,8 @@ import pytest
 from autoscaler.config.cautions import cautions_on
 from autoscaler.config.queries import DEFAULTS, queries_of
 from autoscaler.config.written import as_written, compare
+from autoscaler.core.breaker import Breaker
+from autoscaler.sync.breakers import Breakers
 from tests.config.documents import REF, assert_refused, cases, loaded, refused
 
 PROMETHEUS = "prometheus: {url: http://p, servers: {edge: {url: http://e}}}\n"
@@ -44,6 +46,14 @@ def test_an_entry_for_several_clusters_is_a_target_of_each(tmp_path: Path) -> No
     places = {use.place.path for query in queries_of(config) for use in query.uses}
     assert places == {"targets[0]"}
     assert as_written(first)["cluster"] == "us"
+
+
+def test_a_server_name_for_each_cluster_keeps_their_breakers_apart(tmp_path: Path) -> None:
+    """Also at one address: no owner of a cluster can hold the scale-downs of another one."""
+    text = document("clusters: [us, eu]\n").replace("http://e", "http://p")
+    breakers = Breakers()
+    breakers.change(Breaker(), loaded(tmp_path, text).targets)
+    assert {(each.server, each.of) for each in breakers.statuses(0.0)} == {("", 1), ("edge", 1)}
 
 
 @pytest.mark.parametrize("clusters", ["", "kubernetes: {context: eu}\n"])
