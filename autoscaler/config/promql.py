@@ -84,7 +84,7 @@ _OF_THE_LAST_SAMPLES = frozenset({"last_over_time", "irate", "idelta"})
 """Functions that look at the end of their range only: what was lost before makes no difference."""
 _OF_A_RANGE = re.compile(
     r"(?:rate|increase|delta|deriv|changes|resets|predict_linear|holt_winters|rollup|integrate"
-    r"|double_exponential_smoothing)(?:_\w+)?|\w+_over_time"
+    r"|double_exponential_smoothing|lag|lifetime)(?:_\w+)?|\w+_over_time"
 )
 """Functions of a range, which may be left out in MetricsQL."""
 
@@ -126,7 +126,9 @@ def range_of(promql: str, unknown: float = UNKNOWN_RANGE) -> float:
             levels[-1].has_range = True
             if levels[-1].caller not in _OF_THE_LAST_SAMPLES:
                 before += unknown if seconds is None else seconds
-        elif text == "offset" and (previous.kind == "word" or previous.text in {*")}["}):
+        elif text == "offset" and (
+            previous.kind in {"word", "number"} or previous.text in {*")}["}
+        ):
             is_ahead, seconds = tokens.take("-"), _seconds(tokens.peek().text)
             before += unknown if seconds is None else seconds * (not is_ahead)
         elif token.kind != "string":
