@@ -27,6 +27,7 @@ _SIGNALLED = 128
 """The exit code for a signal, less its number."""
 _MARK = "exec: plugin api version failed: "
 """How the client's words for our report of a failure begin."""
+_LONG_WORD = re.compile(r"[\w+=~]{24,}")
 _MOST_WORDS = 400
 """How much of the end of a plugin's error output is reported."""
 
@@ -99,8 +100,7 @@ def failure_in(logged: Iterable[str]) -> str:
 
 def _without_tokens(text: str) -> str:
     """Hide long words that have more than letters in them."""
-    words = r"[\w+=~]{24,}"
-    return re.sub(words, lambda word: word[0] if word[0].isalpha() else "<hidden>", text)
+    return _LONG_WORD.sub(lambda word: word[0] if word[0].isalpha() else "<hidden>", text)
 
 
 def _buffer() -> BinaryIO:
