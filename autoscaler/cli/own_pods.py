@@ -14,6 +14,7 @@ from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import Query, Target
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import Total
+from autoscaler.rehearsal.workloads import MOST_PODS
 
 # What Kubernetes makes random names of (apimachinery/pkg/util/rand).
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -135,12 +136,13 @@ class KeptTotals:
         answer = self._answers.at(instant)
         if isinstance(answer, QueryFailure):
             return answer
-        of = {series.labels["of"]: series.value for series in answer.series}
-        if not of or not math.isfinite(of["value"]):
+        of = {series.labels.get("of"): series.value for series in answer.series}
+        value, pods = of.get("value", math.nan), of.get("pods", math.nan)
+        if not (math.isfinite(value) and 0 <= pods <= MOST_PODS):
             return None
         if answer.warnings:
             # What is missing may be much of the total.
             return QueryFailure(
                 f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
             )
-        return Total(of["value"], int(of["pods"]))
+        return Total(value, int(pods))

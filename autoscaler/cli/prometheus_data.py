@@ -1,5 +1,6 @@
 """What is known of the past by the Prometheus servers of a configuration, for rehearsals."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -96,16 +97,17 @@ class PrometheusData(RehearsalData):
         """Fit `RehearsalData`: the median of its pods, by kube-state-metrics."""
         took: dict[str, float] = {}
         for series, value in self._firsts(STARTED, target):
-            if value >= 0:
-                took.setdefault(series.labels["pod"], value)
+            if 0 <= value < math.inf:
+                took.setdefault(series.labels.get("pod", ""), value)
         return median(took.values()) if took else None
 
     def requests(self, target: Target) -> PodRequests | None:
         """Fit `RehearsalData`: those of its first pod, by kube-state-metrics."""
         containers: dict[str, dict[str, int]] = defaultdict(dict)
         for series, value in self._firsts(REQUESTED, target):
-            own = containers[series.labels.get("container", "")]
-            own.setdefault(series.labels.get("resource", ""), round(value * 10**9))
+            if math.isfinite(value):
+                own = containers[series.labels.get("container", "")]
+                own.setdefault(series.labels.get("resource", ""), round(value * 10**9))
         return requests_of(containers) if containers else None
 
     def _firsts(self, use: str, target: Target) -> Iterator[tuple[MatrixSeries, float]]:

@@ -32,7 +32,7 @@ from autoscaler.rehearsal.loads import (
     labels_of,
     target_per_pod,
 )
-from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
+from autoscaler.rehearsal.workloads import MOST_PODS, SimulatedWorkload, requests_of
 from autoscaler.rehearsal.world import SimulatedTarget
 from autoscaler.settings.assumptions import (
     Assumptions,
@@ -168,6 +168,8 @@ def _workload(
         replicas = max(target.spec.min_replicas, 1)
         counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
         assumed.append(f"it begins with {counted}: how many there were at the begin is not known")
+    if replicas > MOST_PODS:
+        raise BuildError(f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated")
     ready = _first(one.ready_after for one in stated)
     if ready is None:
         ready = data.ready_seconds(target)

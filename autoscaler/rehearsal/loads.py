@@ -27,7 +27,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.rehearsal.workloads import MOST_PODS, SimulatedWorkload
 
 _EMPTY = QueryResult(())
 _NANO = 10**9
@@ -150,7 +150,7 @@ class TotalOfAnswers:
         if isinstance(counted, QueryFailure):
             return counted
         counts = [series.value for series in counted.series]
-        if len(values) != 1 or len(counts) != 1 or not math.isfinite(counts[0]):
+        if len(values) != 1 or len(counts) != 1 or not 0 <= counts[0] <= MOST_PODS:
             return None
         count = round(counts[0])
         return Average(values[0], count, min(count, 1), count)

@@ -20,9 +20,11 @@ from typing import BinaryIO, cast
 from autoscaler.core.text import instant_of, printable
 from autoscaler.file_contents import opened
 from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.rehearsal.workloads import MOST_PODS
 
 _MOST_ROWS = 20_000_000
 _MOST_MISTAKES = 20
+_MOST_BLANK = 1_000
 _LONGEST_LINE = 4096
 _LONGEST_SHOWN = 40
 _HOLDS_STEPS = 1.5
@@ -98,8 +100,12 @@ def _samples(path: Path, lines: Iterator[str]) -> Samples:
     rows = csv.reader(lines)
     columns = _columns(path, next(rows, []))
     found = Samples(array("d"), array("d"), array("d"))
-    mistakes = []
+    mistakes, blank = [], 0
     for row in rows:
+        blank += not row
+        if blank > len(found.times) + _MOST_BLANK:
+            mistakes.append(f"{path}:{rows.line_num}: more lines are blank than have samples")
+            break
         mistake = _take(row, columns, found)
         if mistake:
             mistakes.append(f"{path}:{rows.line_num}: {mistake}")
@@ -160,7 +166,7 @@ def _mistake(
         if number is None:
             return f"{_shown(text)} is no number; leave out a row of which the value is not known"
     if len(numbers) > 1 and not _is_count(numbers[1]):
-        return f"{_shown(row[2])} is no count of replicas"
+        return f"{_shown(row[2])} is no count of replicas from 0 to {MOST_PODS:,}"
     return ""
 
 
@@ -182,4 +188,4 @@ def _shown(text: str) -> str:
 
 
 def _is_count(number: float | None) -> bool:
-    return number is not None and number >= 0 and number == int(number)
+    return number is not None and 0 <= number <= MOST_PODS and number == int(number)

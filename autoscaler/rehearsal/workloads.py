@@ -19,6 +19,8 @@ from autoscaler.core.writes import FIELD_MANAGER
 
 _NUMBER = re.compile(r"0|[1-9][0-9]*+")
 _NO_REQUESTS = PodRequests(())
+MOST_PODS = 150_000
+"""Of a simulated workload: Kubernetes supports no more pods in a cluster."""
 LONG_AGO = 86_400.0
 """So many seconds before the begin the first pods have started and become ready."""
 

@@ -5,7 +5,6 @@ next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
 """
 
 import heapq
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from autoscaler.core.writes import (
 )
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.loads import MetricLoad, QueueLoad
-from autoscaler.rehearsal.workloads import ReadyTime, SimulatedWorkload
+from autoscaler.rehearsal.workloads import MOST_PODS, ReadyTime, SimulatedWorkload
 from autoscaler.schedules import open_windows
 
 
@@ -227,6 +226,8 @@ class SimulatedTarget:
             return NotWritten(NotWrittenReason.NOT_LEADING)
         if self.write_fails:
             return WriteFailed(self.write_fails)
+        if step.decision.desired > MOST_PODS:
+            return WriteFailed(f"more than {MOST_PODS:,} pods are not simulated")
         self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)
         return Written(scale)
 
@@ -259,7 +260,7 @@ def joined(
 def pods_in(answer: QueryResult | QueryFailure) -> int | None:
     """Return the count that an answer of one series has; None if it has none."""
     series = answer.series if isinstance(answer, QueryResult) else ()
-    if len(series) != 1 or not math.isfinite(series[0].value):
+    if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
         return None
     return round(series[0].value)
 

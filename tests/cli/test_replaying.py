@@ -90,6 +90,19 @@ def test_a_row_holds_until_the_next_one(config: Path, tmp_path: Path, step: int)
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("rows", ["0,1e300\n60,1e308", "-1e300,1\n1e300,1", "0,-1e308\n1e-9,5"])
+def test_absurd_numbers_end_in_a_sentence_or_a_count(tmp_path: Path, rows: str) -> None:
+    """No more pods are simulated than a cluster can have."""
+    path, file = tmp_path / "autoscaler.yaml", tmp_path / "load.csv"
+    text = json.dumps(queue_config("http://127.0.0.1:9", "shop", "web"))
+    most = re.sub(r'"maxReplicas": \d+', f'"maxReplicas": {2**31 - 1}', text)
+    write_config(path, json.loads(most))
+    file.write_text(f"t,value\n{rows}\n")
+    code, _, said = ran("replay", "-c", str(path), "--csv", str(file), "-o", "json")
+    assert code in {0, 2}
+    assert "Traceback" not in said
+
+
 def test_what_really_ran_stands_beside_it(config: Path, tmp_path: Path) -> None:
     """With the measures of both in one table, the models and what was assumed."""
     file = samples(tmp_path, replicas="4")

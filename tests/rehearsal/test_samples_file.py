@@ -86,7 +86,7 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         f"6: 'NaN' {left_out}",
         "7: it has 1 columns, and the first line names 3",
         f"8: 'x' {left_out}",
-        "9: '2.5' is no count of replicas",
+        "9: '2.5' is no count of replicas from 0 to 150,000",
     ]
 
 
@@ -116,6 +116,22 @@ def test_what_is_no_file_of_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"t,value\n\xff\xfe\n")
     assert refused(path) == ["the file is not UTF-8; save it as UTF-8"]
     assert refused(tmp_path) == ["cannot be read: Is a directory"]
+
+
+def test_blank_lines_are_not_read_without_end(tmp_path: Path) -> None:
+    """A small packed file can have millions: no more are read than there are samples, or 1,000."""
+    path = tmp_path / "load.csv.gz"
+    path.write_bytes(gzip.compress(b"t,value\n1,2\n" + b"\n" * 20_000_000))
+    assert refused(path) == ["1004: more lines are blank than have samples"]
+    between = "".join(f"{at},1\n\n" for at in range(5000))
+    assert len(read_samples(written(tmp_path, "t,value\n" + between)).times) == 5000
+
+
+@pytest.mark.parametrize("count", ["-1", "0.5", "150001", "1e18", "1e308"])
+def test_a_count_that_no_cluster_has_is_refused(tmp_path: Path, count: str) -> None:
+    """Before as many pods are simulated."""
+    path = written(tmp_path, f"t,value,replicas\n1,2,{count}\n")
+    assert refused(path) == [f"2: {count!r} is no count of replicas from 0 to 150,000"]
 
 
 def test_no_more_than_twenty_mistakes_are_told(tmp_path: Path) -> None:

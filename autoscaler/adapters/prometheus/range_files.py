@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
 from autoscaler.file_contents import read_bytes, replace_file
@@ -26,6 +28,7 @@ from autoscaler.settings.prometheus import PrometheusSettings
 MOST_BYTES = 1 << 30
 """Of all files of a folder."""
 _MOST_OF_A_FILE = 1 << 28
+_FLOAT_BYTES = 8
 _VERSION = 1
 _SUFFIX = ".range"
 _DIGEST_BYTES = 16
@@ -119,7 +122,7 @@ class RangeFiles:
         found = []
         for file in (file for folder in self._folders() for file in folder.glob("*")):
             with suppress(OSError):
-                status = file.stat()
+                status = file.lstat()
                 found.append((status.st_mtime_ns, status.st_size, file))
         size = sum(one[1] for one in found)
         for _, own, file in sorted(found):
@@ -135,13 +138,14 @@ class RangeFiles:
     def _folders(self) -> list[Path]:
         """Return the folders of queries: what else there is belongs to somebody else."""
         with suppress(OSError):
-            return [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
+            found = [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
+            return [one for one in found if not one.is_symlink()]
         return []
 
     def _parts(self, key: RangeKey) -> Iterator[StoredPart]:
         for file in (self._folder / key.digest).glob(f"*{_SUFFIX}"):
             begin, _, end = file.name.removesuffix(_SUFFIX).partition("-")
-            if begin.isdigit() and end.isdigit():
+            if begin.isdecimal() and end.isdecimal() and file.name.isascii():
                 yield StoredPart(int(begin), int(end), file)
 
 
@@ -151,19 +155,7 @@ def read_part(key: RangeKey, part: StoredPart) -> Matrix:
 
     The last ones are in memory, for targets that read series of the same one.
     """
-    document, data = _read(key, part.file)
-    series, at = [], 0
-    for one in document["series"]:
-        packed = data[at : at + one["bytes"]]
-        at += one["bytes"]
-        values = array("d", zlib.decompress(packed))
-        if sys.byteorder == "big":
-            values.byteswap()
-        runs = [(int(first), int(count)) for first, count in one["runs"]]
-        whole = MatrixSeries(one["labels"], runs, values)
-        if (cut := cut_series(whole, part.begin, part.end)).runs:
-            series.append(cut)
-    return Matrix(series, tuple(document["warnings"]))
+    return cut(_read(key, part.file), part.begin, part.end)
 
 
 def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
@@ -208,7 +200,7 @@ def _content(key: RangeKey, matrix: Matrix) -> bytes:
 
 
 def _is_whole(key: RangeKey, file: Path) -> bool:
-    """Return whether a file can be read; it counts as used now."""
+    """Return whether all of a file can be read; it counts as used now."""
     try:
         _read(key, file)
         os.utime(file)
@@ -217,14 +209,54 @@ def _is_whole(key: RangeKey, file: Path) -> bool:
     return True
 
 
-def _read(key: RangeKey, file: Path) -> tuple[Any, bytes]:
-    """Return the line of JSON, and what follows.  Raises OSError, ValueError."""
+class _StoredSeries(BaseModel):
+    """One series of the line of JSON; its values follow in so many ``bytes``."""
+
+    model_config = ConfigDict(strict=True)
+    labels: dict[str, str]
+    runs: list[tuple[int, int]]
+    bytes: NonNegativeInt
+
+
+class _StoredHead(BaseModel):
+    """The line of JSON."""
+
+    model_config = ConfigDict(strict=True)
+    key: str
+    warnings: list[str]
+    series: list[_StoredSeries]
+
+
+def _read(key: RangeKey, file: Path) -> Matrix:
+    """Return what a file has.  Raises OSError, and ValueError for what was not written so."""
     content = read_bytes(file, _MOST_OF_A_FILE)
     check, body = content[:9], content[9:]
     if check != b"%08x\n" % zlib.crc32(body):
         raise ValueError(f"{file} is damaged")
-    head, _, data = body.partition(b"\n")
-    document = json.loads(head)
-    if document["key"] != key.text:
+    line, _, data = body.partition(b"\n")
+    head = _StoredHead.model_validate_json(line)
+    if head.key != key.text:
         raise ValueError(f"{file} is about another query")
-    return document, data
+    least, most = map(int, file.name.removesuffix(_SUFFIX).split("-"))
+    series, at, room = [], 0, _MOST_OF_A_FILE
+    for one in head.series:
+        following, size = least, 0
+        for first, count in one.runs:
+            if first < following or not 0 < count <= most - first:
+                raise ValueError(f"{file} has instants that it is not about")
+            following = first + count
+            size += count * _FLOAT_BYTES
+        room -= size
+        unpacked = zlib.decompressobj()
+        try:
+            values = unpacked.decompress(data[at : at + one.bytes], size + 1) if room >= 0 else b""
+        except zlib.error as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+        if len(values) != size:
+            raise ValueError(f"{file} has other values than it says, or too many")
+        at += one.bytes
+        numbers = array("d", values)
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        series.append(MatrixSeries(one.labels, one.runs, numbers))
+    return Matrix(series, tuple(head.warnings))

@@ -30,6 +30,7 @@ from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rehearsal.answers import Answers
 from autoscaler.rehearsal.building import BuildError, RehearsalData
 from autoscaler.rehearsal.loads import Average, Totals, labels_of, requested_by_pod
+from autoscaler.rehearsal.workloads import MOST_PODS
 
 _EMPTY = QueryResult(())
 _NO_VALUE = QueryFailure("the record has no value of it then")
@@ -271,7 +272,9 @@ def _metric_numbers(sample: Sample | None, number: int) -> tuple[int, int | None
     if sample is None or len(sample.numbers) <= place + 1:
         return None
     value, count = sample.numbers[place], sample.numbers[0]
-    return None if value is None or count is None else (value, sample.numbers[place + 1], count)
+    if value is None or count is None or not 0 <= count <= MOST_PODS:
+        return None
+    return value, sample.numbers[place + 1], count
 
 
 @dataclass(slots=True)
