@@ -1,10 +1,15 @@
-"""Reads whole files up to a limit, and refuses pipes, sockets and devices; replaces whole files."""
+"""Reads and writes whole files.
+
+Reads are bounded, and refuse pipes, sockets and devices.  A file whose path a user names is written
+by `write_output`; one whose name comes from outside, as from a manifest, only by `write_below`.
+"""
 
 import errno
 import os
+import secrets
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -97,6 +102,100 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write the file that a user names, in one step where it is a regular file or not there yet.
+
+    A device or a pipe is written to.  Raises OSError, for a link and anything else too: a link may
+    lead to a file of somebody else's choice.  Links in /dev are the system's own.
+    """
+    with suppress(FileNotFoundError):
+        status = path.stat() if path.parent == Path("/dev") else path.lstat()
+        if stat.S_ISCHR(status.st_mode) or stat.S_ISFIFO(status.st_mode):
+            with open(path, "wb", opener=lambda name, _: os.open(name, os.O_WRONLY)) as file:
+                file.write(content)
+            return
+        _refuse_other_than_regular(path, status.st_mode)
+    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _replace_within(parent, path.name, content, _default_mode())
+    finally:
+        os.close(parent)
+
+
+def write_below(
+    folder: Path, names: Sequence[str], content: bytes, *, force: bool = False, private: bool = True
+) -> Path:
+    """Write the file below a folder that some names lead to, and return its path.
+
+    Folders are made as needed; no link below the folder is followed.  Without ``force`` the file
+    must not be there with another content.  Raises OSError, also for a name that is no plain name.
+    """
+    path = folder.joinpath(*names)
+    for name in names:
+        if name in {"", ".", ".."} or "/" in name or "\0" in name:
+            raise OSError(errno.EINVAL, f"{name!r} is not the name of a file", str(path))
+    folder_mode, mode = (0o700, 0o600) if private else (0o777, _default_mode())
+    folder.mkdir(folder_mode, parents=True, exist_ok=True)
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in names[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(name, folder_mode, dir_fd=parent)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            inner = os.open(name, flags, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        with suppress(FileNotFoundError):
+            status = os.stat(names[-1], dir_fd=parent, follow_symlinks=False)
+            _refuse_other_than_regular(path, status.st_mode)
+            if not force and not _has_content(parent, names[-1], content):
+                raise OSError(errno.EEXIST, "it is there already", str(path))
+        _replace_within(parent, names[-1], content, mode)
+    finally:
+        os.close(parent)
+    return path
+
+
+def _has_content(parent: int, name: str, content: bytes) -> bool:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with os.fdopen(os.open(name, flags, dir_fd=parent), "rb") as file:
+        return file.read(len(content) + 1) == content
+
+
+def _replace_within(parent: int, name: str, content: bytes, mode: int) -> None:
+    """Write a file of an open folder in one step; an existing one keeps its mode unless private."""
+    with suppress(FileNotFoundError):
+        if mode & 0o077:
+            mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    # Hidden, so that no pattern of files finds it.
+    temporary = f".{name[:200]}.{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=parent), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.fsync(parent)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=parent)
+        raise
+
+
+def _refuse_other_than_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no file"
+        raise NoFileError(path, kind_of(mode) or kind)
+
+
+def _default_mode() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def refuse_other_than_file(path: Path, mode: int) -> None:

@@ -1,11 +1,14 @@
-"""Files are replaced in one step."""
+"""Files are replaced in one step; names from outside never lead out of a folder."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from autoscaler.file_contents import replace_file
+from autoscaler.file_contents import replace_file, write_below, write_output
 
 
 def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
@@ -37,3 +40,107 @@ def test_nothing_is_left_of_one_that_cannot_be_replaced(
     with pytest.raises(OSError, match="No space left"):
         replace_file(file, b"after")
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("a.yaml", b"before")]
+
+
+# -- files that a user names -----------------------------------------------------------------------
+
+
+def test_an_output_replaces_a_regular_file_and_keeps_its_mode(tmp_path: Path) -> None:
+    """A new one has the usual mode."""
+    file = tmp_path / "report.html"
+    file.write_bytes(b"before")
+    file.chmod(0o640)
+    write_output(file, b"after")
+    write_output(tmp_path / "new", b"new")
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"after", 0o640)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_a_device_is_written_to_and_stays_a_device() -> None:
+    """As `-o /dev/null`."""
+    before = os.lstat("/dev/null")
+    write_output(Path("/dev/null"), b"x")
+    assert os.lstat("/dev/null").st_ino == before.st_ino
+    assert os.lstat("/dev/null").st_mode == before.st_mode
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    """As of a process substitution, and of /dev/stdout."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_output(pipe, b"content")
+    reader.join(10)
+    assert read == [b"content"]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("kind", ["a link", "a link to nothing", "a folder"])
+def test_an_output_replaces_nothing_but_files(tmp_path: Path, kind: str) -> None:
+    """A link may lead to a file of somebody else's choice."""
+    victim, path = tmp_path / "victim", tmp_path / "out"
+    victim.write_bytes(b"mine")
+    if kind == "a folder":
+        path.mkdir()
+    else:
+        path.symlink_to(victim if kind == "a link" else tmp_path / "none")
+    with pytest.raises(OSError, match=kind.removesuffix(" to nothing")):
+        write_output(path, b"x")
+    assert victim.read_bytes() == b"mine"
+    assert not (tmp_path / "none").exists()
+
+
+# -- files whose names come from outside -----------------------------------------------------------
+
+NAMES = st.one_of(
+    st.sampled_from(["..", ".", "", "/", "../x", "/etc", "a/../../x", "link", "file", "folder"]),
+    st.text(st.characters(codec="utf-8"), max_size=30),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=4), st.booleans())
+def test_no_name_leads_out_of_the_folder(
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[str],
+    force: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Neither by its parts nor by links that are there; what is written is below the folder."""
+    outside = tmp_path_factory.mktemp("outside")
+    folder = outside / "folder"
+    folder.mkdir()
+    (folder / "link").symlink_to(outside)
+    (folder / "file").write_bytes(b"mine")
+    try:
+        path = write_below(folder, names, b"theirs", force=force)
+    except (OSError, ValueError):
+        path = None
+    assert [entry.name for entry in outside.iterdir()] == ["folder"]
+    assert (folder / "link").is_symlink()
+    if path is not None:
+        assert path.resolve().is_relative_to(folder.resolve())
+        assert path.read_bytes() == b"theirs"
+    if not force:
+        assert (folder / "file").read_bytes() == b"mine"
+
+
+def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -> None:
+    """Unless it is the same, or that is wanted; a link in its place is never followed."""
+    folder = tmp_path / "new"
+    file = write_below(folder, ["a", "b"], b"one")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert write_below(folder, ["a", "b"], b"one") == file
+    with pytest.raises(OSError, match="it is there already"):
+        write_below(folder, ["a", "b"], b"two")
+    write_below(folder, ["a", "b"], b"two", force=True)
+    assert file.read_bytes() == b"two"
+    file.unlink()
+    file.symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="it is a link"):
+        write_below(folder, ["a", "b"], b"two", force=True)
+    assert not (tmp_path / "victim").exists()

@@ -396,7 +396,7 @@ def import_(
         Path | None,
         typer.Option(metavar="DIR", help="Write the secrets that are needed to files there."),
     ] = None,
-    force: Annotated[bool, _flag("force", "Write over FILE if it is there already.")] = False,
+    force: Annotated[bool, _flag("force", "Write over files that are there already.")] = False,
 ) -> None:
     """Convert autoscalers of others to a configuration, and tell what became of each key.
 
@@ -437,6 +437,7 @@ def import_(
         verbose=verbose,
         split=split,
         write_secrets=write_secrets,
+        force=force,
     )
     sys.exit(import_autoscalers(given, options))
 

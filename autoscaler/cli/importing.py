@@ -5,7 +5,6 @@ import binascii
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,7 +25,9 @@ from autoscaler.config.sources import unusable_files
 from autoscaler.config.spec_model import HorizontalPodAutoscalerBehavior
 from autoscaler.config.written import without_defaults
 from autoscaler.core.series import QueryFailure
+from autoscaler.core.text import printable
 from autoscaler.documents import Location, as_yaml, child, path_of
+from autoscaler.file_contents import read_bytes, write_below, write_output
 from autoscaler.importers.adapter_queries import FindSeries
 from autoscaler.importers.configuration import ConfigurationFile, configuration_of, split
 from autoscaler.importers.conversion import (
@@ -48,6 +49,7 @@ _CLUSTER = "cluster"
 _LOST = 3
 """The exit code where something was refused or is undecided."""
 _MOST_ROUNDS = 100
+_MOST_NAMED = 5
 _NAME_OF_NONE = "import.yaml"
 _NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
@@ -69,6 +71,7 @@ class ImportOptions:
     verbose: bool = False
     split: bool = False
     write_secrets: Path | None = None
+    force: bool = False
 
 
 @exit_code
@@ -195,15 +198,16 @@ class _Import:
     def _files_of_secrets(self, conversion: Conversion) -> Iterator[tuple[SecretValue, bool]]:
         """Write the files of secrets that were asked for; yield each, and whether it is there."""
         found = [secret for one in conversion.written for secret in one.draft.secrets]
-        renamed: dict[str, str] = {}
-        for secret in dict.fromkeys(found):
-            value = self._value_of(secret)
-            folder = self._options.write_secrets
+        values = {secret: self._value_of(secret) for secret in dict.fromkeys(found)}
+        folder, renamed = self._options.write_secrets, dict[str, str]()
+        files = {_names_of(secret): value for secret, value in values.items() if value is not None}
+        if folder is not None:
+            self._refuse_to_overwrite(folder, files)
+        for secret, value in values.items():
             if value is None or folder is None:
                 yield secret, False
                 continue
-            path = folder / secret.file.removeprefix("secrets/")
-            _write_private(path, value)
+            path = _written_below(folder, _names_of(secret), value, force=self._options.force)
             name = os.path.relpath(path, self._folder)
             renamed[secret.file] = str(path.absolute()) if name.startswith("..") else name
             yield secret._replace(file=renamed[secret.file]), True
@@ -217,12 +221,34 @@ class _Import:
         if output is None:
             print(configuration_of(conversion, written).text, end="", flush=True)
             return
-        files = {output: configuration_of(conversion, written)}
+        main, parts = configuration_of(conversion, written), dict[str, ConfigurationFile]()
         if self._options.split:
             main, parts = split(conversion, written, f"{output.stem}.d")
-            files = {output.parent / name: part for name, part in parts.items()} | {output: main}
-        for path, file in files.items():
-            _write(path, file)
+        files = {tuple(name.split("/")): file.text.encode() for name, file in parts.items()}
+        self._refuse_to_overwrite(output.parent, files)
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            for names, content in files.items():
+                _written_below(
+                    output.parent, names, content, force=self._options.force, private=False
+                )
+            write_output(output, main.text.encode())
+        except OSError as error:
+            raise CommandError(f"{output} cannot be written: {error.strerror}") from None
+
+    def _refuse_to_overwrite(self, folder: Path, files: Mapping[tuple[str, ...], bytes]) -> None:
+        """Refuse files that are there with another content, before anything is written."""
+        there = [
+            str(path)
+            for names, content in files.items()
+            if (path := folder.joinpath(*names)).is_file() and not _is_same(path, content)
+        ]
+        if there and not self._options.force:
+            listed = ", ".join(map(printable, there[:_MOST_NAMED]))
+            more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
+            raise CommandError(
+                f"these files are there already: {listed}{more}; --force replaces them"
+            )
 
     def _where(self) -> str:
         """Say which namespaces of a cluster were read, where nothing was found."""
@@ -264,32 +290,24 @@ def _renamed(value: object, names: Mapping[str, str]) -> object:
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def _write_private(path: Path, value: bytes) -> None:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(value)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+def _names_of(secret: SecretValue) -> tuple[str, ...]:
+    return secret.namespace, secret.name, secret.key
 
 
-def _write(path: Path, file: ConfigurationFile) -> None:
-    """Write a file as a whole or not at all."""
+def _is_same(path: Path, content: bytes) -> bool:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as temporary:
-            temporary.write(file.text)
-        try:
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary.name).chmod(0o666 & ~umask)
-            Path(temporary.name).replace(path)
-        except OSError:
-            Path(temporary.name).unlink(missing_ok=True)
-            raise
+        return read_bytes(path, len(content)) == content
+    except OSError:
+        return False
+
+
+def _written_below(
+    folder: Path, names: Sequence[str], content: bytes, *, force: bool, private: bool = True
+) -> Path:
+    try:
+        return write_below(folder, names, content, force=force, private=private)
     except OSError as error:
+        path = printable(str(folder.joinpath(*names)))
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 

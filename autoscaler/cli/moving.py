@@ -38,7 +38,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.documents import documents
-from autoscaler.file_contents import read_bytes, replace_file
+from autoscaler.file_contents import read_bytes, replace_file, write_below
 from autoscaler.rendering import wording
 from autoscaler.rendering.agreement import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY, field_text
 from autoscaler.rendering.answers import TargetState
@@ -273,8 +273,7 @@ class Move:
         """Save the manifest of the other autoscaler, for its owner's eyes only."""
         content = json.dumps(as_manifest(other), indent=2).encode() + b"\n"
         try:
-            self.saved.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(self.saved, content, private=True)
+            write_below(self.saved.parent, [self.saved.name], content, force=True)
         except OSError as error:
             raise CommandError(
                 f"{self.key}: {named(other)} cannot be saved in {self.saved}: {error.strerror}; "

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from autoscaler.cli.output import ArgumentError, CommandError
-from autoscaler.file_contents import replace_file
+from autoscaler.file_contents import write_output
 from autoscaler.rendering.rehearsal import RehearsalAnswer
 from autoscaler.web.pages.report import ComparisonTable, report_of
 
@@ -24,7 +24,7 @@ def refuse_to_overwrite(options: ReportOptions) -> None:
     path = options.report
     if path is not None and not path.parent.is_dir():
         raise ArgumentError(f"{path} cannot be written: there is no folder {path.parent}")
-    if path is not None and path.exists() and not options.force:
+    if path is not None and path.is_file() and not options.force:
         raise ArgumentError(f"{path} is there already; --force writes over it")
 
 
@@ -39,6 +39,6 @@ def write_report(
         return
     try:
         html = report_of(rehearsals, title, comparisons).encode(errors="replace")
-        replace_file(options.report, html)
+        write_output(options.report, html)
     except OSError as error:
         raise CommandError(f"{options.report} cannot be written: {error.strerror}") from None

@@ -1,5 +1,7 @@
 """`autoscaler test`: runs files of policy tests, prints what does not hold, and why."""
 
+import errno
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from autoscaler.config import ConfigError
 from autoscaler.config.settings import Sources
 from autoscaler.config.sources import included
 from autoscaler.documents import Location, path_of
+from autoscaler.file_contents import write_output
 from autoscaler.policy_tests.expectations import Unmet, unmet
 from autoscaler.policy_tests.generated import CounterExample, searched
 from autoscaler.policy_tests.kept_world import TooLargeTestError
@@ -184,9 +187,9 @@ def _assumed(result: PolicyTestResult) -> list[str]:
 def _check_writable(file: Path) -> None:
     """Say before the tests run that a report cannot be written; nothing stays behind."""
     try:
-        if file.exists():
-            file.open("ab").close()
-        else:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not file.exists() or file.is_file():
             TemporaryFile(dir=file.parent).close()
     except OSError as error:
         raise _unwritable(file, error) from None
@@ -194,7 +197,7 @@ def _check_writable(file: Path) -> None:
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(text, encoding="utf-8")
+        write_output(file, text.encode(errors="replace"))
     except OSError as error:
         raise _unwritable(file, error) from None
 

@@ -8,6 +8,11 @@ from enum import Enum
 from autoscaler.documents import Location, Value, child
 from autoscaler.importers.fields import Fields
 
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(_LABEL)
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_DATA_KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
+_LONGEST_NAME = 253
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _BETWEEN = re.compile(rb"^(?:---(?=[ \t\r\n]|\Z)|\.\.\.(?=[ \t\r\n]|\Z)[^\n]*\n?)", re.MULTILINE)
 _SOMETHING = re.compile(rb"^[ \t\r]*+[^ \t\r\n#%]", re.MULTILINE)
@@ -78,6 +83,21 @@ class Manifest:
         return (
             ManifestRole.VALUES if self.kind == "Secret" and not self.group else ManifestRole.OTHER
         )
+
+
+def is_namespace(text: str) -> bool:
+    """Return whether Kubernetes permits this name for a namespace (RFC 1123 label)."""
+    return _NAMESPACE.fullmatch(text) is not None
+
+
+def is_object_name(text: str) -> bool:
+    """Return whether Kubernetes permits this name for an object (RFC 1123 subdomain)."""
+    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def is_data_key(text: str) -> bool:
+    """Return whether Kubernetes permits this key in the data of a Secret or a ConfigMap."""
+    return _DATA_KEY.fullmatch(text) is not None and not text.startswith("..") and text != "."
 
 
 def kind_of(value: Mapping[str, Value]) -> str:

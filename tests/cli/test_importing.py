@@ -4,12 +4,13 @@ import base64
 import json
 import shutil
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from autoscaler.cli.importing import ImportOptions
+from autoscaler.cli.importing import ImportOptions, import_autoscalers
 from autoscaler.config import load
 from tests.cli.test_commands import NOWHERE, autoscaler, ran
 from tests.importers.importing import imported, run
@@ -123,7 +124,7 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "out.yaml").mkdir()
     code, _, error = ran("import", str(tmp_path / "hpa.yaml"), "-o", str(tmp_path / "out.yaml"))
     assert code == 1
-    assert error == f"{tmp_path}/out.yaml cannot be written: Is a directory\n"
+    assert error == f"{tmp_path}/out.yaml cannot be written: it is a folder, not a file\n"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["hpa.yaml", "out.yaml"]
 
 
@@ -232,6 +233,59 @@ def test_secrets_are_named_and_written_only_when_asked(tmp_path: Path) -> None:
     shutil.rmtree(folder)
     elsewhere = ImportOptions(write_secrets=tmp_path / "mounted")
     assert imported(tmp_path, SCALED, SECRET, options=elsewhere).config.targets
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("name: thanos, key: token}", "name: ../../../x, key: token}"),
+        ("name: thanos, key: token}", "name: thanos, key: ../../../x}"),
+        ("name: thanos, key: token}", "name: /etc, key: token}"),
+        ("name: thanos, key: token}", "name: thanos, key: ..}"),
+        ("name: auth, namespace: bank}", "name: auth, namespace: ../bank}"),
+    ],
+)
+def test_a_name_from_a_manifest_is_never_part_of_a_path_unless_kubernetes_permits_it(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    """Neither of a file that is written, nor of one that the daemon would read and send."""
+    assert before in SCALED
+    files = {path.name for path in tmp_path.rglob("*")}
+    secret = SECRET.replace("name: thanos", "name: ../../../x").replace("token:", "../../../x:")
+    for given in (SECRET, secret):
+        options = ImportOptions(write_secrets=tmp_path / "secrets")
+        done = imported(tmp_path, SCALED.replace(before, after), given, options=options)
+        assert done.code == 3
+        assert "../" not in yaml.safe_dump(yaml.safe_load(done.text).get("prometheus"))
+        written = {path.name for path in tmp_path.rglob("*")} - files
+        assert written <= {"0.yaml", "1.yaml", "out", "autoscaler.yaml", "secrets"}, written
+
+
+def test_files_of_namespaces_and_secrets_are_written_over_only_when_asked(tmp_path: Path) -> None:
+    """Nothing is written where one of them is another, nor where a link is in its place."""
+    given = [tmp_path / "0.yaml", tmp_path / "1.yaml"]
+    given[0].write_text(SCALED)
+    given[1].write_text(SECRET)
+    output = tmp_path / "out.yaml"
+    secrets = ImportOptions(write_secrets=tmp_path / "secrets", output=output)
+    token = tmp_path / "secrets" / "bank" / "thanos" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_bytes(b"older")
+    assert import_autoscalers(given, secrets) == 1
+    assert (token.read_bytes(), output.exists()) == (b"older", False)
+    assert import_autoscalers(given, replace(secrets, force=True)) == 0
+    assert token.read_bytes() == b"hunter2"
+    part, split = tmp_path / "out.d" / "bank.yaml", ImportOptions(split=True, output=output)
+    part.parent.mkdir()
+    part.write_bytes(b"mine")
+    before = output.read_bytes()
+    assert import_autoscalers(given[:1], split) == 1
+    assert (part.read_bytes(), output.read_bytes()) == (b"mine", before)
+    part.unlink()
+    part.symlink_to(tmp_path / "elsewhere")
+    assert import_autoscalers(given[:1], replace(split, force=True)) == 1
+    assert not (tmp_path / "elsewhere").exists()
+    assert output.read_bytes() == before
 
 
 def test_what_is_not_read_from_prometheus_is_undecided(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.file_contents import read_bytes, replace_file
+from autoscaler.file_contents import read_bytes, write_below
 from autoscaler.settings.prometheus import PrometheusSettings
 
 MOST_BYTES = 1 << 30
@@ -111,11 +111,10 @@ class RangeFiles:
 
     def write(self, key: RangeKey, begin: int, end: int, matrix: Matrix) -> StoredPart:
         """Store a part."""
-        folder = self._folder / key.digest
-        folder.mkdir(mode=0o700, exist_ok=True)
-        file = folder / f"{begin}-{end}{_SUFFIX}"
-        replace_file(file, _content(key, matrix), private=True)
-        return StoredPart(begin, end, file)
+        names = key.digest, f"{begin}-{end}{_SUFFIX}"
+        return StoredPart(
+            begin, end, write_below(self._folder, names, _content(key, matrix), force=True)
+        )
 
     def prune(self) -> None:
         """Remove the files that were not used for longest, until the rest is small enough."""

@@ -7,8 +7,10 @@ https://keda.sh/docs/latest/concepts/authentication/
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
+from autoscaler.core.text import printable
 from autoscaler.importers.drafts import SecretValue
 from autoscaler.importers.fields import Fields
+from autoscaler.importers.manifests import is_data_key, is_namespace, is_object_name
 
 NAMESPACED, CLUSTER = "TriggerAuthentication", "ClusterTriggerAuthentication"
 _OF_CLUSTER = "keda"
@@ -27,6 +29,7 @@ _STORES = {
     "boundServiceAccountToken": "a token of a service account",
     "filePath": "a file of KEDA's operator",
 }
+_LONGEST_ORIGIN = 600
 _NOT_NEEDED = "no trigger that is carried over needs it"
 _NOT_NAMED = "no ScaledObject here names it"
 
@@ -91,9 +94,15 @@ class Authentication:
             for index, one in enumerate(self._fields.each("spec", key)):
                 parameter, name, entry = (one.peek(field) for field in ("parameter", "name", "key"))
                 if isinstance(parameter, str) and isinstance(name, str) and isinstance(entry, str):
-                    path = f"secrets/{self._namespace}/{name}/{entry}"
-                    file = SecretValue(path, self._namespace, name, entry, kind)
-                    origin = f"key {entry} of {kind} {self._namespace}/{name}"
+                    # The names are part of a path: what Kubernetes refuses is no name here.
+                    is_valid = is_namespace(self._namespace) and is_object_name(name)
+                    file, what = None, f"{kind} {self._namespace}/{name}"
+                    if is_valid and is_data_key(entry):
+                        path = f"secrets/{self._namespace}/{name}/{entry}"
+                        file = SecretValue(path, self._namespace, name, entry, kind)
+                    else:
+                        what = printable(f"{what}, which is not a valid name", _LONGEST_ORIGIN)
+                    origin = f"key {printable(entry, _LONGEST_ORIGIN)} of {what}"
                     yield ("spec", key, index), Parameter(parameter, file, origin)
         for store, origin in _STORES.items():
             within = self._fields.within("spec", store)
