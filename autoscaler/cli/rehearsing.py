@@ -36,7 +36,6 @@ from autoscaler.rehearsal.building import (
     stated_loads,
     unmatched,
 )
-from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.file_data import FileData
 from autoscaler.rehearsal.loads import RecordedLoad, SharedLoad
 from autoscaler.rehearsal.processes import LostProcessError, in_processes
@@ -189,8 +188,7 @@ def _recorded_data(directory: Path, config: Config, begin: float, end: float) ->
     if span is None or span[1] < begin or span[0] > end:
         told = "" if span is None else f"; it has {rfc3339(span[0])} to {rfc3339(span[1])}"
         raise CommandError(f"the record in {directory} has nothing of that time{told}")
-    recorded = RecordedData(record, begin, end, config.flags)
-    return ChangedTargetData(recorded, recorded.former)
+    return RecordedData(record, begin, end, config.flags)
 
 
 def _file_data(

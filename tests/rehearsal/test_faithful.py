@@ -13,7 +13,6 @@ from autoscaler.core.step import Step
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
 from autoscaler.rehearsal.building import built
-from autoscaler.rehearsal.changed_target import ChangedTargetData
 from autoscaler.rehearsal.outcome import OutcomeWatcher
 from autoscaler.rehearsal.rehearse import own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
@@ -160,11 +159,10 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
         recorder.configure([one.rules.target for one in targets], Flags())
         SimulatedPorts(targets).run(BASE, BASE + 600, PERIOD, Counted(recorder, _Paced(tmp_path)))
     was = targets[0].rules.target
-    recorded = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
-    data = ChangedTargetData(recorded, recorded.former)
+    data = RecordedData(DirectoryRecord(tmp_path), BASE, BASE + 600, Flags())
     now = replace(was, spec=replace(was.spec, metrics=(cpu(average("200m")),)))
-    assert recorded.former(now) == was
-    before, after = recorded.totals(was, 0), data.totals(now, 0)
+    assert data.former(now) == was
+    before, after = data.totals(was, 0), data.totals(now, 0)
     for sync in range(40):
         at = BASE + sync * PERIOD
         assert after.at(at) == before.at(at)

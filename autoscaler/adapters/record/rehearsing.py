@@ -28,19 +28,24 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.record.rows import Change, Lapse, Sample
 from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.building import BuildError, RehearsalData
+from autoscaler.rehearsal.building import BuildError, RehearsalData, metric_name, other_queries
 from autoscaler.rehearsal.loads import Average, Totals, labels_of, requested_by_pod
 from autoscaler.rehearsal.workloads import MOST_PODS
 
 _EMPTY = QueryResult(())
 _NO_VALUE = QueryFailure("the record has no value of it then")
+_ASK = "`autoscaler replay` asks Prometheus"
 _PAGE = 1000
 _MOST_CHANGES = 100_000
 _MOST_ENTRIES = 50
 
 
 class RecordedData(RehearsalData):
-    """Fits `RehearsalData`.  Its methods raise RecordError."""
+    """Fits `RehearsalData`, for targets as they were or with other settings.
+
+    The record has of each metric a value as its target was, so only what it had then can be
+    rehearsed.  Its methods raise RecordError.
+    """
 
     def __init__(self, record: DirectoryRecord, begin: float, end: float, flags: Flags) -> None:
         self._record = record
@@ -57,12 +62,14 @@ class RecordedData(RehearsalData):
 
     def reading(self, target: Target, number: int) -> Answers:
         """Fit `RehearsalData`."""
+        target, number = self._as_it_was(target, number)
         labels = labels_of(target.spec.metrics[number], target.queries[number], target.namespace)
         tolerance = tolerance_of(target.spec, self._flags)
         return _RecordedReading(self.cursor(target), target, number, tolerance, labels)
 
     def totals(self, target: Target, number: int) -> Totals:
         """Fit `RehearsalData`."""
+        target, number = self._as_it_was(target, number)
         metric, requested = target.spec.metrics[number], None
         if isinstance(metric, ResourceMetric | ContainerResourceMetric):
             requested = requested_by_pod(metric, self.requests(target) or PodRequests(()))
@@ -71,13 +78,17 @@ class RecordedData(RehearsalData):
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Fit `RehearsalData`: bounds and holds as they were in force."""
         found: dict[QueryKey, Answers] = {}
-        low, high, hold = target.min_replicas_query, target.max_replicas_query, target.hold
+        was = self.former(target)
+        low, high, hold = was.min_replicas_query, was.max_replicas_query, was.hold
         if low is not None:
             found[low.key] = _InForce(self._changes(target), lambda one: one.min_replicas)
         if high is not None:
             found[high.key] = _InForce(self._changes(target), lambda one: one.max_replicas)
         if hold is not None:
             found[hold.query.key] = _InForce(self._changes(target), _held)
+        for key in other_queries(target):
+            if key not in found:
+                raise BuildError(f"nothing is recorded of the query {key.promql}; {_ASK}")
         return found
 
     def ran(self, target: Target) -> Answers | None:
@@ -97,8 +108,12 @@ class RecordedData(RehearsalData):
         return None
 
     def instants(self, target: Target) -> Iterable[float] | None:
-        """Fit `RehearsalData`: a sync in which no number changed was one period after another."""
-        return _Instants(self, target)
+        """Fit `RehearsalData`: a sync in which no number changed was one period after another.
+
+        With another period it is synced once in each.
+        """
+        is_as_it_was = target.sync_period == self.former(target).sync_period
+        return _Instants(self, target) if is_as_it_was else None
 
     def notes(self, target: Target) -> Sequence[str]:
         """Fit `RehearsalData`: by which pauses and other autoscalers the counts came that ran."""
@@ -140,6 +155,22 @@ class RecordedData(RehearsalData):
         if key not in self._formers:
             self._formers[key] = self._former(target)
         return self._formers[key]
+
+    def _as_it_was(self, target: Target, number: int) -> tuple[Target, int]:
+        """Return a target as it was, and the number that a metric had.  Raises BuildError."""
+        was, metric, asked = (
+            self.former(target),
+            target.spec.metrics[number],
+            target.queries[number],
+        )
+        for known, (other, query) in enumerate(zip(was.spec.metrics, was.queries, strict=True)):
+            same_metric = type(other) is type(metric) and metric_name(other) == metric_name(metric)
+            if same_metric and query.key == asked.key:
+                return was, known
+        raise BuildError(
+            f"nothing is recorded of the metric {metric_name(metric)} with this query; the record "
+            f"has {', '.join(map(metric_name, was.spec.metrics))} with the queries of then; {_ASK}"
+        )
 
     def _former(self, target: Target) -> Target:
         key = target.key
