@@ -28,9 +28,9 @@ from autoscaler.core.target import Target
 from autoscaler.daemon.comparing import Comparer
 from autoscaler.daemon.recording import Recorder
 from autoscaler.daemon.reporting import Reporters
-from autoscaler.rehearsal.world import VirtualClock
 from autoscaler.sync.syncer import Syncer
 from tests.worlds.memory import Memory, answer, external
+from tests.worlds.virtual_clock import VirtualClock
 
 BUSY_EVERY = 10
 """One target of so many has another load at each sync."""

@@ -36,21 +36,6 @@ from autoscaler.rehearsal.workloads import MOST_PODS, ReadyTime, SimulatedWorklo
 from autoscaler.schedules import open_windows
 
 
-@dataclass
-class VirtualClock:
-    """A clock that stands until it is set; it fits `autoscaler.clock.Clock`."""
-
-    now: float = 0.0
-
-    def wall(self) -> float:
-        """Return the Unix time in seconds."""
-        return self.now
-
-    def steady(self) -> float:
-        """Return the same: nobody sets the clock of a rehearsal."""
-        return self.now
-
-
 class Watcher(Protocol):
     """Is told what happens in the world, in the order of time for each target."""
 

@@ -11,15 +11,16 @@ from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.core.spec import Flags
 from autoscaler.core.step import Step
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Query
 from autoscaler.daemon.recording import Recorder
-from autoscaler.rehearsal.building import built
+from autoscaler.rehearsal.building import BuildError, built
 from autoscaler.rehearsal.outcome import OutcomeWatcher
 from autoscaler.rehearsal.rehearse import own_reason
 from autoscaler.rehearsal.world import SimulatedTarget, World
 from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.sync.ports import Reporter
 from tests.adapters.record.recording import running, until
-from tests.core.builders import BASE, average, cpu
+from tests.core.builders import BASE, average, cpu, per_pod
 from tests.rehearsal.fleets import PERIOD, fleet
 from tests.worlds.simulated import SimulatedPorts
 
@@ -167,6 +168,14 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
         at = BASE + sync * PERIOD
         assert after.at(at) == before.at(at)
         assert after.at(at) is not None
+    for other in (
+        replace(was, spec=replace(was.spec, metrics=(per_pod("10"),))),
+        replace(was, queries=(Query("sum(other)"),)),
+    ):
+        with pytest.raises(BuildError, match="nothing is recorded of the metric"):
+            data.totals(other, 0)
+    with pytest.raises(BuildError, match=r"nothing is recorded of the query sum\(least\)"):
+        data.others(replace(was, min_replicas_query=Query("sum(least)")))
 
 
 def test_a_time_before_the_record_begins_is_a_gap() -> None:

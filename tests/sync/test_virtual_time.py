@@ -14,7 +14,6 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import SyncSchedule, Tick
-from autoscaler.rehearsal.world import VirtualClock
 from autoscaler.sync.ports import MetricsReader
 from autoscaler.telemetry.metrics import Instruments
 from tests.adapters.prometheus.reading import settings
@@ -22,6 +21,7 @@ from tests.core.builders import behavior, percent_policy, pods_policy, rules
 from tests.worlds.memory import T0, Memory, external
 from tests.worlds.memory import answer as series
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer, error, vector
+from tests.worlds.virtual_clock import VirtualClock
 from tests.worlds.waiting import wait_until
 
 PERIOD = 0.25
