@@ -303,7 +303,7 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
         Formula.WITHIN_TOLERANCE: "the ratio is tolerated",
         Formula.SURGE: "more pods run than that, and for so many the load is not low enough",
         Formula.ABOVE_TARGET: (
-            f"the ratio is {ratio:.4g}, although only {outcome.multiplier} pods are ready"
+            f"the ratio is {ratio:.4g} with {wording.counted(outcome.multiplier or 0, 'ready pod')}"
         ),
     }
     if rule in whys:

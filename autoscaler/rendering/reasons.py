@@ -282,7 +282,8 @@ def _basis(metric: MetricResult, decision: Decision) -> str:
         return f" is within tolerance; status.replicas is {status}"
     else:
         over = f", over {wording.counted(status, 'replica')} in status.replicas"
-    return f"{over}, asks for {outcome.proposal}"
+    at_least = "at least " if outcome.rule is Formula.ABOVE_TARGET else ""
+    return f"{over}, asks for {at_least}{outcome.proposal}"
 
 
 def _active(decision: Decision, restraint: Restraint | None) -> MetricResult | None:

@@ -54,6 +54,7 @@ from tests.core.builders import (
     samples,
     spec,
     utilization,
+    value,
     values,
 )
 
@@ -211,6 +212,10 @@ SENTENCES = [
         "ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3",
     ),
     pytest.param(
+        synced(spec(external(value("10"))), 5, values(50.0), of_pods=(pod("p0", ready=FALSE),)),
+        "ok: stays at 5 replicas: queue is 50/10, over 0 ready pods, asks for at least 5",
+    ),
+    pytest.param(
         synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
         "held: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the "
         "recommendation of 8 at 2025-12-31T23:59:00Z",
@@ -346,6 +351,10 @@ def test_an_explanation_tells_what_was_measured_and_of_what() -> None:
     lines = lines_of(synced(spec(QUEUE), 1, values(10.0)))
     assert [line for line in lines if line.startswith("scale 1 replica in spec, 1 in status; ")]
     assert "proposes 1, the count of status.replicas, since the ratio is tolerated" in lines
+    few = (pod("p0"), pod("p1", ready=FALSE))
+    lines = lines_of(synced(spec(external(value("10"))), 9, values(50.0), of_pods=few))
+    kept = "proposes 9, the count of spec.replicas, since the ratio is 5 with 1 ready pod"
+    assert kept in lines
     lines = lines_of(synced(spec(cpu(utilization(50))), 2, PodSamples(samples(400, 500))))
     assert "measured 45%: 450m of 1 a pod on average, over 2 pods" in lines
 
