@@ -264,3 +264,27 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         assert loop.connections.current.clusters.keys() == {"eu", "us"}
         assert loop.connections.current.clusters["eu"] is eu
         assert not loop.connections.current.unreached
+
+
+def test_who_comes_to_lead_a_cluster_syncs_the_targets_of_that_one(tmp_path: Path) -> None:
+    """Both are due at the same instants, and were synced; the other one waits for its turn."""
+    other = tmp_path / "other"
+    other.write_text(credentials.kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "a"}))
+    files = {"eu": str(tmp_path / "kubeconfig"), "us": str(other)}
+    clusters = [{"name": name, "kubeconfig": file} for name, file in files.items()]
+    targets = [TARGET | {"clusters": ["eu", "us"], "syncPeriod": "60s"}]
+    led, synced = {"eu"}, list[list[str]]()
+    with Daemon(tmp_path, kubernetes=None, clusters=clusters, targets=targets) as daemon:
+        loop = daemon.loop()
+
+        def sync(targets: Sequence[Target], *_: float, **_due: float) -> None:
+            synced.append([target.cluster for target in targets])
+            if len(synced) == 1:
+                led.add("us")
+            else:
+                daemon.signals.stop.set()
+
+        loop.syncer.sync = sync  # type: ignore[method-assign,assignment]
+        loop._led = lambda: frozenset(led)  # type: ignore[method-assign]
+        loop.run()
+    assert synced == [["eu", "us"], ["us"]]
