@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from autoscaler.container_usage import CONTAINERS, usage_once
 from autoscaler.core.text import printable
 from autoscaler.documents import child, entries
 from autoscaler.importers import promql_trees
@@ -30,6 +31,18 @@ MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
 """Returns the labels of the series that a selector matches; raises what its connection raises."""
 
+_CONTAINER = ("namespace", "pod", "container")
+_USAGE = {
+    "cpu": "container_cpu_usage_seconds_total",
+    "memory": "container_memory_working_set_bytes",
+}
+"""What the built-in queries read."""
+_RANGE = re.compile(r"\[([0-9a-z]{1,20})\]")
+_BUILT_IN = "the built-in query stands for it: each container counts once, averaged over 2m"
+_ADDED_UP = (
+    "several series of one container, as of one that was restarted, count as in the adapter: write "
+    "a query of `resourceQueries` that counts each container once"
+)
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_.:-]+")
 _LONGEST_NAME = 63
@@ -115,7 +128,8 @@ def resource_queries(rules: AdapterRules) -> tuple[dict[str, Query], tuple[str, 
     problems = []
     for name, rule in rules.resource.items():
         try:
-            queries[name] = _resource_query(rule.container_query, rule)
+            query = _resource_query(name, rule)
+            queries |= {} if query is None else {name: query}
         except (_NoQueryError, ValueError) as error:
             problems.append(f"resourceRules.{name}.containerQuery: {error}")
     return queries, tuple(problems)
@@ -653,24 +667,69 @@ def _conditions(selector: object) -> Iterator[_SelectorCondition]:
 # -- resourceRules --------------------------------------------------------------------------------
 
 
-def _resource_query(template: Template, rule: ResourceRule) -> Query:
+def _resource_query(name: str, rule: ResourceRule) -> Query | None:
+    """Return the query of a resource; None where the built-in one stands for it."""
     namespace, pod = (rule.resources.label("", kind) for kind in ("Namespace", "Pod"))
     container = rule.container_label
     if namespace is None or pod is None:
         raise _NoQueryError("`resources` names no labels for namespaces and pods")
     data = {"LabelMatchers": _MARK, "GroupBy": f"{pod}, {container}"}
     data |= {f"{VALUES}.{label}": ".+" for label in (namespace, pod)}
-    marked = promql_trees.tidied(template.fill(data))
+    marked = promql_trees.tidied(rule.container_query.fill(data))
     kept = promql_trees.keeping(marked, [namespace])
     tree = promql_trees.parse(kept or marked)
-    if kept is None or not all(promql_trees.has(tree, one) for one in (namespace, pod, container)):
+    names = (namespace, pod, container)
+    if kept is None or not all(promql_trees.has(tree, one) for one in names):
         raise _NoQueryError(f"it gives no series by {namespace}, {pod} and {container}")
     # The container label is empty for a pod's own cgroup and POD for its pause container.
     wanted = ((namespace, ""), (pod, ""), (container, ""), (container, "POD"))
-    labels = {"namespace": namespace, "pod": pod, "container": container}
-    others = {key: label for key, label in labels.items() if key != label}
+    usage = _usage_of(tree, marked, wanted)
+    if usage is None:
+        rule.place.different("containerQuery", why=_ADDED_UP)
+        promql = _unmarked(kept, _presence(tree, wanted))
+    else:
+        read, matchers = usage
+        if names == _CONTAINER and f"{_USAGE[name]}{{{CONTAINERS}}}" in _RANGE.sub("", read):
+            if name == "cpu":
+                rule.place.different("containerQuery", why=_BUILT_IN)
+            return None
+        promql = usage_once(read, names, matchers)
+    others = {key: label for key, label in zip(_CONTAINER, names, strict=True) if key != label}
     return {
-        "query": _unmarked(kept, _presence(tree, wanted)),
+        "query": promql,
         **({"window": rule.window} if rule.window else {}),
         **({"labels": others} if others else {}),
     }
+
+
+def _usage_of(
+    tree: promql_trees.Node, marked: str, wanted: Sequence[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """Return what a query adds up of cAdvisor, and its matchers; None for anything else."""
+    match tree:
+        case promql_trees.Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
+            pass
+        case _:
+            return None
+    match inner:
+        case promql_trees.Call("rate" | "irate" as name, (promql_trees.SeriesSelector() as read,)):
+            form = f"{name}({{}})"
+        case promql_trees.SeriesSelector() as read:
+            form = "{}"
+        case _:
+            return None
+    ranges = _RANGE.findall(marked)
+    modified = "offset" in marked or "@" in marked or len(ranges) != (form != "{}")
+    if modified or not read.name.startswith("container_"):
+        return None
+    implied = {LabelMatcher(label, "!=", value) for label, value in wanted}
+    others = [one for one in read.matchers if one.label != _PINNED and one not in implied]
+    container = wanted[-1][0]
+    matchers = ", ".join(
+        (
+            CONTAINERS.replace("container!", f"{container}!"),
+            *(f"{one.label}{one.operator}{quoted(one.value)}" for one in others),
+        )
+    )
+    of_range = f"[{ranges[0]}]" if ranges else ""
+    return form.format(f"{read.name}{{{matchers}}}{of_range}"), matchers

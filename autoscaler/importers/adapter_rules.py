@@ -174,6 +174,7 @@ class ResourceRule:
     container_query: Template
     resources: Resources
     container_label: str
+    place: Fields
     window: str = ""
 
 
@@ -375,13 +376,8 @@ def _read(
         place = view.within(*resource, name)
         if place.value and (rule := _resource_rule(place, problems)) is not None:
             window = view.get(*resource, "window")
-            resources[name] = _with_window(rule, window)
+            resources[name] = replace(rule, window=window if isinstance(window, str) else "")
     return AdapterRules(of_custom, of_external, resources, None, tuple(problems))
-
-
-def _with_window(rule: ResourceRule, window: object) -> ResourceRule:
-    text = window if isinstance(window, str) else ""
-    return ResourceRule(rule.container_query, rule.resources, rule.container_label, text)
 
 
 def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[AdapterRule, ...]:
@@ -447,7 +443,9 @@ def _resource_rule(place: Fields, problems: list[str]) -> ResourceRule | None:
     place.ignored("nodeQuery", why="it is for `kubectl top nodes`, which no autoscaler asks")
     template = reading.made(Template, written, "containerQuery") if written else None
     resources = reading.resources()
-    return None if template is None else ResourceRule(template, resources, label or "container")
+    if template is None:
+        return None
+    return ResourceRule(template, resources, label or "container", place)
 
 
 @dataclass(frozen=True)

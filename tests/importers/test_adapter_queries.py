@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import pytest
 
+from autoscaler.container_usage import usage_once
 from autoscaler.importers.adapter_queries import (
     Described,
     MetricType,
@@ -14,7 +15,8 @@ from autoscaler.importers.adapter_queries import (
     resource_queries,
 )
 from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, rules_in
-from autoscaler.importers.fields import Fields
+from autoscaler.importers.fields import Fields, KeyOutcome
+from autoscaler.importers.promql_trees import parse, selectors_of
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
 BY_NAME = {"template": "<<.Resource>>"}
@@ -518,32 +520,87 @@ def test_a_long_query_keeps_its_lines() -> None:
     assert found.query == 'sum(x{namespace!="",pod!=""}) by (namespace, pod)'
 
 
-def test_resource_rules_become_resource_queries() -> None:
-    """By namespace, pod and container, without the pause container and the pod's own cgroup."""
-    overrides = {"namespace": {"resource": "namespace"}, "pod_name": {"resource": "pod"}}
-    written = {
-        "cpu": {
-            "containerQuery": "sum(rate(c{<<.LabelMatchers>>}[3m])) by (<<.GroupBy>>)",
-            "nodeQuery": "sum(c) by (node)",
-            "resources": {"overrides": overrides},
-            "containerLabel": "container_name",
-        },
-        "memory": {
-            "containerQuery": "sum(m{<<.LabelMatchers>>})",
-            "resources": {"overrides": overrides},
-        },
-        "window": "3m",
-    }
-    found = rules_in(Fields({"resourceRules": written}))
+CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
+BY_LABELS = {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}
+
+
+def resource_query(
+    name: str, query: str, overrides: Mapping[str, object] = BY_LABELS, label: str = "container"
+) -> tuple[object, list[str], tuple[str, ...]]:
+    """Return what a rule becomes, the differences and the problems."""
+    rule = {"containerQuery": query, "nodeQuery": "x", "containerLabel": label}
+    fields = Fields(
+        {"resourceRules": {name: {**rule, "resources": {"overrides": overrides}}, "window": "3m"}}
+    )
+    found = rules_in(fields)
     assert found is not None
     queries, problems = resource_queries(found)
-    assert queries == {
-        "cpu": {
-            "query": 'sum(rate(c{namespace!="",pod_name!="",container_name!="",'
-            'container_name!="POD"}[3m])) by (namespace, pod_name, container_name)',
-            "window": "3m",
-            "labels": {"pod": "pod_name", "container": "container_name"},
-        }
-    }
-    (problem,) = problems
+    different = [one.why for one in fields.entries() if one.outcome is KeyOutcome.DIFFERENT]
+    return queries.get(name), different, problems
+
+
+USUAL = [
+    ("cpu", f'sum by (<<.GroupBy>>) (rate({CPU}{{container!="",<<.LabelMatchers>>}}[3m]))'),
+    ("cpu", f"sum(rate({CPU}{{<<.LabelMatchers>>}}[1m])) by (<<.GroupBy>>)"),
+    (
+        "cpu",
+        f'sum by (<<.GroupBy>>) (\n  irate (\n    {CPU}{{<<.LabelMatchers>>,pod!=""}}[120s]\n  )\n)\n',
+    ),
+    ("memory", f'sum by (<<.GroupBy>>) ({MEMORY}{{<<.LabelMatchers>>,container!="",pod!=""}})'),
+    ("memory", f"sum({MEMORY}{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)"),
+]
+
+
+@pytest.mark.parametrize(("name", "query"), USUAL)
+def test_the_built_in_query_stands_for_the_usual_resource_rules(name: str, query: str) -> None:
+    """Those of the adapter's chart, of its samples and of kube-prometheus, as a difference."""
+    written, different, problems = resource_query(name, query)
+    assert (written, problems) == (None, ())
+    assert len(different) == (name == "cpu")
+
+
+def test_a_resource_rule_with_more_matchers_counts_each_container_once() -> None:
+    """By the newest start time, with the same matchers, under the labels that it has."""
+    query = f'sum(rate({CPU}{{<<.LabelMatchers>>,job="kubelet"}}[5m])) by (<<.GroupBy>>)'
+    written, different, _ = resource_query("cpu", query)
+    matchers = 'container!="", container!="POD", job="kubelet"'
+    usage = f"rate({CPU}{{{matchers}}}[5m])"
+    once = usage_once(usage, ("namespace", "pod", "container"), matchers)
+    assert (written, different) == ({"query": once, "window": "3m"}, [])
+    assert len(selectors_of(parse(once))) > 2
+    old = {"namespace": {"resource": "namespace"}, "pod_name": {"resource": "pod"}}
+    query = f"sum({MEMORY}{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)"
+    written, _, _ = resource_query("memory", query, old, "container_name")
+    assert isinstance(written, Mapping)
+    assert written["labels"] == {"pod": "pod_name", "container": "container_name"}
+    matchers = 'container_name!="", container_name!="POD"'
+    names = ("namespace", "pod_name", "container_name")
+    assert written["query"] == usage_once(f"{MEMORY}{{{matchers}}}", names, matchers)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sum(rate(c{<<.LabelMatchers>>}[3m])) by (<<.GroupBy>>)",
+        f"sum(rate({CPU}{{<<.LabelMatchers>>}}[3m] offset 1m)) by (<<.GroupBy>>)",
+        f"sum(rate({CPU}{{<<.LabelMatchers>>}}[3m]) * 2) by (<<.GroupBy>>)",
+        f"sum(max_over_time({MEMORY}{{<<.LabelMatchers>>}}[3m])) by (<<.GroupBy>>)",
+    ],
+)
+def test_any_other_resource_rule_is_kept_with_a_difference(query: str) -> None:
+    """By namespace, pod and container, without the pause container and the pod's own cgroup."""
+    written, different, problems = resource_query("cpu", query)
+    assert isinstance(written, Mapping)
+    text = str(written["query"])
+    assert text.endswith("by (namespace, pod, container)")
+    assert '{namespace!="",pod!="",container!="",container!="POD"}' in text
+    assert problems == ()
+    (sentence,) = different
+    assert "several series of one container" in sentence
+
+
+def test_a_resource_rule_without_containers_is_a_problem() -> None:
+    """It says which labels are missing."""
+    written, _, (problem,) = resource_query("memory", "sum(m{<<.LabelMatchers>>})")
+    assert written is None
     assert problem.startswith("resourceRules.memory.containerQuery: ")
