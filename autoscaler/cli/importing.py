@@ -111,6 +111,7 @@ class _Import:
             secrets = list(self._files_of_secrets(conversion))
         if self._cluster is not None:
             self._failures += dict.fromkeys(self._cluster.failures)
+            conversion.notes += [self._cluster.searched] if conversion.lacks_rules else []
         written = conversion.written
         if written:
             self._write(conversion, written)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 
 from autoscaler.documents import describe, path_of
 from autoscaler.importers.adapter_queries import (
@@ -31,6 +31,7 @@ NO_NAMESPACE = "default"
 UNKNOWN_URL = "http://prometheus:9090"
 """Stands where no source names a Prometheus."""
 
+SERVED = frozenset(get_args(MetricType))
 _TARGET_KEYS = ("namespace", "scaleTargetRef", "undecided", "mode")
 _TOOLS = "it belongs to the tools that put it there"
 _METADATA = {
@@ -154,6 +155,14 @@ class Conversion:
     """`resourceQueries`, as the rules of prometheus-adapter have them."""
     notes: list[str]
     """What is to be said of the configuration as a whole."""
+    has_rules: bool = False
+    """Whether any document has rules of prometheus-adapter."""
+
+    @property
+    def lacks_rules(self) -> bool:
+        """Whether metrics need rules of prometheus-adapter, of which there are none."""
+        lost = (entry for one in self.written for entry in one.entries if entry.kind in SERVED)
+        return not self.has_rules and any(one.outcome is KeyOutcome.REFUSED for one in lost)
 
     @property
     def written(self) -> list[Imported]:
@@ -205,7 +214,7 @@ def convert(
     if importer.not_asked:
         notes.append(importer.not_asked)
     resources, problems = resource_queries(adapter)
-    return Conversion(importer.shared, imported, resources, [*notes, *problems])
+    return Conversion(importer.shared, imported, resources, [*notes, *problems], bool(found))
 
 
 def _rules(manifest: Manifest) -> AdapterRules | None:

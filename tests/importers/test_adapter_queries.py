@@ -544,7 +544,7 @@ USUAL = [
     ("cpu", f"sum(rate({CPU}{{<<.LabelMatchers>>}}[1m])) by (<<.GroupBy>>)"),
     (
         "cpu",
-        f'sum by (<<.GroupBy>>) (\n  irate (\n    {CPU}{{<<.LabelMatchers>>,pod!=""}}[120s]\n  )\n)\n',
+        f'sum by (<<.GroupBy>>) (\n irate (\n {CPU}{{<<.LabelMatchers>>,pod!=""}}[120s]\n )\n)\n',
     ),
     ("memory", f'sum by (<<.GroupBy>>) ({MEMORY}{{<<.LabelMatchers>>,container!="",pod!=""}})'),
     ("memory", f"sum({MEMORY}{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)"),

@@ -17,7 +17,22 @@ _METRICS_APIS = (
     *("v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"),
     "v1beta1.external.metrics.k8s.io",
 )
-_ADAPTER = "app.kubernetes.io/name=prometheus-adapter"
+_LABELS = (
+    "app.kubernetes.io/name in (prometheus-adapter,k8s-prometheus-adapter)",
+    "app in (prometheus-adapter,k8s-prometheus-adapter,custom-metrics-apiserver)",
+)
+_NAMES = ("adapter-config", "prometheus-adapter", "prometheus-adapter-config")
+_SEARCHES = (
+    *({"labelSelector": labels} for labels in _LABELS),
+    *({"fieldSelector": f"metadata.name={name}"} for name in _NAMES),
+)
+"""What the charts and manifests of prometheus-adapter give its ConfigMap."""
+_USUAL_NAMESPACES = ("monitoring", "custom-metrics", "prometheus", "kube-system")
+_SEARCHED = (
+    f"no rules of prometheus-adapter were found: a ConfigMap with the name {' or '.join(_NAMES)}, "
+    f"or with the label {' or '.join(_LABELS)}, was searched in {{}}: give its file with "
+    "--adapter-rules"
+)
 
 
 class Collection(NamedTuple):
@@ -41,6 +56,9 @@ COLLECTIONS = (
 )
 
 
+_CONFIG_MAPS = Collection("v1", "configmaps", "ConfigMap")
+
+
 class ClusterManifests:
     """Reads objects of the cluster, of one namespace or of all."""
 
@@ -49,6 +67,8 @@ class ClusterManifests:
         self._namespace = namespace
         self.failures: list[str] = []
         """What could not be read, as sentences; a kind that the cluster does not know is none."""
+        self.searched = ""
+        """A sentence on where rules of prometheus-adapter were searched."""
 
     def autoscalers(self) -> Iterator[JsonObject]:
         """Yield HorizontalPodAutoscalers but those that KEDA made, and what KEDA keeps."""
@@ -59,16 +79,19 @@ class ClusterManifests:
                     yield item
 
     def adapter_rules(self) -> Iterator[JsonObject]:
-        """Yield the ConfigMaps in which prometheus-adapter may have its rules."""
-        collection = Collection("v1", "configmaps", "ConfigMap")
-        namespaces = list(dict.fromkeys(self._services()))
-        for namespace in namespaces:
-            yield from self._listed(collection, namespace)
-        # Wherever else one runs that has the labels of its chart.
-        labelled = self._listed(collection, self._namespace, {"labelSelector": _ADAPTER})
-        for item in labelled:
-            if item["metadata"].get("namespace") not in namespaces:
-                yield item
+        """Yield the ConfigMaps in which prometheus-adapter may have its rules, wherever it runs."""
+        services = list(dict.fromkeys(self._services()))
+        items = [item for place in services for item in self._listed(_CONFIG_MAPS, place)]
+        everywhere = not isinstance(self._pages(_CONFIG_MAPS, "", _SEARCHES[0]), Failure)
+        others = [""] if everywhere else dict.fromkeys((self._namespace, *_USUAL_NAMESPACES))
+        for place in others:
+            pages = [self._pages(_CONFIG_MAPS, place, query) for query in _SEARCHES]
+            found = [page for page in pages if not isinstance(page, Failure)]
+            services += [place] if found else []
+            items += [item for page in found for item in page]
+        places = "all namespaces" if everywhere else ", ".join(filter(None, services))
+        self.searched = _SEARCHED.format(places or "no namespace that this user may read")
+        yield from {_key(item): item for item in items}.values()
 
     def value(self, kind: str, namespace: str, name: str, key: str) -> bytes | None:
         """Return one value of a Secret or ConfigMap; None where there is none, and why."""
@@ -100,9 +123,18 @@ class ClusterManifests:
             if isinstance(service, dict) and isinstance(service.get("namespace"), str):
                 yield service["namespace"]
 
-    def _listed(
-        self, of: Collection, namespace: str, query: dict[str, str] | None = None
-    ) -> Sequence[JsonObject]:
+    def _listed(self, of: Collection, namespace: str) -> Sequence[JsonObject]:
+        """Return the objects of a collection; why there are none is a failure."""
+        items = self._pages(of, namespace, {})
+        if isinstance(items, Failure):
+            if items.status != _NOT_FOUND:
+                self.failures.append(in_namespace(items, namespace))
+            return []
+        return items
+
+    def _pages(
+        self, of: Collection, namespace: str, query: dict[str, str]
+    ) -> list[JsonObject] | Failure:
         """Return the objects of a collection, as `kubectl get -o yaml` shows them."""
         path = path_of(of.group_version, of.plural, namespace)
         items: list[JsonObject] = []
@@ -115,14 +147,14 @@ class ClusterManifests:
             items.extend({"apiVersion": of.group_version, "kind": of.kind, **one} for one in page)
 
         try:
-            answer = read_list(get, add, query or {}, _PAGE)
+            answer = read_list(get, add, query, _PAGE)
         except MALFORMED:
             answer = malformed(self._api.server, of.plural)
-        if isinstance(answer, Failure):
-            if answer.status != _NOT_FOUND:
-                self.failures.append(in_namespace(answer, namespace))
-            return []
-        return items
+        return answer if isinstance(answer, Failure) else items
+
+
+def _key(item: JsonObject) -> tuple[str, str]:
+    return item["metadata"].get("namespace", ""), item["metadata"].get("name", "")
 
 
 def _is_of_keda(item: JsonObject) -> bool:
