@@ -198,6 +198,11 @@ def _default_mode() -> int:
     return 0o666 & ~umask
 
 
+def with_home(name: str) -> Path:
+    """Return a path in which a leading ``~`` is a home; it stays where that home is not known."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - Path.expanduser raises then
+
+
 def refuse_other_than_file(path: Path, mode: int) -> None:
     """Raise NoFileError if ``mode`` is that of a pipe, a socket or a device."""
     kind = kind_of(mode)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.file_contents import replace_file, write_below, write_output
+from autoscaler.adapters.prometheus.range_files import default_folder
+from autoscaler.file_contents import replace_file, with_home, write_below, write_output
 
 
 def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
@@ -144,3 +145,19 @@ def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -
     with pytest.raises(OSError, match="it is a link"):
         write_below(folder, ["a", "b"], b"two", force=True)
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("name", ["~no-such-user/x", "~", "a~b", "/x"])
+def test_a_home_that_is_not_known_is_no_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of KUBECONFIG=~nobody/x, and of a user that no file of users has."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    assert with_home(name) == Path(name)
+
+
+def test_without_a_home_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rather than one in the current folder."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000)
+    assert default_folder() is None

@@ -1,6 +1,5 @@
 """The types of single fields.  Each refuses with a sentence that says what would be right."""
 
-import contextlib
 import difflib
 import functools
 import ipaddress
@@ -29,6 +28,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 from autoscaler import schedules
 from autoscaler.core import quantity
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
+from autoscaler.file_contents import with_home
 from autoscaler.settings import durations
 
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
@@ -100,13 +100,8 @@ class Form:
 
 
 def absolute(name: str, folder: Path) -> Path:
-    """Resolve a file name of the configuration: ``~`` is the user's home."""
-    path = Path(name)
-    if name.startswith("~"):
-        # Where no home is known the name stays as it is, and is then reported as missing.
-        with contextlib.suppress(RuntimeError, ValueError):
-            path = path.expanduser()
-    return folder / path
+    """Resolve a file name of the configuration; one of an unknown home is reported as missing."""
+    return folder / with_home(name)
 
 
 def _path(name: object, info: ValidationInfo) -> Path:

@@ -31,7 +31,7 @@ from urllib3.connection import HTTPConnection
 from autoscaler.adapters.cluster import exec_plugin, memory_files
 from autoscaler.adapters.cluster.api import Api, JsonObject
 from autoscaler.adapters.cluster.credentials import Credentials, quiet_client
-from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes
+from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes, with_home
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.network_errors import proxy_url
 from autoscaler.transport.redaction import Redactor
@@ -152,7 +152,7 @@ def find_api_server(
     With ``in_cluster`` it is the pod's own or none.
     """
     if kubeconfig is not None:
-        return _from_kubeconfig([kubeconfig.expanduser()], context)
+        return _from_kubeconfig([with_home(str(kubeconfig))], context)
     in_pod = os.environ.get(SERVICE_HOST_ENV_NAME)
     token = service_account / "token"
     if context is None and in_pod and token.is_file():
@@ -161,7 +161,7 @@ def find_api_server(
     if in_cluster:
         raise ConnectError(f"inCluster is true, and this is no pod with a token at {token}")
     named = os.environ.get("KUBECONFIG")
-    paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(":") if part]
+    paths = [with_home(part) for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
         return _from_kubeconfig(paths, context)
     looked = f"KUBECONFIG={named} names no file that exists" if named else "no ~/.kube/config"

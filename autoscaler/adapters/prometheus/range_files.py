@@ -22,7 +22,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.file_contents import read_bytes, write_below
+from autoscaler.file_contents import read_bytes, with_home, write_below
 from autoscaler.settings.prometheus import PrometheusSettings
 
 MOST_BYTES = 1 << 30
@@ -36,11 +36,11 @@ _FOLDER = re.compile(r"[0-9a-f]{32}")
 _FASTEST = 1
 
 
-def default_folder() -> Path:
-    """Return where the files of commands are: in the cache folder of the user."""
+def default_folder() -> Path | None:
+    """Return where the files of commands are, in the cache folder of the user; None without one."""
     base = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return folder / "autoscaler" / "ranges"
+    folder = Path(base) if base and Path(base).is_absolute() else with_home("~/.cache")
+    return folder / "autoscaler" / "ranges" if folder.is_absolute() else None
 
 
 @dataclass(frozen=True, slots=True)
