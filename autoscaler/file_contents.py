@@ -200,7 +200,9 @@ def _default_mode() -> int:
 
 def with_home(name: str) -> Path:
     """Return a path in which a leading ``~`` is a home; it stays where that home is not known."""
-    return Path(os.path.expanduser(name))  # noqa: PTH111 - Path.expanduser raises then
+    with suppress(RuntimeError, ValueError):  # no home, a NUL
+        return Path(name).expanduser()
+    return Path(name)
 
 
 def refuse_other_than_file(path: Path, mode: int) -> None:

@@ -147,7 +147,7 @@ def test_a_file_below_a_folder_is_private_and_not_written_over(tmp_path: Path) -
     assert not (tmp_path / "victim").exists()
 
 
-@pytest.mark.parametrize("name", ["~no-such-user/x", "~", "a~b", "/x"])
+@pytest.mark.parametrize("name", ["~no-such-user/x", "~", "~\0/x", "a~b", "/x"])
 def test_a_home_that_is_not_known_is_no_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of KUBECONFIG=~nobody/x, and of a user that no file of users has."""
     monkeypatch.delenv("HOME", raising=False)
