@@ -192,6 +192,8 @@ class _RuleCandidate:
     sure: bool = True
     is_guess: bool = False
     """Whether the rule takes series of longer names, too."""
+    is_found: bool = False
+    """Whether Prometheus has the series."""
 
 
 # -- which rule -----------------------------------------------------------------------------------
@@ -205,7 +207,9 @@ def _candidates(
     Those to take are several where it is open which series there are.
     """
     considered = rules.external if asked.kind == "External" else rules.custom
-    naming = [rule for rule in considered if rule.metric == asked.name]
+    naming = [
+        rule for rule in considered if any(rule.name_of(one) == asked.name for one in rule.names)
+    ]
     every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, naming)]
     # The adapter has a metric for those objects only that the rule has a label for.
     possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
@@ -216,7 +220,8 @@ def _candidates(
     for index, one in enumerate(possible):
         if not one.series or one.rule.series or any(_covers(one, rule) for rule in naming):
             taken = [other for other in possible if other.rule is one.rule and other.sure]
-            earlier = [other for other in possible[index:] if other.rule in naming]
+            named = [*naming, *(rule for rule in considered if rule.literal_name == asked.name)]
+            earlier = [other for other in possible[index:] if other.rule in named]
             others = [*possible[:index], *earlier]
             return taken, [other for other in others if not _covers(one, other.rule)]
     sure = [one for one in possible if one.sure and _is_plausible(one)]
@@ -225,7 +230,7 @@ def _candidates(
             f"{len(sure)} series could be meant, such as {sure[0].series}: {asked.advice}"
         )
     if sure or not possible:
-        return sure, []
+        return sure, [one for one in possible if not one.sure and not one.rule.of_chart]
     shown = printable(possible[0].rule.series_query, _LONGEST_SHOWN)
     raise _NoQueryError(
         f"{possible[0].rule.where} takes any series that {shown} matches: {asked.advice}, or name "
@@ -237,12 +242,13 @@ def _of_rule(
     rule: AdapterRule, metric: str, naming: Sequence[AdapterRule]
 ) -> Iterator[_RuleCandidate]:
     """Yield the names of series that a rule can make a metric of; ``naming`` name theirs."""
-    others = dict.fromkeys(other.series for other in naming) if not rule.series else {}
+    others = dict.fromkeys(name for other in naming for name in other.names)
     found = [one for one in others if rule.name_of(one) == metric]
-    made = [one for one in rule.series_of(metric) if one.text not in found]
-    yield from (_RuleCandidate(rule, one) for one in found)
+    made = rule.series_of(metric)
+    only = {one.text for one in made if one.sure}
+    yield from (_RuleCandidate(rule, one, is_guess=one not in only) for one in found)
     for one in made:
-        if one.sure or not found:
+        if one.text not in found and (one.sure or not found):
             usable = one.sure or not one.text.endswith("_")
             yield _RuleCandidate(rule, one.text, usable, is_guess=not one.sure)
     if not made and not found and rule.can_be(metric) and not rule.series:
@@ -289,7 +295,7 @@ def _found(
         names = {series.get("__name__", "") for series in find_series(query)}
         found = sorted(one for one in names if rule.name_of(one) == asked.name)
         if found:
-            return _RuleCandidate(rule, found[-1])
+            return _RuleCandidate(rule, found[-1], is_found=True)
     return None
 
 
@@ -366,6 +372,9 @@ def _written(
             "which of these series there are decides what the adapter takes, the first here: "
             f"{asked.advice}, or leave out the others"
         )
+    if asked.advice == _ASKED and not candidates[0].is_found:
+        where = candidates[0].rule.where
+        notes.append(f"Prometheus has no series for {where} now: the adapter does not serve this")
     notes += [
         f"{one.rule.where} takes any series that its seriesQuery matches, and here {one.series}: "
         + asked.advice

@@ -102,13 +102,17 @@ class AdapterRule:
         return tree if isinstance(tree, promql_trees.SeriesSelector) else None
 
     @cached_property
-    def series(self) -> str:
-        """The one name that its series have; empty where they have several."""
+    def names(self) -> tuple[str, ...]:
+        """The names of series that its selector has, as text or as an expression of few texts."""
         names = promql_trees.metric_names([] if self.selector is None else [self.selector])
         for texts in (regex.texts() for positive, regex in self._name_matchers if positive):
-            if len(texts) == 1 and texts[0].sure and _METRIC.fullmatch(texts[0].text):
-                names.append(texts[0].text)
-        return names[0] if names else ""
+            names += [one.text for one in texts if one.sure and _METRIC.fullmatch(one.text)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def series(self) -> str:
+        """The one name that its series have; empty where they have several."""
+        return self.names[0] if len(self.names) == 1 else ""
 
     @cached_property
     def _name_matchers(self) -> tuple[tuple[bool, GoRegex], ...]:

@@ -319,7 +319,10 @@ LATER = [
     '{__name__=~"^jobs$"}',
     '{__name__=~"jobs",a="b"}',
     '{__name__=~"(jobs)",namespace!=""}',
+]
+WIDER = [
     '{__name__=~"^jo.*"}',
+    '{__name__=~"jobs|queue"}',
     '{__name__!~"^other.*",a="b"}',
     '{namespace!=""}',
 ]
@@ -335,6 +338,35 @@ def test_the_last_rule_wins(query: str, kind: Kind) -> None:
     assert isinstance(found, Resolved)
     assert str(found.query).startswith("max(jobs{")
     assert found.notes == ()
+
+
+@pytest.mark.parametrize("query", WIDER)
+def test_the_last_rule_wins_with_other_series_too(query: str) -> None:
+    """Which series it takes depends on those that there are, and is said."""
+    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
+    found = asked(rules(NAMED, later))
+    assert isinstance(found, Resolved)
+    assert str(found.query).startswith("max(jobs{")
+    assert "sum(" not in str(found.query)
+    (note,) = found.notes
+    assert "--prometheus" in note
+
+
+EARLIER = [
+    {"seriesQuery": '{__name__=~"jobs|queue"}'},
+    {"seriesQuery": '{__name__=~"^queue_.*"}'},
+    {"seriesQuery": "queue"},
+]
+
+
+@pytest.mark.parametrize("rule", EARLIER)
+def test_an_earlier_rule_may_win_where_the_last_finds_nothing(rule: Mapping[str, object]) -> None:
+    """The adapter falls back to it, and the import says so."""
+    found = asked(rules({**NAMED, **rule}, {**NAMED, "metricsQuery": SUM.replace("sum", "max")}))
+    assert isinstance(found, Resolved)
+    assert str(found.query).startswith("max(jobs{")
+    (note,) = found.notes
+    assert note.startswith("rules[0] can give this metric")
 
 
 OPEN = [
@@ -358,6 +390,21 @@ def test_which_rule_wins_is_said_where_it_is_open(query: str, promql: str, other
     (note,) = found.notes
     assert note.startswith(other)
     assert "--prometheus" in note
+
+
+def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
+    """Of neither is it known which series there are."""
+    pattern = {"seriesQuery": '{__name__=~"^http_.*"}', "name": {"matches": "^http_(x)$"}}
+    anything = {"seriesQuery": '{c="d"}', "name": {"matches": "^(.+)_(.+)$", "as": "x"}}
+    for both in ((pattern, anything), (anything, pattern)):
+        found = asked(rules(*both, {"seriesQuery": "y"}))
+        assert isinstance(found, Resolved)
+        assert str(found.query).startswith("sum(http_x{")
+        other = {**anything, "metricsQuery": SUM.replace("sum", "max")}
+        found = asked(rules(*(other if one is anything else one for one in both)))
+        assert isinstance(found, Resolved)
+        (note,) = found.notes
+        assert "can give this metric, too" in note
 
 
 def test_rules_of_one_query_need_no_choice() -> None:
@@ -444,7 +491,7 @@ def test_series_that_are_there_decide() -> None:
     for found in (asked(of, name="hits"), asked(of, name="hits", series={})):
         assert isinstance(found, Resolved)
         assert found.query == f"{seconds}\nor {rate}\nor {gauge}"
-        assert len(found.notes) == 1
+        assert "which of these series" in found.notes[0]
 
 
 ASKED = [
@@ -464,6 +511,8 @@ def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> 
     assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
     assert found.notes == ()
     missing = asked(rules(rule), series={})
+    told = isinstance(missing, Resolved) and any("no series" in one for one in missing.notes)
+    assert told or isinstance(missing, Unresolved)
     sentences = missing.notes if isinstance(missing, Resolved) else (missing.sentence,)
     assert not any("--prometheus" in sentence for sentence in sentences)
 
