@@ -15,7 +15,7 @@ PUNCTUAL := $(if $(WORKERS),--numprocesses=2 --dist=loadfile)
 # once more with nothing beside it, and has to pass.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none
 
-.PHONY: demo test pytest pictures quick check fix lock clean
+.PHONY: demo test pytest lowest pictures quick check fix lock clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute; leaves .venv/bin/autoscaler
 demo: $(VENV)/.runtime
@@ -23,12 +23,16 @@ demo: $(VENV)/.runtime
 	@$(BIN)/autoscaler demo $(DEMO_FLAGS)
 
 ## test: the checks, then every test, against a real Prometheus, RabbitMQ, control plane and browser
-test: check pytest
+test: check lowest pytest
 
 pytest: $(VENV)/.dev
 	@scripts/require.sh prometheus rabbitmq-server systemd chromium
 	$(BIN)/python -m pytest $(WORKERS) -m "not punctual" $(PYTEST_FLAGS) || $(ALONE)
 	$(BIN)/python -m pytest tests/faults -m punctual $(PUNCTUAL) $(PYTEST_FLAGS) || $(ALONE)
+
+## lowest: some quick tests with the lowest versions of libraries that pyproject.toml allows
+lowest: $(VENV)/.dev
+	scripts/lowest.sh $(BIN)
 
 ## pictures: the pictures of the pages in docs/images, of a made-up fleet
 pictures: $(VENV)/.dev
@@ -54,7 +58,6 @@ fix: $(VENV)/.dev
 
 ## lock: pin the newest versions that pyproject.toml allows
 lock: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet uv
 	scripts/lock.sh $(BIN)/uv
 
 clean:
