@@ -192,7 +192,7 @@ def convert(
         if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
             authentications.add(manifest.fields, here)
     tools = {
-        one.name: f"{tool} ({one.kind} {one.name})"
+        one.name: f"{tool}, by {one.kind} {one.name},"
         for one in every
         if (tool := defined_by(one.group, one.kind))
     }

@@ -22,7 +22,7 @@ _NAMES = (
     (re.compile(r"datadogmetric@"), "Datadog's cluster agent"),
     (
         re.compile(r"[a-z.]+\.(?:com|io)\|"),
-        "Google's custom-metrics-stackdriver-adapter, from Cloud Monitoring",
+        "Google's custom-metrics-stackdriver-adapter (Cloud Monitoring)",
     ),
 )
 """Of metrics, as they begin, and who serves them."""
@@ -42,9 +42,9 @@ _COLLECTORS = frozenset(
 )
 """What kube-metrics-adapter knows as the label `type` of a metric."""
 _KINDS: Mapping[tuple[str, str], str] = {
-    ("metrics.aws", "ExternalMetric"): "k8s-cloudwatch-adapter, from Amazon CloudWatch",
-    ("azure.com", "ExternalMetric"): "azure-k8s-metrics-adapter, from Azure",
-    ("azure.com", "CustomMetric"): "azure-k8s-metrics-adapter, from Azure",
+    ("metrics.aws", "ExternalMetric"): "k8s-cloudwatch-adapter (Amazon CloudWatch)",
+    ("azure.com", "ExternalMetric"): "azure-k8s-metrics-adapter (Azure Monitor)",
+    ("azure.com", "CustomMetric"): "azure-k8s-metrics-adapter (Azure Monitor)",
     ("datadoghq.com", "DatadogMetric"): "Datadog's cluster agent",
 }
 
@@ -89,7 +89,7 @@ def annotated_query(
 
 def served_by(tool: str) -> str:
     """Say of a metric that another adapter serves it, and what to do."""
-    return f"{tool} serves this metric, not prometheus-adapter: write what it is in Prometheus"
+    return f"{tool} serves this metric, not prometheus-adapter: write the PromQL for its value"
 
 
 def defined_by(group: str, kind: str) -> str:

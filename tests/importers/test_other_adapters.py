@@ -121,7 +121,7 @@ TOOLS = [
         {"metric-config.external.jobs.zmon/key": "x"},
         "annotation metric-config.external.jobs.zmon/key",
     ),
-    (external(), {}, "k8s-cloudwatch-adapter, from Amazon CloudWatch (ExternalMetric jobs)"),
+    (external(), {}, "k8s-cloudwatch-adapter (Amazon CloudWatch), by ExternalMetric jobs,"),
 ]
 
 
