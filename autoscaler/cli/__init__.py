@@ -398,7 +398,7 @@ def import_(
     ] = None,
     force: Annotated[bool, _flag("force", "Write over files that are there already.")] = False,
 ) -> None:
-    """Convert autoscalers of others to a configuration, and tell what became of each key.
+    """Convert autoscalers of others to a configuration, and report what differs.
 
     It reads HorizontalPodAutoscalers of every version, ScaledObjects of KEDA and the rules of
     prometheus-adapter. What cannot be carried over stands in the configuration as `undecided`, and

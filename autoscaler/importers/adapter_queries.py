@@ -51,6 +51,8 @@ _MOST_CONDITIONS = 100
 _MOST_PARTS = 6
 """Of the queries that are tried one after the other where it is open which series there are."""
 _MOST_NEAREST = 3
+_MOST_WRITTEN = 20
+"""Of other rules that give a metric, which are compared."""
 _MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _ASK = "ask Prometheus which there are (--prometheus)"
@@ -209,8 +211,9 @@ def _candidates(
     considered = rules.external if asked.kind == "External" else rules.custom
     naming = [
         rule for rule in considered if any(rule.name_of(one) == asked.name for one in rule.names)
-    ]
-    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, naming)]
+    ][-_MOST_WRITTEN:]
+    names = list(dict.fromkeys(name for rule in naming for name in rule.names))
+    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
     # The adapter has a metric for those objects only that the rule has a label for.
     possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
     if find_series is not None:
@@ -238,12 +241,9 @@ def _candidates(
     )
 
 
-def _of_rule(
-    rule: AdapterRule, metric: str, naming: Sequence[AdapterRule]
-) -> Iterator[_RuleCandidate]:
-    """Yield the names of series that a rule can make a metric of; ``naming`` name theirs."""
-    others = dict.fromkeys(name for other in naming for name in other.names)
-    found = [one for one in others if rule.name_of(one) == metric]
+def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_RuleCandidate]:
+    """Yield the names of series that a rule can make a metric of; other rules have ``names``."""
+    found = [one for one in names if rule.name_of(one) == metric]
     made = rule.series_of(metric)
     only = {one.text for one in made if one.sure}
     yield from (_RuleCandidate(rule, one, is_guess=one not in only) for one in found)
@@ -381,7 +381,11 @@ def _written(
         for one in candidates
         if one.is_guess
     ]
-    differ = {one.rule.where: one for one in others if not _has_text(one, texts, asked)}
+    differ = {
+        one.rule.where: one
+        for number, one in enumerate(others)
+        if number >= _MOST_WRITTEN or not _has_text(one, texts, asked)
+    }
     if differ:
         several = (
             f" and {len(differ) - _MOST_NEAREST} others" if len(differ) > _MOST_NEAREST else ""
