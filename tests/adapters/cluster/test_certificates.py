@@ -212,10 +212,11 @@ def test_certificates_that_are_replaced_under_other_names(
 
 
 def test_a_certificate_that_is_gone_is_told(named: tuple[Api, Path]) -> None:
-    """Nothing was sent."""
+    """Nothing was sent; the file is named."""
     api, authority = named
     authority.unlink()
     message = f"a certificate or key for the API server {api.server} is not there any more"
+    message += f"; {api.origin} cannot be used: File does not exist: {authority}"
     assert ask(api) == Failure(message, transient=True, kind=FailureKind.REJECTED)
 
 
