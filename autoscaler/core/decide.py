@@ -247,7 +247,7 @@ def _normalized(
         refill = last_refill(results, hold_refill)
     if refill is None:
         stabilization, after = reconcile.stabilized(context, current, desired, recommendations)
-        if gaps.rests_on_refill(desired, results, context):
+        if history.gaps and gaps.rests_on_refill(desired, results, context):
             after = reconcile.recorded(context, desired, recommendations, only_down=True)
     else:
         stabilization, after = gaps.stabilized_in_refill(
