@@ -1,8 +1,9 @@
-"""How targets in shadow agree with their HPAs, kept in a file: sums by hour, and each disagreement.
+"""How targets in shadow agree with their HPAs, in a file: sums over time, and each disagreement.
 
 A thread of its own writes it: no sync waits for the disk.
 """
 
+import math
 import sqlite3
 import threading
 from collections import defaultdict, deque
@@ -27,7 +28,11 @@ from autoscaler.adapters.state_directory import AGREEMENT, AGREEMENT_LOCK, Unusa
 from autoscaler.codec import UnreadableError, dumps, loads
 from autoscaler.core.agreement import Agreement, Stretch
 
-_HOUR = 3600.0
+_MINUTE, _HOUR = 60.0, 3600.0
+_FINE_SECONDS = 6 * _HOUR
+"""Sums are by the minute for so long, and by the hour of what is older."""
+_MOST = 1e15
+"""No number that was written is larger."""
 _MEANWHILE = "how targets in shadow agree is not kept until it can be"
 _ROOM = 100_000
 """So many rows may wait to be written."""
@@ -35,15 +40,15 @@ _MOST_STRETCHES = 100_000
 """So many disagreements are kept, the last ones."""
 
 SCHEMA = Schema(
-    1,
+    2,
     """
     CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
-    CREATE TABLE hours (
-        target INTEGER NOT NULL, hour INTEGER NOT NULL, agreement TEXT NOT NULL,
+    CREATE TABLE sums (
+        target INTEGER NOT NULL, minute INTEGER NOT NULL, agreement TEXT NOT NULL,
         begin REAL NOT NULL,
         seconds REAL NOT NULL, stretches INTEGER NOT NULL, longest REAL NOT NULL,
         replicas REAL NOT NULL, free REAL NOT NULL,
-        PRIMARY KEY (target, hour, agreement)
+        PRIMARY KEY (target, minute, agreement)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE stretches (
         id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
@@ -56,10 +61,19 @@ SCHEMA = Schema(
     "PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576;",
 )
 _SUM = (
-    "INSERT INTO hours VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    "INSERT INTO sums VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
     " ON CONFLICT DO UPDATE SET begin = min(begin, ?4), seconds = seconds + ?5,"
     " stretches = stretches + ?6, longest = max(longest, ?7), replicas = replicas + ?8,"
     " free = free + ?9"
+)
+_FOLD = (
+    "INSERT INTO sums SELECT target, minute / 60 * 60, agreement, min(begin), sum(seconds),"
+    " sum(stretches), max(longest), sum(replicas), sum(free) FROM sums"
+    " WHERE minute < ?1 AND minute % 60 GROUP BY target, minute / 60, agreement"
+    " ON CONFLICT DO UPDATE SET begin = min(begin, excluded.begin),"
+    " seconds = seconds + excluded.seconds, stretches = stretches + excluded.stretches,"
+    " longest = max(longest, excluded.longest), replicas = replicas + excluded.replicas,"
+    " free = free + excluded.free"
 )
 _TOLD = frozenset(Agreement) - {Agreement.EQUAL, Agreement.TIMING, Agreement.NOT_COMPARED}
 """What is kept with its cause."""
@@ -116,8 +130,9 @@ class _File(Opened):
     def __init__(self, file: Opened, ids: dict[str, int]) -> None:
         super().__init__(file.path, file.connection, file.identity, file.held)
         self._ids = ids
+        self._folded = 0
 
-    def write(self, rows: Collection[AgreementRow], oldest: float) -> None:
+    def write(self, rows: Collection[AgreementRow], oldest: float, now: float) -> None:
         """Write rows, and forget what ended before an instant."""
         with self.transaction() as connection:
             for row in rows:
@@ -127,7 +142,7 @@ class _File(Opened):
                 connection.execute(
                     _SUM,
                     (
-                        *(target, int(begin // _HOUR), kind.value, begin),
+                        *(target, int(begin // _MINUTE), kind.value, begin),
                         *(row.seconds, int(row.begins), length),
                         *(row.replicas * row.seconds, row.free * row.seconds),
                     ),
@@ -142,7 +157,14 @@ class _File(Opened):
                             *(int(kind not in _TOLD), dumps(stretch)),
                         ),
                     )
-            connection.execute("DELETE FROM hours WHERE hour < ?", (int(oldest // _HOUR),))
+            # An hour that is kept in part counts as a whole.
+            fine = int((now - _FINE_SECONDS) // _HOUR) * 60
+            if fine != self._folded:
+                last = int(oldest // _HOUR) * 60
+                connection.execute(_FOLD, (fine,))
+                gone = "DELETE FROM sums WHERE minute < ?1 OR minute < ?2 AND minute % 60"
+                connection.execute(gone, (last, fine))
+                self._folded = fine
             connection.execute(
                 "DELETE FROM stretches WHERE end < ?1"
                 " OR id <= (SELECT max(id) FROM stretches) - ?2",
@@ -206,8 +228,9 @@ class AgreementWriter:
         if not self._rows or self._worker.rests:
             return
         rows = [self._rows.popleft() for _ in range(len(self._rows))]
-        oldest = clock.wall() - self._max_age
-        _, failure = self._worker.attempt(lambda: self._worker.file.write(rows, oldest))
+        now = clock.wall()
+        oldest = now - self._max_age
+        _, failure = self._worker.attempt(lambda: self._worker.file.write(rows, oldest, now))
         if failure:
             self._worker.report(ok=False, sentence=f"{failure}; {_MEANWHILE}")
         else:
@@ -243,8 +266,8 @@ class DirectoryAgreement:
     def of(self, targets: Collection[str], since: float, limit: int) -> Mapping[str, KeptAgreement]:
         """Return what is kept of targets since a Unix time, by their keys, of which it is.
 
-        With each are at most ``limit`` disagreements, the longest ones.  Sums begin with a whole
-        hour.
+        With each are at most ``limit`` disagreements, the longest ones.  Sums begin with the first
+        whole minute, or whole hour of what is old.
         """
         with self._opened() as connection:
             ids = _ids_of(connection)
@@ -259,13 +282,14 @@ class DirectoryAgreement:
         """Return for how many seconds each target agreed how since a Unix time, by its key."""
         with self._opened() as connection:
             rows = connection.execute(
-                "SELECT key, agreement, sum(seconds) FROM hours JOIN targets ON id = target"
-                " WHERE hour >= ? GROUP BY target, agreement",
-                (int(since // _HOUR),),
+                "SELECT key, agreement, sum(seconds) FROM sums JOIN targets ON id = target"
+                " WHERE minute >= ? GROUP BY target, agreement",
+                (math.ceil(since / _MINUTE),),
             )
             found = defaultdict[str, dict[Agreement, float]](dict)
             for key, kind, seconds in rows:
-                found[key][Agreement(kind)] = seconds
+                _check(seconds)
+                found[key][_kind(kind)] = seconds
         return found
 
     @contextmanager
@@ -288,11 +312,11 @@ class DirectoryAgreement:
 def _agreement_of(
     connection: sqlite3.Connection, target: int, since: float, limit: int
 ) -> KeptAgreement | None:
-    hour = int(since // _HOUR)
+    minute = math.ceil(since / _MINUTE)
     rows = connection.execute(
         "SELECT min(begin), agreement, sum(seconds), sum(stretches), max(longest), sum(replicas),"
-        " sum(free) FROM hours WHERE target = ? AND hour >= ? GROUP BY agreement",
-        (target, hour),
+        " sum(free) FROM sums WHERE target = ? AND minute >= ? GROUP BY agreement",
+        (target, minute),
     ).fetchall()
     if not rows:
         return None
@@ -307,8 +331,27 @@ def _agreement_of(
         )
         for agrees in (0, 1)
     )
-    sums = {Agreement(kind): Sum(*rest) for _, kind, *rest in rows}
+    for begin, _, *numbers in rows:
+        _check(begin, *numbers)
+    for stretch in (*differing, *agreeing):
+        read = (number for one in stretch.readings for number in (one.ours, one.theirs, one.lag))
+        instants = (stretch.begin, stretch.end, stretch.remembered)
+        _check(*(n for n in (*instants, stretch.ours, stretch.theirs, *read) if n is not None))
+    sums = {_kind(kind): Sum(*rest) for _, kind, *rest in rows}
     return KeptAgreement(min(row[0] for row in rows), sums, differing, agreeing)
+
+
+def _check(*numbers: object) -> None:
+    for number in numbers:
+        if not isinstance(number, int | float) or not abs(number) <= _MOST:
+            raise UnreadableError(f"{number!s:.30} is no number that was written")
+
+
+def _kind(word: str) -> Agreement:
+    try:
+        return Agreement(word)
+    except ValueError:
+        raise UnreadableError(f"{word!a:.30} is no kind of agreement") from None
 
 
 def _ids_of(connection: sqlite3.Connection) -> dict[str, int]:

@@ -6,13 +6,11 @@ two scales the workload, or keeps its count, and from which the same command goe
 
 import shlex
 import sys
-import time
 from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler import clock
 from autoscaler.adapters.cluster import ConnectError
 from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.adapters.cluster.failures import Failure
@@ -21,6 +19,8 @@ from autoscaler.adapters.cluster.replaced import (
     HPA_KIND,
     PAUSED_REPLICAS,
     ReplacedAutoscalers,
+    is_same,
+    may_sleep,
 )
 from autoscaler.cli import adoption_text
 from autoscaler.cli.moving import (
@@ -34,7 +34,7 @@ from autoscaler.cli.moving import (
     verdict_of,
 )
 from autoscaler.cli.output import CommandError, exit_code, print_text
-from autoscaler.cli.sources import DaemonSource, SourceOptions, daemon_of
+from autoscaler.cli.sources import SourceOptions, daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
 from autoscaler.config.editing import places_of
@@ -49,7 +49,6 @@ from autoscaler.transport.retries import FOR_A_COMMAND
 _BACKUP = "replaced"
 """The folder beside the configuration for what was replaced."""
 _CONFLICT = 409
-_RELOAD_SECONDS, _RELOAD_POLL_SECONDS = 4.0, 1.0
 _LONGEST_COUNT = 20
 
 
@@ -80,12 +79,11 @@ def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     try:
         server = endpoint_of(kubernetes, wishes.context)
         with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
-            shadowed = _shadowed(daemon, loaded, keys)
             moves = []
             for target in targets:
                 ref = target.spec.scale_target_ref
                 cluster = ReplacedAutoscalers(api, target.namespace, ref)
-                moves.append(Move(target, config, cluster, daemon, backup, shadowed))
+                moves.append(Move(target, config, cluster, daemon, backup))
             if wishes.execute:
                 return _carry_out(moves, wishes)
             _review(moves, wishes, _kubectl(kubernetes, wishes))
@@ -110,23 +108,6 @@ def _cluster_of(config: Config, named: Collection[str]) -> str:
                 "each cluster, since `mode` changes for both"
             )
     return clusters[0] if clusters else next(iter(config.connections))
-
-
-def _shadowed(daemon: DaemonSource, config: Config, named: Collection[str]) -> str:
-    """Return a target that is in shadow though its file says nothing of it, as by --shadow."""
-    live = {one.key for one in config.targets if one.extensions.mode is Mode.LIVE} - set(named)
-    end = clock.monotonic() + _RELOAD_SECONDS
-    while True:
-        try:
-            standings = daemon.standings().targets.targets if live else ()
-        except CommandError:  # each target tells that
-            return ""
-        keys = (one.target for one in standings if one.state == State.SHADOW and one.target in live)
-        found = next(keys, "")
-        # A file that was changed just now is not in force yet.
-        if not found or clock.monotonic() >= end:
-            return found
-        time.sleep(_RELOAD_POLL_SECONDS)
 
 
 def _kubectl(settings: KubernetesSettings, wishes: Wishes) -> str:
@@ -193,7 +174,7 @@ def _problems_over(move: Move, wishes: Wishes) -> list[str]:
 
 
 def _not_in_shadow(move: Move, standing: Situation) -> list[str]:
-    if standing.at_daemon is Mode.SHADOW and move.shadowed:
+    if standing.all_in_shadow:
         return [adoption_text.started_in_shadow(move, standing)]
     if standing.at_daemon is Mode.LIVE and move.in_file is Mode.SHADOW:
         disk = f" ({standing.unknown})" if standing.unknown else ""
@@ -309,10 +290,10 @@ def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
             return (now.count,)
         if other.autoscaler is None or first.autoscaler is None:
             return None
-        if other.autoscaler["metadata"]["uid"] != first.autoscaler["metadata"]["uid"]:
+        if not is_same(other.autoscaler, first.autoscaler):
             raise CommandError(
-                f"{move.key}: {other} was made anew meanwhile, and is not the one that was saved; "
-                f"{AGAIN}"
+                f"{move.key}: {other} was edited or made anew meanwhile, and is not the one that "
+                f"was saved; {AGAIN}"
             )
         failure = move.cluster.delete(other.autoscaler)
         # Each sync of an HPA changes it: that it was at rest holds no more then.
@@ -355,9 +336,15 @@ def _problems_back(move: Move, wishes: Wishes) -> list[str]:
     if standing.other.is_there:
         return []
     if standing.other.scaled_object is not None:
-        return move.cluster.lacking(KEDA_KIND, "list", "patch")
+        sleeps = may_sleep(standing.other.scaled_object)
+        return [
+            *move.cluster.lacking(KEDA_KIND, "list", "patch"),
+            *(move.cluster.lacking(KEDA_KIND, "patch", subresource="/status") if sleeps else ()),
+        ]
     manifest = move.saved_manifest()
     problems = move.cluster.lacking(HPA_KIND, "list", "create")
+    count = move.cluster.count()
+    problems += [count.message] if isinstance(count, Failure) else []
     if manifest is not None and manifest["kind"] == KEDA_KIND:
         problems.append(
             f"{named(manifest)} is not in the cluster any more: apply {move.saved}, without the "
@@ -376,6 +363,8 @@ def _back(moves: Sequence[Move]) -> None:
         _bring_back(move, standing)
     for move, standing in zip(moves, before, strict=True):
         _put_in_shadow(move, told=standing.at_daemon is not None)
+        if standing.other.object is None:
+            _wake(move)  # the daemon may have gone on before it saw the HPA
     for move, standing in zip(moves, before, strict=True):
         if standing.at_daemon is not None:
             now = move.until(
@@ -390,6 +379,9 @@ def _bring_back(move: Move, standing: Situation) -> None:
     if other.is_there:
         _tell(move, f"{other} is there already")
     elif other.scaled_object is not None:
+        if may_sleep(other.scaled_object):
+            _fail(move, move.cluster.keep_awake(other.scaled_object))
+            _tell(move, f"set the last activity of {named(other.scaled_object)} to now")
         _fail(move, move.cluster.pause(other.scaled_object, on=False))
         made = move.until(
             lambda now: now.other if now.other.autoscaler is not None else None,
@@ -397,7 +389,18 @@ def _bring_back(move: Move, standing: Situation) -> None:
         )
         _tell(move, f"ended the pause of {named(other.scaled_object)}, and KEDA has made {made}")
     else:
+        _wake(move)
         _tell(move, f"made {Other(_created(move))}")
+
+
+def _wake(move: Move) -> None:
+    """Set a count of 0 to the least of the HPA that comes back, which would never leave it."""
+    least = move.least_awake()
+    woken = move.cluster.wake(least)
+    if isinstance(woken, Failure):
+        _fail(move, woken)
+    elif woken:
+        _tell(move, f"set the count from 0 to {least}: an HPA does not act at 0")
 
 
 def _put_in_shadow(move: Move, *, told: bool) -> None:
@@ -416,7 +419,7 @@ def _put_in_shadow(move: Move, *, told: bool) -> None:
 
 
 def _created(move: Move) -> JsonObject:
-    manifest = move.saved_manifest() or as_autoscaler(move.target)[0]
+    manifest = move.manifest()
     made = move.cluster.create(manifest)
     if isinstance(made, Failure):
         raise CommandError(f"{move.key}: {made.message}; {AGAIN}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autoscaler.adapters.cluster.api import JsonObject
 from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND, hpa_of
-from autoscaler.adapters.cluster.replaced import HPA_KIND, PAUSED, returns_by
+from autoscaler.adapters.cluster.replaced import HPA_KIND, PAUSED, may_sleep, returns_by
 from autoscaler.cli.moving import Move, Other, Situation, difference, named, verdict_of
 from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
@@ -20,6 +20,7 @@ from autoscaler.rendering.hpa import hpa_text
 _RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
 INDENT = "     "
 """Before a line that is to be copied."""
+_LONGEST_NAME = 253
 _NOTHING = "  nothing is to be done"
 
 
@@ -60,14 +61,11 @@ def started_in_shadow(move: Move, standing: Situation) -> str:
     if standing.unknown:
         return f"{move.daemon.name} still has it in shadow: {standing.unknown}"
     restart = "start it again without that: what another autoscaler scales is left alone then"
-    if move.shadowed:
-        return (
-            f"{move.daemon.name} runs with `--shadow`, as {printable(move.shadowed)} shows, which "
-            f"its file does not have in shadow; {restart}"
-        )
+    if standing.all_in_shadow:
+        return f"{move.daemon.name} runs with `--shadow`, which no file ends; {restart}"
     return (
         f"{move.daemon.name} still has it in shadow: if it does not run with this file, bring the "
-        f"change there; if it runs with `--shadow`, {restart}"
+        "change there"
     )
 
 
@@ -148,7 +146,7 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
     change = _change(move, Mode.LIVE)
     if other.object is None or not other.is_there:
         return [*lines, *_numbered([*change, _check(move)])] if change else [*lines, _NOTHING]
-    kind, name = other.object["kind"], shlex.quote(other.object["metadata"]["name"])
+    kind, name = other.object["kind"], _name(other.object)
     resource, saved = f"{_RESOURCES[kind]} {name}{where}", shlex.quote(str(move.saved))
     save = [
         f"mkdir -p {shlex.quote(str(move.saved.parent))}",
@@ -166,14 +164,24 @@ def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
     """Return the lines of a review of going back; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
     lines, change = _head(move, standing, problems), _change(move, Mode.SHADOW)
+    lines += _said("note", _notes_back(move, other))
     if other.is_there and not change:
         return [*lines, _NOTHING]
     steps: list[tuple[str, list[str]]] = []
     if not other.is_there and other.scaled_object is not None:
-        name = shlex.quote(other.scaled_object["metadata"]["name"])
+        name = _name(other.scaled_object)
         end = f"kubectl annotate scaledobject {name}{where} {PAUSED}-"
+        if may_sleep(other.scaled_object):
+            now = r'"{\"status\":{\"lastActiveTime\":\"$(date -u +%FT%TZ)\"}}"'
+            patch = f"kubectl patch scaledobject {name}{where} --subresource=status --type=merge"
+            steps.append(("set its last activity to now", [f"{patch} -p {now}"]))
         steps.append(("end its pause: KEDA makes its autoscaler again", [end]))
     elif not other.is_there:
+        if move.cluster.count() == 0:
+            ref = move.target.spec.scale_target_ref
+            kind = ".".join(filter(None, (ref.kind.lower(), ref.group)))
+            scale = f"kubectl scale {shlex.quote(f'{kind}/{ref.name}')}{where}"
+            steps.append(("leave 0", [f"{scale} --replicas={move.least_awake()}"]))
         steps.append(_apply(move, where))
     if change:
         steps.append(_controlled(move))
@@ -215,6 +223,28 @@ def _notes(move: Move, standing: Situation) -> list[str]:
     return notes
 
 
+def _notes_back(move: Move, other: Other) -> list[str]:
+    """Return what becomes of the count where the other one comes back."""
+    scaled_object = other.scaled_object
+    if other.is_there or (scaled_object is not None and not may_sleep(scaled_object)):
+        return []
+    if scaled_object is not None:
+        seconds = printable(str(scaled_object["spec"].get("cooldownPeriod") or 300))
+        note = (
+            f"without activity KEDA would scale {named(scaled_object)} down at once, since its "
+            "last activity is from before the pause: that is set to now, and KEDA keeps the count "
+            f"for its cooldownPeriod, {seconds} s"
+        )
+    elif move.cluster.count() == 0:
+        note = (
+            "it is at 0 replicas, where an HPA does not act (Kubernetes 1.36 and later): the count "
+            f"is set to {move.least_awake()} first"
+        )
+    else:
+        return []
+    return [note]
+
+
 def _returns(other: JsonObject, by: str) -> str:
     what = "undo the pause" if other["kind"] == KEDA_KIND else "make it again"
     return f"{by} manages {named(other)}, and may {what}; make the change there, too"
@@ -249,6 +279,10 @@ def _controlled(move: Move) -> tuple[str, list[str]]:
 def _check(move: Move) -> tuple[str, list[str]]:
     commands = (f"autoscaler {command} {_named_in(move)}" for command in ("status", "history"))
     return "look at it", list(commands)
+
+
+def _name(other: JsonObject) -> str:
+    return shlex.quote(printable(other["metadata"]["name"], _LONGEST_NAME))
 
 
 def _named_in(move: Move) -> str:

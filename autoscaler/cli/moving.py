@@ -32,6 +32,7 @@ from autoscaler.config import load
 from autoscaler.config.editing import NotEditableError, places_of, with_mode
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.reading import MOST_OF_A_FILE
+from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -119,6 +120,8 @@ class Situation:
     at_daemon: Mode | None
     state: TargetState | None
     unknown: str
+    all_in_shadow: bool
+    """Whether the daemon runs with `--shadow`."""
     other: Other
 
     @property
@@ -142,7 +145,6 @@ class Move:
         cluster: ReplacedAutoscalers,
         daemon: DaemonSource,
         backup: Path,
-        shadowed: str = "",
     ) -> None:
         self.target = target
         self.key = wording.target_key(target)
@@ -152,8 +154,6 @@ class Move:
         self.daemon = daemon
         self.saved = backup / f"{target.key.replace('/', '.')}.json"
         """The manifest of the other autoscaler."""
-        self.shadowed = shadowed
-        """A target that the daemon has in shadow though its file says nothing of it."""
         self.config = config
         self.patience = _PATIENCE_SECONDS + _PATIENCE_PERIODS * target.sync_period
 
@@ -188,7 +188,7 @@ class Move:
             )
         return Other(autoscaler, scaled_object)
 
-    def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str]:
+    def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str, bool]:
         try:
             detail = self.daemon.target(self.target.key)
             disk = self._disk()
@@ -197,14 +197,16 @@ class Move:
                 None,
                 None,
                 f"{error.sentence}; start it with `autoscaler run`, or name its --url",
+                False,
             )
         except CommandError as error:
-            return None, None, str(error)
+            return None, None, str(error), False
         if detail is None:
             have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
-            return None, None, f"{have} {disk}".rstrip()
+            return None, None, f"{have} {disk}".rstrip(), False
         # A daemon of an earlier version has no mode.
-        return Mode(detail.configuration.get("mode", Mode.LIVE)), detail.state, disk
+        mode = Mode(detail.configuration.get("mode", Mode.LIVE))
+        return mode, detail.state, disk, detail.all_in_shadow
 
     def _disk(self) -> str:
         """Return what is wrong with the files that the daemon would read; empty if nothing is."""
@@ -279,6 +281,15 @@ class Move:
                 f"{self.key}: {named(other)} cannot be saved in {self.saved}: {error.strerror}; "
                 "name another folder with --backup"
             ) from None
+
+    def manifest(self) -> JsonObject:
+        """Return what is to be made: what was saved, or the HPA that the target is."""
+        return self.saved_manifest() or as_autoscaler(self.target)[0]
+
+    def least_awake(self) -> int:
+        """Return the least count at which the HPA that is to be made acts."""
+        least = self.manifest()["spec"].get("minReplicas")
+        return max(1, least) if isinstance(least, int) else 1
 
     def saved_manifest(self) -> JsonObject | None:
         """Return the manifest that was saved, None if there is none.  Refuses any other's."""

@@ -293,7 +293,8 @@ _labelled(
 
 
 def _saturated(row: TargetRow) -> tuple[str, float] | None:
-    lasting = None if row.decision.saturation is None else row.decision.lasting_saturation
+    limits = row.decision.saturation is not None and not row.decision.shadow
+    lasting = row.decision.lasting_saturation if limits else None
     return None if lasting is None else (lasting.reason, lasting.missing)
 
 
@@ -301,7 +302,7 @@ _labelled(
     "saturated_replicas_missing",
     "reason",
     "By how many replicas a bound or a policy has permitted less than is wanted, for 15 minutes "
-    "or longer; absent otherwise.",
+    "or longer; absent otherwise, and in shadow.",
     _saturated,
 )
 _number(

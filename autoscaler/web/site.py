@@ -14,6 +14,7 @@ from autoscaler.adapters.agreement import DirectoryAgreement
 from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config
 from autoscaler.core.election import ClusterLeader
+from autoscaler.core.hpa_differences import FieldDifference, counterpart_of
 from autoscaler.record.rows import RecordError
 from autoscaler.rendering.agreement import agreement_answer, kept_of
 from autoscaler.rendering.answers import LeaderState, RecordState, TargetAgreement
@@ -76,6 +77,7 @@ class Views:
                 None if one.last is None else one.last.decision.hpa,
                 self.free_count(key),
                 one.target.extensions.mode.value,
+                _differences(one),
             )
             for key, one in known.items()
         )
@@ -89,6 +91,14 @@ class Views:
             problem = str(error)
         begin, end = span or (None, None)
         return RecordState(on=self.record is not None, from_=begin, to=end, problem=problem)
+
+
+def _differences(facts: TargetFacts) -> Sequence[FieldDifference]:
+    """Return the fields in which a target differs from the HPA beside it."""
+    last = facts.last
+    if last is None or last.decision.hpa is None:
+        return ()
+    return counterpart_of(facts.target, last.flags, last.decision.hpa).differences
 
 
 ShownViews = Callable[[], Views | None]

@@ -134,7 +134,10 @@ def autoscaler(name: str, of: str) -> Json:
 
 
 class Keda(Background):
-    """Does of KEDA what concerns a pause: it keeps an HPA for each ScaledObject that has none."""
+    """Does of KEDA what concerns a pause: it keeps an HPA for each ScaledObject that has none.
+
+    No trigger is ever active, so each is scaled to 0 once its last activity is old.
+    """
 
     def __init__(self, bed: Bed) -> None:
         super().__init__()
@@ -153,12 +156,18 @@ class Keda(Background):
                     hpa = autoscaler(f"keda-hpa-{name}", one["spec"]["scaleTargetRef"]["name"])
                     hpa["metadata"]["labels"] = {"scaledobject.keda.sh/name": name}
                     others.create(api, bed.world.namespace, hpa)
+                if not paused and one["status"]["lastActiveTime"] < LONG_AGO_AND_MORE:
+                    bed.world.set_by_hand(one["spec"]["scaleTargetRef"]["name"], 0)
+
+
+LONG_AGO, LONG_AGO_AND_MORE = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
 
 
 def define_scaled_objects(api: Api) -> None:
     """Define KEDA's resource as far as it is needed."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True}
+    version: Json = {"name": "v1alpha1", "served": True, "storage": True}
+    version["subresources"] = {"status": {}}
     names = {"plural": "scaledobjects", "singular": "scaledobject", "kind": "ScaledObject"}
     spec: Json = {"group": "keda.sh", "names": names, "scope": "Namespaced"}
     spec["versions"] = [{**version, "schema": {"openAPIV3Schema": schema}}]
@@ -210,6 +219,12 @@ def journey(bed: Bed) -> Iterator[Journey]:
     spec = {"scaleTargetRef": {"name": "queue"}, "triggers": []}
     kind = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
     world.api.create(bed.scaled_objects, {**kind, "metadata": metadata, "spec": spec})
+
+    def active(instant: str) -> None:
+        status = {"status": {"lastActiveTime": instant}}
+        world.api.patch(f"{bed.scaled_objects}/jobs/status", status)
+
+    active("2100-01-01T00:00:00Z")
     # As people write it.
     entries = (
         f"# {name}\n- namespace: {world.namespace}\n"
@@ -237,6 +252,8 @@ def journey(bed: Bed) -> Iterator[Journey]:
                 autoscalers.append(bed.specs())
                 files.append(file.read_text())
                 states.append([bed.state(name) for name in REPLICAS])
+                if not direction:
+                    active(LONG_AGO)
             wait_until("the HPAs sync", lambda: all(map(bed.conditions, bed.specs())))
         yield Journey(
             world.namespace,
@@ -315,3 +332,17 @@ def test_the_steps_are_reviewed_as_commands(journey: Journey) -> None:
     assert f"kubectl annotate scaledobject jobs -n adopting {pause}" in lines
     warned = 'note: Helm manages ScaledObject "jobs", and may undo the pause'
     assert f"{warned}; make the change there, too" in lines
+
+
+def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> None:
+    """The real HPA acts: it was not at 0 when the HPA came."""
+    world = bed.world
+    world.deploy("asleep", replicas=0)
+    bed.want("asleep", 3)
+    entry = world.target("asleep", metrics=[metric("asleep")])
+    file = world.folder / "asleep.targets.yaml"
+    file.write_text(json.dumps({"targets": [entry]}))
+    key = world.key("asleep")
+    bed.daemon.wait("the target", lambda: key in bed.daemon.page("/api/v1/targets"))
+    bed.adopt(f"{world.namespace}/asleep", "--back", "--execute", "--anyway")
+    wait_until("the HPA has scaled it", lambda: world.replicas("asleep") == 3, timeout=30)

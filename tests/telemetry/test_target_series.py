@@ -1,5 +1,6 @@
 """What the page says of each target."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,7 @@ from tests.telemetry.results import (
     metrics_of,
     rate_limited,
     result_of,
+    saturated,
     series_of,
     target_of,
 )
@@ -345,3 +347,11 @@ def test_without_per_target_metrics_only_the_counts_are_left() -> None:
     for accept in FORMATS:
         assert not [name for name in families_of(metrics, accept) if "autoscaler_target_" in name]
         assert series_of(metrics, "autoscaler_targets", accept)[(("outcome", "blocked"),)] == 1
+
+
+def test_a_target_in_shadow_is_not_saturated() -> None:
+    """Another autoscaler sets its count, so no alert fires for what a bound of ours would do."""
+    result = saturated("web")
+    assert shown(metrics_of(result), "saturated_replicas_missing")
+    shadowed = replace(result, decision=replace(result.decision, shadow=True))
+    assert not shown(metrics_of(shadowed), "saturated_replicas_missing")

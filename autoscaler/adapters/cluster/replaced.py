@@ -20,8 +20,11 @@ from autoscaler.adapters.cluster.api import (
 from autoscaler.adapters.cluster.failures import Failure, malformed
 from autoscaler.adapters.cluster.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.adapters.cluster.rights import Right, lacking
+from autoscaler.adapters.cluster.scales import Scales
+from autoscaler.core.observation import Unavailable
 from autoscaler.core.spec import ScaleTargetRef
-from autoscaler.core.text import printable
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.core.writes import WriteFailed, Written
 
 PAUSED = "autoscaling.keda.sh/paused"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
@@ -54,6 +57,7 @@ class ReplacedAutoscalers:
         self._api = api
         self._namespace = namespace
         self._ref = ref
+        self._scales = Scales(api)
 
     def find(self) -> Replaced | Failure:
         """Return those that name the object, by group, kind and name."""
@@ -70,9 +74,9 @@ class ReplacedAutoscalers:
             scaled_objects = ()
         return Replaced(autoscalers, scaled_objects)
 
-    def lacking(self, kind: str, *verbs: str) -> list[str]:
+    def lacking(self, kind: str, *verbs: str, subresource: str = "") -> list[str]:
         """Return a sentence for the rights to a kind that the user lacks."""
-        group, plural = _VERSIONS[kind].partition("/")[0], _PLURALS[kind]
+        group, plural = _VERSIONS[kind].partition("/")[0], _PLURALS[kind] + subresource
         otherwise = "the other autoscaler cannot be taken away or brought back"
         rights = (
             Right(verb, group, plural, (self._namespace,), otherwise, _ROLE) for verb in verbs
@@ -107,10 +111,36 @@ class ReplacedAutoscalers:
             return self._api.get(self._path(HPA_KIND, manifest["metadata"]["name"]), _deadline())
         return answer
 
+    def count(self) -> int | Failure:
+        """Return the replicas of the object."""
+        scale = self._scales.read(self._namespace, self._ref, _deadline())
+        return Failure(scale.message) if isinstance(scale, Unavailable) else scale.spec_replicas
+
+    def wake(self, replicas: int) -> bool | Failure:
+        """Set the replicas of the object if they are 0; return whether they were."""
+        deadline = _deadline()
+        scale = self._scales.read(self._namespace, self._ref, deadline)
+        if isinstance(scale, Unavailable):
+            return Failure(scale.message)
+        if scale.spec_replicas:
+            return False
+        outcome = self._scales.write(self._namespace, self._ref, scale, replicas, deadline)
+        if isinstance(outcome, WriteFailed):
+            return Failure(outcome.message)
+        return isinstance(outcome, Written)
+
+    def keep_awake(self, scaled_object: JsonObject) -> Failure | None:
+        """Have KEDA count its cooldown from now, and not from the last activity that it saw."""
+        body: JsonObject = {"status": {"lastActiveTime": rfc3339(clock.wall())}}
+        return self._patch(scaled_object["metadata"]["name"], body, "/status")
+
     def pause(self, scaled_object: JsonObject, *, on: bool) -> Failure | None:
         """Pause a ScaledObject, or end its pause; KEDA deletes or makes its autoscaler then."""
-        path, deadline = self._path(KEDA_KIND, scaled_object["metadata"]["name"]), _deadline()
         body: JsonObject = {"metadata": {"annotations": {PAUSED: "true" if on else None}}}
+        return self._patch(scaled_object["metadata"]["name"], body)
+
+    def _patch(self, name: str, body: JsonObject, subresource: str = "") -> Failure | None:
+        path, deadline = self._path(KEDA_KIND, name) + subresource, _deadline()
         answer = self._api.retrier.call(
             partial(
                 self._api.once,
@@ -160,6 +190,18 @@ def as_manifest(other: JsonObject) -> JsonObject:
     metadata = {key: one for key, one in other["metadata"].items() if key not in _OF_THE_SERVER}
     rest = {key: one for key, one in other.items() if key not in {"metadata", "status"}}
     return {"apiVersion": other["apiVersion"], "kind": other["kind"], "metadata": metadata, **rest}
+
+
+def is_same(one: JsonObject, other: JsonObject) -> bool:
+    """Return whether two readings are of one object that nobody has edited in between."""
+    same_uid = one["metadata"]["uid"] == other["metadata"]["uid"]
+    return same_uid and as_manifest(one) == as_manifest(other)
+
+
+def may_sleep(scaled_object: JsonObject) -> bool:
+    """Return whether KEDA takes a ScaledObject without activity below what its HPA may have."""
+    spec = scaled_object["spec"]
+    return not spec.get("minReplicaCount") or spec.get("idleReplicaCount") is not None
 
 
 def is_paused(scaled_object: JsonObject) -> bool:

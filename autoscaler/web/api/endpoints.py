@@ -10,7 +10,6 @@ from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.extensions import Schedule
-from autoscaler.core.hpa_differences import FieldDifference, counterpart_of
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
 from autoscaler.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
@@ -177,6 +176,7 @@ def one_target(key: str, views: Views, now: float) -> answers.TargetDetail:
             initial_readiness_delay=duration(flags.initial_readiness_delay),
         ),
         schedules=tuple(_schedule(schedule, now) for schedule in known.target.extensions.schedules),
+        all_in_shadow=views.config().all_in_shadow,
     )
 
 
@@ -286,14 +286,6 @@ def agreement(query: AgreementParameters, views: Views, now: float) -> answers.A
         shadow=len(in_shadow),
         targets=views.agreements(shown, since),
     )
-
-
-def _differences(facts: TargetFacts) -> Sequence[FieldDifference]:
-    """Return the fields in which a target differs from the HPA beside it."""
-    last = facts.last
-    if last is None or last.decision.hpa is None:
-        return ()
-    return counterpart_of(facts.target, last.flags, last.decision.hpa).differences
 
 
 def _listed(

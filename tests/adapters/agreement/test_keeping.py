@@ -1,5 +1,6 @@
 """How targets agree is kept in a file: sums by the hour, and each disagreement."""
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -81,17 +82,85 @@ def test_the_longest_disagreements_come_first(tmp_path: Path) -> None:
     assert lasted == [90, 40]
 
 
-def test_a_time_begins_with_its_whole_hour(tmp_path: Path) -> None:
-    """What was before it is left out, of sums and of disagreements."""
+@pytest.mark.parametrize(("minutes", "after"), [(24.5, 35.5), (25, 35), (1, 59.0), (60, 0)])
+def test_no_more_time_is_summed_than_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, after: float
+) -> None:
+    """To a minute: the minute that the time begins in is left out."""
+    monkeypatch.setattr(clock, "wall", lambda: BASE + HOUR)
     with keeping(tmp_path) as writer:
-        writer.put(row(0, 100, OTHER))
-        writer.put(row(HOUR, 100, OTHER))
-    kept = read(tmp_path, BASE + HOUR + 50)
-    assert kept.sums[OTHER].seconds == 100
-    assert [one.begin for one in kept.stretches] == [BASE + HOUR]
-    assert DirectoryAgreement(tmp_path).of([WEB], BASE + 2 * HOUR, 9) == {}
-    assert DirectoryAgreement(tmp_path).times(BASE + HOUR + 50) == {WEB: {OTHER: 100}}
-    assert DirectoryAgreement(tmp_path).times(0) == {WEB: {OTHER: 200}}
+        for number in range(240):
+            writer.put(row(15.0 * number, 15))
+    since = BASE + 60 * after
+    seconds = read(tmp_path, since).sums[EQUAL].seconds
+    assert 60 * minutes - 60 < seconds <= 60 * minutes
+    assert DirectoryAgreement(tmp_path).times(since) == {WEB: {EQUAL: seconds}}
+
+
+def test_old_sums_are_by_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of them is lost."""
+    monkeypatch.setattr(clock, "wall", lambda: BASE + HOUR)
+    with keeping(tmp_path) as writer:
+        for number in range(60):
+            writer.put(row(60.0 * number, 60, (EQUAL, OTHER)[number % 2]))
+    before = read(tmp_path)
+    for hours in (8, 9):
+        monkeypatch.setattr(clock, "wall", lambda hours=hours: BASE + hours * HOUR)
+        with keeping(tmp_path) as writer:
+            writer.put(row(HOUR * hours, 60, Agreement.UNKNOWN))
+    after = read(tmp_path)
+    assert {kind: after.sums[kind] for kind in (EQUAL, OTHER)} == before.sums
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        query = "SELECT count(*) FROM sums WHERE agreement IN ('equal', 'configuration')"
+        assert connection.execute(query).fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            f"{column} = {value}"
+            for column in ("begin", "seconds", "longest", "replicas", "free")
+            for value in ("9e999", "-9e999", "1e200")
+        ),
+        f"stretches = {2**63 - 1}",
+        "agreement = 'other'",
+    ],
+)
+def test_a_sum_that_nobody_wrote_is_refused(tmp_path: Path, change: str) -> None:
+    """As an infinity: with a sentence that names the file."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 10))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
+        connection.execute(f"UPDATE sums SET {change}")  # noqa: S608 - from this table
+    reader = DirectoryAgreement(tmp_path)
+    with pytest.raises(AgreementError, match=r"agreement\.db cannot be read: "):
+        reader.of([WEB], 0, 9)
+    if change.startswith(("seconds", "agreement")):
+        with pytest.raises(AgreementError, match=r"agreement\.db cannot be read: "):
+            reader.times(0)
+
+
+@pytest.mark.parametrize("field", ["begin", "end", "remembered", "lag"])
+@pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "1e999", "1e300"])
+def test_a_disagreement_with_such_a_number_is_refused(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    """Where it is kept as JSON."""
+    with keeping(tmp_path) as writer:
+        writer.put(row(0, 10, OTHER))
+    reading = {"index": 0, "metric": "queue", "ours": 1, "theirs": 2, "lag": 1.5}
+    whole = {"begin": 1.5, "end": 1.5, "remembered": 1.5, "agreement": "unknown"}
+    good = json.dumps(whole | {"readings": [reading]})
+    body = good.replace(f'"{field}": 1.5', f'"{field}": {value}')
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("UPDATE stretches SET body = ?", (good,))
+        connection.commit()
+        assert read(tmp_path).stretches
+        connection.execute("UPDATE stretches SET body = ?", (body,))
+        connection.commit()
+    with pytest.raises(AgreementError, match=r"agreement\.db cannot be read: "):
+        read(tmp_path)
 
 
 def test_a_restart_goes_on_with_the_sums(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`/agreement`: which targets it tells of, since when, and what it refuses."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,10 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     with keeping(tmp_path) as writer:
         writer.put(row(0, 3000, Agreement.CONFIGURATION))
         writer.put(row(3600, 3000))
-    hpa = Hpa("web", statuses=(HpaStatus(BASE, 3, 4),))
-    shadowed = result_of(target_of("web", extensions=SHADOW), values(90), hpa=hpa)
+    shadow = target_of("web", extensions=SHADOW)
+    spec = replace(shadow.spec, max_replicas=shadow.spec.max_replicas + 7)
+    hpa = Hpa("web", spec=spec, statuses=(HpaStatus(BASE, 3, 4),))
+    shadowed = result_of(shadow, values(90), hpa=hpa)
     metrics = metrics_of(shadowed, result_of(target_of("live")))
     with asking(views_of(metrics, agreement=DirectoryAgreement(tmp_path))) as one:
         yield one
@@ -39,12 +42,21 @@ def test_by_default_it_tells_of_those_in_shadow(client: Client) -> None:
     assert (told["live"], told["shadow"]) == (1, 1)
     (one,) = told["targets"]
     assert (one["target"], one["agreement"], one["verdict"]) == (WEB, 0.5, "differs")
-    assert one["hpa"] == {"name": "web", "currentReplicas": 3, "desiredReplicas": 4}
+    hpa = {key: one["hpa"][key] for key in ("name", "currentReplicas", "desiredReplicas")}
+    assert hpa == {"name": "web", "currentReplicas": 3, "desiredReplicas": 4}
 
 
-def test_since_begins_with_its_whole_hour(client: Client) -> None:
+def test_a_field_that_differs_is_named_before_it_changes_a_count(client: Client) -> None:
+    """Both values of it."""
+    (one,) = client.json("/agreement")["targets"]
+    (field,) = one["differences"]
+    assert field["field"] == "maxReplicas"
+    assert int(field["theirs"]) == int(field["ours"]) + 7
+
+
+def test_since_is_an_instant(client: Client) -> None:
     """In UTC, or with an offset."""
-    for since in ("2026-01-01T01:30:00Z", "2026-01-01T02:30:00%2B01:00"):
+    for since in ("2026-01-01T00:59:30Z", "2026-01-01T01:59:30%2B01:00"):
         (one,) = client.json(f"/agreement?since={since}")["targets"]
         assert (one["agreement"], one["verdict"]) == (1.0, "early")
         assert "disagreements" not in one
