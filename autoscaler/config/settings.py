@@ -107,6 +107,9 @@ class ClusterSettings(KubernetesSettings):
     """A kubeconfig file. Default: the environment's."""
     in_cluster: OrDefault[bool] = False
     """Whether it is the one that we run in."""
+    allow_exec: OrDefault[bool] = False
+    """Whether its kubeconfig may run programs (exec, auth-provider) and name files outside of its
+    folder: whoever writes it can then do what the daemon's user can."""
     series_labels: OrDefault[dict[LabelName, Text]] = Field(default_factory=dict)
     """The labels by which its series are told from those of others in a Prometheus that has
     several. Default: none are needed."""

@@ -41,10 +41,15 @@ def allow_many_connections() -> None:
 
 def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> ClusterEndpoint:
     """Return the API server of a cluster, of another ``context`` if given; raises ConnectError."""
-    in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
+    in_cluster, allow_exec = False, None
+    if isinstance(settings, ClusterSettings):
+        in_cluster, allow_exec = settings.in_cluster, settings.allow_exec
     try:
         return find_api_server(
-            settings.kubeconfig, context or settings.context, in_cluster=in_cluster
+            settings.kubeconfig,
+            context or settings.context,
+            in_cluster=in_cluster,
+            allow_exec=allow_exec,
         )
     except ConnectError as error:
         if isinstance(settings, ClusterSettings):
@@ -144,7 +149,8 @@ class ConnectedCluster:
 def reached_by(settings: KubernetesSettings) -> tuple[object, ...]:
     """Return what a connection to a cluster depends on."""
     in_cluster = isinstance(settings, ClusterSettings) and settings.in_cluster
-    return settings.kubeconfig, settings.context, in_cluster
+    allow_exec = isinstance(settings, ClusterSettings) and settings.allow_exec
+    return settings.kubeconfig, settings.context, in_cluster, allow_exec
 
 
 class UnreachedCluster:

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,13 @@ from urllib3.connection import HTTPConnection
 from autoscaler.adapters.cluster import exec_plugin, memory_files
 from autoscaler.adapters.cluster.api import Api, JsonObject
 from autoscaler.adapters.cluster.credentials import Credentials, quiet_client
-from autoscaler.file_contents import MOST_OF_CREDENTIALS, read_bytes, with_home
+from autoscaler.file_contents import (
+    MOST_OF_CREDENTIALS,
+    NoFileError,
+    read_bytes,
+    refuse_other_than_file,
+    with_home,
+)
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.network_errors import proxy_url
 from autoscaler.transport.redaction import Redactor
@@ -53,6 +59,12 @@ _NAME_CHARACTERS = "!#$&'*+^`|"
 
 _SECRET = re.compile("token|secret|passw|key|credential", re.IGNORECASE)
 """Part of the name of a variable whose value is not shown."""
+
+_FILES = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+}
+"""By the section of a kubeconfig, the keys of its entries that name files."""
 
 _POOL_SIZE = 32
 _SOCKET_OPTIONS = (
@@ -146,13 +158,15 @@ def find_api_server(
     service_account: Path = SERVICE_ACCOUNT,
     *,
     in_cluster: bool = False,
+    allow_exec: bool | None = None,
 ) -> ClusterEndpoint:
     """Return the named API server, else the pod's own, else KUBECONFIG's, or raise ConnectError.
 
-    With ``in_cluster`` it is the pod's own or none.
+    With ``in_cluster`` it is the pod's own or none.  ``allow_exec`` is not None for a kubeconfig
+    that somebody else may have written: whether it may run programs and name files elsewhere.
     """
     if kubeconfig is not None:
-        return _from_kubeconfig([with_home(str(kubeconfig))], context)
+        return _from_kubeconfig([with_home(str(kubeconfig))], context, allow_exec=allow_exec)
     in_pod = os.environ.get(SERVICE_HOST_ENV_NAME)
     token = service_account / "token"
     if context is None and in_pod and token.is_file():
@@ -163,7 +177,7 @@ def find_api_server(
     named = os.environ.get("KUBECONFIG")
     paths = [with_home(part) for part in (named or "~/.kube/config").split(":") if part]
     if any(path.exists() for path in paths):
-        return _from_kubeconfig(paths, context)
+        return _from_kubeconfig(paths, context, allow_exec=allow_exec)
     looked = f"KUBECONFIG={named} names no file that exists" if named else "no ~/.kube/config"
     pod = "this is not a pod of a cluster"
     if in_pod:
@@ -188,16 +202,19 @@ def _in_cluster(service_account: Path) -> Configuration:
     return _with_proxy(configuration, "the in-cluster configuration")
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None) -> ClusterEndpoint:
-    read = _read_kubeconfig(paths, context)
+def _from_kubeconfig(
+    paths: list[Path], context: str | None, *, allow_exec: bool | None
+) -> ClusterEndpoint:
+    read = _read_kubeconfig(paths, context, allow_exec=allow_exec)
     files = {key: read.file(key) for key in ("client-key", "tokenFile")}
     named = [(f"{key} of {read.origin}", path) for key, path in files.items() if path]
+    unasked = partial(_unasked, paths, read.context, allow_exec=allow_exec)
     return ClusterEndpoint(
         read.origin,
         # A new current-context does not apply to a daemon that runs.
-        lambda: _configured(_read_kubeconfig(paths, read.context)),
+        lambda: _configured(_read_kubeconfig(paths, read.context, allow_exec=allow_exec)),
         files["tokenFile"],  # it wins over `token`, as it does for kubectl
-        load_unasked=partial(_unasked, paths, read.context) if read.asks_elsewhere else None,
+        load_unasked=unasked if read.asks_elsewhere else None,
         secrets=(*(("kubeconfig", path) for path in paths), *named),
         url=_text(read.cluster, "server"),
         verified=not read.cluster.get("insecure-skip-tls-verify"),
@@ -211,6 +228,7 @@ class _Kubeconfig:
     merged: ConfigNode
     context: str
     origin: str
+    cluster_name: str
     cluster: JsonObject
     user_name: str
     user: JsonObject
@@ -223,16 +241,43 @@ class _Kubeconfig:
         return any(key in self.user for key in _ASK_ELSEWHERE)
 
     def file(self, key: str) -> Path | None:
-        """Return a file that the user's entry names, relative to the folder of its kubeconfig."""
-        name = _text(self.user, key)
-        if not name:
-            return None
-        users = self.merged.value["users"]
-        node = next(node for node in users if node.value["name"] == self.user_name)
-        return Path(node.path).parent / name
+        """Return a file that an entry names, relative to the folder of its kubeconfig."""
+        return next((path for named, _, path in self._files() if named == key), None)
+
+    def check(self, *, allow_exec: bool) -> None:
+        """Refuse pipes, and what needs allowExec if that is not given; raises ConnectError."""
+        needs = [key for key in _ASK_ELSEWHERE if key in self.user]
+        for key, folder, path in self._files():
+            try:
+                # The client reads the path so; it would wait for the writer of a pipe.
+                real = Path(os.path.normpath(path)).resolve()
+                needs += [] if real.is_relative_to(folder.resolve()) else [f"{key} ({path})"]
+                refuse_other_than_file(real, real.stat().st_mode)
+            except NoFileError as error:
+                raise ConnectError(f"{self.origin}: {key} {path}: {error.strerror}") from None
+            except (OSError, RuntimeError, ValueError):
+                continue  # the client says what is wrong
+        if needs and not allow_exec:
+            raise ConnectError(
+                f"{self.origin} has {' and '.join(needs)}: a kubeconfig of `clusters` may run "
+                "programs and read files outside of its folder only with allowExec: true in its "
+                "entry; set that if you trust whoever writes the file"
+            )
+
+    def _files(self) -> Iterator[tuple[str, Path, Path]]:
+        """Yield each key that names a file, the folder of its kubeconfig, and the path."""
+        named = ("clusters", self.cluster_name, self.cluster), ("users", self.user_name, self.user)
+        for section, entry_name, entry in named:
+            nodes = {node.value["name"]: node for node in self.merged.value.get(section, [])}
+            for key in _FILES[section]:
+                if name := _text(entry, key):
+                    folder = Path(nodes[entry_name].path).parent
+                    yield key, folder, folder / name
 
 
-def _read_kubeconfig(paths: list[Path], context: str | None) -> _Kubeconfig:
+def _read_kubeconfig(
+    paths: list[Path], context: str | None, *, allow_exec: bool | None
+) -> _Kubeconfig:
     """Read and merge the files, of which one must exist, and limit the time of an exec plugin."""
     names = ":".join(str(path) for path in paths)
     merged = _merge(paths, names)
@@ -252,9 +297,13 @@ def _read_kubeconfig(paths: list[Path], context: str | None) -> _Kubeconfig:
     user = _entry(merged, "users", user_name, "user", origin) if user_name else {}
     plugin = user.get("exec")
     if isinstance(plugin, dict):
-        user["exec"] = exec_plugin.limited(plugin)
+        user["exec"] = exec_plugin.limited(plugin, whole_environment=allow_exec is None)
     impersonation = _impersonation(user, unusable)
-    return _Kubeconfig(merged, chosen, origin, cluster, user_name, user, impersonation)
+    read = _Kubeconfig(
+        merged, chosen, origin, cluster_name, cluster, user_name, user, impersonation
+    )
+    read.check(allow_exec=allow_exec is not False)
+    return read
 
 
 def _impersonation(user: JsonObject, unusable: str) -> tuple[tuple[str, str], ...]:
@@ -374,8 +423,8 @@ def _text(entry: JsonObject, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _unasked(paths: list[Path], context: str) -> Configuration:
-    kubeconfig = _read_kubeconfig(paths, context)
+def _unasked(paths: list[Path], context: str, *, allow_exec: bool | None) -> Configuration:
+    kubeconfig = _read_kubeconfig(paths, context, allow_exec=allow_exec)
     for key in _ASK_ELSEWHERE:
         kubeconfig.user.pop(key, None)
     return _configured(kubeconfig)

@@ -32,25 +32,44 @@ _MOST_WORDS = 400
 """How much of the end of a plugin's error output is reported."""
 
 
-def limited(plugin: Mapping[str, object]) -> dict[str, object]:
-    """Return a kubeconfig's `exec` entry with SECONDS as its limit; a malformed one as it is."""
+_ENVIRONMENT = "HOME HTTPS_PROXY HTTP_PROXY KUBERNETES_EXEC_INFO LANG LC_ALL LOGNAME NO_PROXY PATH"
+_ENVIRONMENT += " SHELL SSL_CERT_DIR SSL_CERT_FILE TERM TMPDIR TZ USER http_proxy https_proxy"
+_ENVIRONMENT += " no_proxy"
+"""The variables of the daemon that the plugin of a foreign kubeconfig has; the others may hold
+secrets."""
+
+
+def limited(plugin: Mapping[str, object], *, whole_environment: bool = True) -> dict[str, object]:
+    """Return a kubeconfig's `exec` entry with SECONDS as its limit; a malformed one as it is.
+
+    Without the ``whole_environment`` the plugin has the variables of `_ENVIRONMENT`, and its `env`.
+    """
     command, args = plugin.get("command"), plugin.get("args") or []
     if not isinstance(command, str) or not isinstance(args, list):
         return dict(plugin)
+    listed = plugin.get("env")
+    own = (
+        [str(each.get("name")) for each in listed if isinstance(each, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    names = "" if whole_environment else " ".join([_ENVIRONMENT, *own])
     # -I: Python variables in the plugin's environment are not meant for this program.
-    ours = ["-I", __file__, str(SECONDS), command, *args]
+    ours = ["-I", __file__, str(SECONDS), names, command, *args]
     return {**plugin, "command": sys.executable, "args": ours}
 
 
-def main(seconds: float, command: list[str]) -> int:
+def main(seconds: float, names: str, command: list[str]) -> int:
     """Run the command, and print what it prints, or a report of why it failed.
 
     The client has no place for a report but one: it repeats an API version that it does not expect.
 
+    Without ``names`` of variables it has the environment of this process.
+
     At the time limit or a signal, the command is killed with the children that are still in its
     process group.  Processes that it leaves behind are not waited for.
     """
-    at_terminal = os.isatty(0)
+    at_terminal, kept = os.isatty(0), names.split() or os.environ
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: sys.exit(_SIGNALLED + received))
     limit = _SECONDS_OF_A_PERSON if at_terminal else seconds
@@ -60,6 +79,7 @@ def main(seconds: float, command: list[str]) -> int:
                 command,
                 stdout=output,
                 stderr=None if at_terminal and os.isatty(2) else errors,
+                env={name: os.environ[name] for name in kept if name in os.environ},
                 process_group=None if at_terminal else 0,
             )
         except OSError as error:
@@ -111,4 +131,4 @@ def _buffer() -> BinaryIO:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(float(sys.argv[1]), sys.argv[2], sys.argv[3:]))

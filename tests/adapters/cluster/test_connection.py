@@ -1,5 +1,6 @@
 """The way to the API server: which configuration is taken, and what is said of a broken one."""
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Pods, connect
+from autoscaler.adapters.cluster import ConnectError, Pods, connect, find_api_server
 from autoscaler.core.observation import Scale, Unavailable
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
@@ -151,6 +152,81 @@ def _refusal(folder: Path, content: str) -> str:
         connect(path)
     assert SECRET not in str(broken.value)
     return str(broken.value).replace(str(path), "{}")
+
+
+FILES = ("client-certificate", "client-key", "tokenFile")
+
+
+def _with_file(key: str, name: str) -> str:
+    if key in FILES:
+        return _user(f"{key}: {name}")
+    return WHOLE.replace("{server:", f"{{{key}: {name}, server:")
+
+
+@pytest.mark.parametrize(
+    ("content", "needs"),
+    [
+        (_user("exec: {command: 'false', apiVersion: v1}"), "exec"),
+        (_user("auth-provider: {name: gcp}"), "auth-provider"),
+        *(
+            (_with_file(key, name), rf"{key} \(.*\)")
+            for key in (*FILES, "certificate-authority")
+            for name in ("/proc/self/environ", "../secret", "link", "below/../../secret")
+        ),
+        (_user("exec: {}, tokenFile: /x"), r"exec and tokenFile \(/x\)"),
+    ],
+)
+def test_a_foreign_kubeconfig_runs_no_programs_and_reads_no_files_elsewhere(
+    tmp_path: Path, content: str, needs: str
+) -> None:
+    """It is refused before any program is run or file is read, also where it changes later."""
+    folder = tmp_path / "of-the-owner"
+    (folder / "below").mkdir(parents=True)
+    (tmp_path / "secret").write_text(SECRET)
+    (folder / "link").symlink_to(tmp_path / "secret")
+    path = folder / "k"
+    path.write_text(WHOLE)
+    endpoint = find_api_server(path, None, allow_exec=False)
+    endpoint.load()
+    path.write_text(content)
+    refused = rf'context "a" of {path} has {needs}: .* only with allowExec: true in its entry'
+    with pytest.raises(ConnectError, match=refused):
+        endpoint.load()
+    with pytest.raises(ConnectError, match=refused):
+        find_api_server(path, None, allow_exec=False)
+    for trusted in (True, None):
+        assert find_api_server(path, None, allow_exec=trusted).url == "https://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("token", ["token", "./below/token", "..data/token"])
+def test_a_foreign_kubeconfig_may_name_files_of_its_folder(tmp_path: Path, token: str) -> None:
+    """Also as a Secret is mounted, where each file is a link into a folder of a link."""
+    for folder in ("below", "..2026"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "token").write_text("s")
+    (tmp_path / "..data").symlink_to("..2026")
+    for name in ("k", "token"):
+        (tmp_path / name).symlink_to(f"..data/{name}")
+    (tmp_path / "k").write_text(WHOLE.replace(f"token: {SECRET}", f"tokenFile: {token}"))
+    endpoint = find_api_server(tmp_path / "k", None, allow_exec=False)
+    with endpoint.connect() as api:
+        assert api.origin == f'context "a" of {tmp_path / "k"}'
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("key", [*FILES, "certificate-authority"])
+@pytest.mark.parametrize("allow_exec", [None, False, True])
+def test_a_pipe_in_place_of_a_file_is_refused(
+    tmp_path: Path,
+    key: str,
+    allow_exec: bool | None,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """To open it would wait for whoever writes into it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "k").write_text(_with_file(key, "pipe"))
+    refused = f"{key} {tmp_path / 'pipe'}: it is a pipe, not a file$"
+    with pytest.raises(ConnectError, match=refused):
+        find_api_server(tmp_path / "k", None, allow_exec=allow_exec).connect()
 
 
 def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:

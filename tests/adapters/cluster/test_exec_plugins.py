@@ -99,6 +99,29 @@ def test_a_plugins_token_is_sent(script: Script, plugin: Plugin) -> None:
 
 
 @pytest.mark.parametrize(
+    ("allow_exec", "token"), [(None, "seven-password-here"), (True, "seven--here")]
+)
+def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
+    tmp_path: Path,
+    plugin: Plugin,
+    monkeypatch: pytest.MonkeyPatch,
+    allow_exec: bool | None,  # noqa: FBT001 - a parameter of the test
+    token: str,
+) -> None:
+    """It has the usual variables and its own; that of the daemon's own kubeconfig has all."""
+    monkeypatch.setenv("PASSWORD_OF_ANOTHER", "password")
+    monkeypatch.setenv("TZ", "here")
+    spoken = credential("'$PART-$PASSWORD_OF_ANOTHER-$TZ'")
+    run = plugin(f"echo '{spoken}'")
+    run |= {"env": [{"name": "PART", "value": "seven"}]}
+    with ScriptedServer(scale(1)) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
+        with find_api_server(kubeconfig, None, allow_exec=allow_exec).connect() as api:
+            assert isinstance(read_web(api), Scale)
+        assert server.asked[0].authorization == f"Bearer {token}"
+
+
+@pytest.mark.parametrize(
     ("script", "why"),
     [
         ("echo expired >&2; echo s3cret-plugin; exit 3", "ended with exit code 3: expired"),
@@ -332,7 +355,7 @@ WRAPPER = [sys.executable, "-I", exec_plugin.__file__]
 def run_wrapper(seconds: float, script: str) -> subprocess.CompletedProcess[str]:
     """Run a script in the wrapper, as the client does; without an end in 30 s the test fails."""
     return subprocess.run(
-        [*WRAPPER, str(seconds), *(("/bin/sh", "-c", script) if script else ("/nonexistent",))],
+        [*WRAPPER, str(seconds), "", *(("/bin/sh", "-c", script) if script else ("/nonexistent",))],
         capture_output=True,
         text=True,
         check=False,
@@ -379,7 +402,7 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
     """Else the client would wait for a plugin that nothing limits any more."""
     pid = tmp_path / "pid"
     script = f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 300"
-    command = [*WRAPPER, "300", "/bin/sh", "-c", script]
+    command = [*WRAPPER, "300", "", "/bin/sh", "-c", script]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as wrapper:
         wait_until("the plugin runs", pid.exists)
         wrapper.send_signal(received)
