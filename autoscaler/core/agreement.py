@@ -52,6 +52,8 @@ from autoscaler.core.target import Target
 _MOST_POINTS, _MOST_MEMORIES = 64, 16
 _LONGEST_MEMORY_SECONDS = 3600.0
 _LONGEST_LAG_SECONDS = 600.0
+_BOUNDS = frozenset({"minReplicas", "maxReplicas"})
+_FIRST_WINDOW = "this target was not decided here for a whole stabilization window yet"
 _CALM_SECONDS = 60.0
 """A time in which nothing changes is told in such pieces."""
 _SAID = attrgetter(
@@ -427,6 +429,8 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece) -> Stretch:
         if state.hpa is not None:
             why = undecided_text(state.hpa) if status is None else "the scale was not read"
         return Stretch(begin, end, Agreement.NOT_COMPARED, why=why)
+    if point.desired != status.desired_replicas and begin < _first_window_end(state, target):
+        return Stretch(begin, end, Agreement.NOT_COMPARED, why=_FIRST_WINDOW)
     theirs = status.desired_replicas
     if ours == theirs:
         equal = Stretch(begin, end, Agreement.EQUAL, ours, theirs)
@@ -439,6 +443,14 @@ def _stretch(state: HpaComparison, target: Target, piece: _Piece) -> Stretch:
     return _differing(state, target, piece, status, stretch)
 
 
+def _first_window_end(state: HpaComparison, target: Target) -> float:
+    """Return until when either may hold what it has seen before the other one was there."""
+    behaviors = [target.spec.behavior]
+    if state.hpa is not None and state.hpa.spec is not None:
+        behaviors.append(state.hpa.spec.behavior)
+    return state.began + max(down_window(behavior, Flags()) for behavior in behaviors)
+
+
 def _differing(
     state: HpaComparison, target: Target, piece: _Piece, status: HpaStatus, stretch: Stretch
 ) -> Stretch:
@@ -447,8 +459,9 @@ def _differing(
     begin, ours, theirs = piece.begin, stretch.ours, stretch.theirs
     # After a change of the count the HPA has decided nothing about the new one until its next sync.
     undecided = point.current != status.current_replicas and begin - status.time < around
-    if undecided or _is_timing(state, piece, ours, theirs, around):
-        return stretch
+    stepping = _stepping(state, target, piece, stretch)
+    if stepping or undecided or _is_timing(state, piece, ours, theirs, around):
+        return stepping or stretch
     evidence = _evidence_at(state, piece)
     if evidence is None:
         return stretch  # the status was in force for less than a period
@@ -472,6 +485,34 @@ def _differing(
         return replace(stretch, agreement=Agreement.DEVIATION, deviation=point.guarded)
     between = _is_between(state, target, piece, status, around)
     return stretch if between or _expires_there(state, piece, status, around) else found
+
+
+def _stepping(
+    state: HpaComparison, target: Target, piece: _Piece, stretch: Stretch
+) -> Stretch | None:
+    """Return the stretch where the HPA wants another count of the same step, and a cause is known.
+
+    To come to our count in a later step is no agreement then.  None where it agrees, where no
+    field but a bound and no reading differs, or where nothing was decided of that step.
+    """
+    ours, end = stretch.ours, piece.end + around_of(target)
+    near = in_force(state.statuses, piece.begin, end)
+    step = piece.point.current
+    counts = {one.desired_replicas for one in near if one.current_replicas == step}
+    if not counts or min(counts) <= ours <= max(counts):
+        return None
+    up, down = max(ours, *counts) > step, min(ours, *counts) < step
+    fields = tuple(
+        other.difference
+        for other in state.counterpart.others
+        if ((other.up and up) or (other.down and down)) and other.difference.field not in _BOUNDS
+    )
+    if fields:
+        return replace(stretch, agreement=Agreement.CONFIGURATION, fields=fields)
+    if piece.status is None or step != piece.status.current_replicas or held_there(piece.status):
+        return None
+    readings = _other_readings(state, target, piece.begin, piece.end, piece.status)
+    return _by_readings(stretch, readings) if readings else None
 
 
 def _explained(

@@ -118,8 +118,9 @@ class HpaBeside:
         return total
 
     def share(self, *agreements: Agreement) -> float:
-        """Return the share of the time that is of these kinds."""
+        """Return the share of the time that is compared and of these kinds."""
         seconds = self.seconds()
+        del seconds[Agreement.NOT_COMPARED]
         return math.fsum(seconds[one] for one in agreements) / math.fsum(seconds.values())
 
     def of(self, agreement: Agreement) -> list[Stretch]:

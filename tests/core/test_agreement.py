@@ -152,6 +152,26 @@ def test_a_field_with_another_value_is_named(
     assert {one.field for each in whole(beside) for one in each.fields} == {field}
 
 
+def pods_each_period(number: int) -> HorizontalPodAutoscalerSpec:
+    """Return a spec that goes so many pods up and down in a period."""
+    each = rules(pods_policy(number, 15), window=0)
+    return replace(QUICK, behavior=behavior(up=each, down=each))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (4, 1), (1, 4), (1, 2)])
+def test_to_pass_a_count_in_a_later_step_is_no_agreement(ours: int, theirs: int) -> None:
+    """While the HPA moves step by step it comes to each count of ours, or the other way round."""
+
+    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001 - a load
+        return {"queue": (30, 300)[int(now // 300) % 2]}
+
+    same = HpaBeside(pods_each_period(theirs), load).play(3600)
+    assert causes(same) == set()
+    beside = HpaBeside(pods_each_period(ours), load, theirs=pods_each_period(theirs)).play(3600)
+    assert causes(beside) == {A.CONFIGURATION}
+    assert beside.share(A.TIMING) < 0.05
+
+
 def test_a_metric_that_only_one_has_is_named() -> None:
     """By its type and its name."""
     both = spec(QUEUE, cpu(utilization(50)), maximum=50, behavior=QUICK.behavior)
@@ -337,6 +357,20 @@ def test_an_hpa_that_has_decided_nothing_is_not_compared() -> None:
     """A new one has no status."""
     _, found = played(shadow(), 0, 15, 30, 45, hpa=Hpa("web", spec=QUICK))
     assert {one.agreement for one in found} == {A.NOT_COMPARED}
+
+
+def test_what_is_held_since_before_the_begin_is_not_compared() -> None:
+    """The HPA holds a peak that ours has not seen; after its window both are the same."""
+
+    def load(now: float, replicas: int) -> Mapping[str, float | None]:  # noqa: ARG001 - a load
+        return {"queue": 180.0 if now < 300 else 60.0}
+
+    beside = HpaBeside(PLAIN, load)
+    beside.sides[1].at = 400.0
+    beside.play(1500)
+    assert causes(beside) == set()
+    assert any("whole stabilization window" in one.why for one in beside.of(A.NOT_COMPARED))
+    assert beside.share(A.EQUAL, A.TIMING) == 1
 
 
 def test_a_time_without_syncs_is_not_compared() -> None:

@@ -28,6 +28,9 @@ FLAGS = (
 NEEDED = {"same": 3, "other": 4, "keda": 2}
 """The replicas that each workload needs, at first one less; the HPA of `other` has two at most."""
 
+AT_ONCE = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+"""Nothing is held from before the begin, so that all of the time is compared."""
+
 
 @pytest.fixture(scope="module")
 def world(
@@ -68,12 +71,13 @@ def hpa(name: str, of: str, **spec: object) -> Json:
     """Return an HPA of the jobs that a workload has."""
     made = others.autoscaler(name, of=of)
     made["spec"] |= {"maxReplicas": 10, "metrics": [external("jobs", "1", app=of)], **spec}
+    made["spec"]["behavior"] = AT_ONCE
     return made
 
 
 def document(world: World) -> Document:
     """Return a configuration with all workloads in shadow."""
-    rules = {"maxReplicas": 10, "mode": "shadow"}
+    rules = {"maxReplicas": 10, "mode": "shadow", "behavior": AT_ONCE}
     return {
         "prometheus": {"url": world.prometheus.url},
         "syncPeriod": "1s",
