@@ -134,6 +134,10 @@ class Announcements(ElectionObserver):
         """Warn of what leaves a secret or a connection open to others."""
         self._log.warning("insecure", message=sentence)
 
+    def alike(self, sentence: str) -> None:
+        """Warn of two entries of `clusters` with one API server."""
+        self._log.warning("clusters_alike", message=sentence)
+
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report what can be watched again, or cannot."""
         self._log_state("watched" if ok else "not_watched", ok, sentence)

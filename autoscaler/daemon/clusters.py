@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Failure, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.api import path_of
+from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedCluster
+from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
 from autoscaler.adapters.cluster.events import Events
 from autoscaler.config.cautions import warnings_of_access
@@ -57,17 +57,6 @@ def endpoint_of(settings: KubernetesSettings, context: str | None = None) -> Clu
         raise
 
 
-Served = Mapping[object, str]
-"""The names of the clusters that are served, by each of their `ConnectedCluster.identities`."""
-
-_UID_SECONDS = 5.0
-
-
-def same_cluster(name: str, first: str, why: str) -> str:
-    """Say that two entries of `clusters` are one cluster, of which only the first is served."""
-    return f"cluster {name}: it is the cluster that {first} is ({why}), and is served as that only"
-
-
 class ConnectedCluster:
     """One cluster while it is configured; its watches begin with `set_targets`."""
 
@@ -79,12 +68,8 @@ class ConnectedCluster:
         stand: Stand,
         stop: threading.Event,
         announcements: Announcements,
-        served: Served,
     ) -> None:
-        """Connect, and take part in the election; nothing waits.
-
-        Raises ConnectError, also for a cluster that is ``served`` already.
-        """
+        """Connect, and take part in the election; nothing waits.  Raises ConnectError."""
         self.name = name
         self.reached_by = reached_by(settings)
         self.own = name == DEFAULT_CLUSTER or (
@@ -94,17 +79,12 @@ class ConnectedCluster:
         self.observer = announcements.of_cluster(name)
         server = endpoint_of(settings)
         self.gate: WriteGate = ALWAYS_OPEN
-        self.uid = ""
-        """That of the namespace kube-system, which no other has; empty until it is known."""
         with ExitStack() as opened:
             # A plugin that hangs keeps no other cluster waiting.
             connect = partial(
                 server.connect, stop=stop, observer=self.observer, at_once=name == DEFAULT_CLUSTER
             )
             self.api = opened.enter_context(connect())
-            if self.api.identity in served:
-                first, why = served[self.api.identity], f"both are at {self.api.server}"
-                raise ConnectError(same_cluster(name, first, why))
             if election.enabled:
                 taking_part = leader_election(election, connect(), self.observer, name, stand)
                 self.gate = opened.enter_context(taking_part)
@@ -118,20 +98,6 @@ class ConnectedCluster:
             )
             opened.enter_context(closing(self.caches))
             self._opened = opened.pop_all()
-
-    @property
-    def identities(self) -> tuple[object, ...]:
-        """What no other cluster has, as far as it is known."""
-        return (self.api.identity, self.uid) if self.uid else (self.api.identity,)
-
-    def learn_uid(self) -> None:
-        """Ask for `uid`, once; where that is not permitted nothing is said."""
-        if not self.uid:
-            path = path_of("v1", "namespaces", name="kube-system")
-            answer = self.api.once("GET", path, clock.monotonic() + _UID_SECONDS)
-            metadata = None if isinstance(answer, Failure) else answer.get("metadata")
-            uid = metadata.get("uid") if isinstance(metadata, dict) else None
-            self.uid = uid if isinstance(uid, str) else ""
 
     def is_of(self, settings: KubernetesSettings) -> bool:
         """Return whether it is reached as these settings say; the one without a name stays."""
@@ -195,8 +161,26 @@ class UnreachedCluster:
         return self._unavailable
 
 
-OpenCluster = Callable[[str, KubernetesSettings, Served], ConnectedCluster]
-"""Connects to a cluster of this name, unless it is served already; raises ConnectError."""
+def alike(apis: Mapping[str, Api]) -> Sequence[str]:
+    """Return a sentence for each cluster that has the address and the CA of an earlier one.
+
+    Both are served: what a kubeconfig or a server says of itself takes no other cluster out of
+    service.  With leader election the one Lease that both read lets one of them write.
+    """
+    first: dict[object, str] = {}
+    sentences = []
+    for name, api in apis.items():
+        other = first.setdefault(api.identity, name)
+        if other != name:
+            sentences.append(
+                f"the clusters {other} and {name} have the same API server, {api.server}: remove "
+                "one, or enable leaderElection, so that only one of them writes"
+            )
+    return sentences
+
+
+OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]
+"""Connects to a cluster of this name; raises ConnectError."""
 
 
 class ClusterEvents(Reporter):

@@ -21,8 +21,8 @@ from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
     ClusterEvents,
     ConnectedCluster,
-    Served,
     UnreachedCluster,
+    alike,
     allow_many_connections,
     wait_for_watches,
 )
@@ -130,12 +130,9 @@ class MainLoop:
         election = config.leader_election
         self._stand = stand = Stand(election, config.connections.keys())
 
-        def open_cluster(
-            name: str, settings: KubernetesSettings, served: Served
-        ) -> ConnectedCluster:
+        def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            parts = (election, stand, signals.stop, announcements)
-            return ConnectedCluster(name, settings, *parts, served)
+            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -260,16 +257,14 @@ class MainLoop:
                 self.schedule.swap(ticks, change, at_once=at_once)
 
     def _reach_again(self) -> None:
-        """Connect again from time to time; leave the second of two entries for one cluster."""
+        """Connect again to unreached clusters from time to time."""
         now = clock.monotonic()
-        current = self.connections.current
-        twice = current.serves_one_twice
-        if not twice and (not current.unreached or now < self._reach_again_at):
+        if not self.connections.current.unreached or now < self._reach_again_at:
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config
         try:
-            self._switch(config, at_once=twice)
+            self._switch(config, at_once=False)
         except Exception as error:  # noqa: BLE001 - what is connected goes on
             self.telemetry.announcements.fault(error)
 
@@ -279,11 +274,9 @@ class MainLoop:
 
         def ask() -> None:
             try:
-                clusters = self._clusters
-                if len(clusters) > 1:
-                    for cluster in clusters.values():
-                        cluster.learn_uid()
-                apis = {name: cluster.api for name, cluster in clusters.items()}
+                apis = {name: cluster.api for name, cluster in self._clusters.items()}
+                for sentence in alike(apis):
+                    announcements.alike(sentence)
                 lacked = lacked_rights(apis, config, config.targets)
                 announcements.rights_lacked([right.sentence for right in lacked])
             except Exception as error:  # noqa: BLE001 - scaling goes on without it

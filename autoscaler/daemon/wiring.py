@@ -18,10 +18,9 @@ from autoscaler.daemon.clusters import (
     ConnectedCluster,
     OpenCluster,
     UnreachedCluster,
+    alike,
     endpoint_of,
     events_of,
-    reached_by,
-    same_cluster,
 )
 from autoscaler.daemon.events import EventReporter
 from autoscaler.settings.prometheus import PrometheusSettings
@@ -56,14 +55,11 @@ def ports_to_plan(
                 except ConnectError as error:
                     unreached[name] = str(error)
                     continue
-                stack.enter_context(closing(api))
-                first = next((one for one, of in apis.items() if of.identity == api.identity), None)
-                if first is None:
-                    apis[name] = api
-                else:
-                    unreached[name] = same_cluster(name, first, f"both are at {api.server}")
+                apis[name] = stack.enter_context(closing(api))
         if unreached and not apis:
             raise ConnectError("; ".join(unreached.values()))
+        for sentence in alike(apis):
+            observer.watch_changed(ok=False, sentence=sentence)
         read = partial(PrometheusReader, observer=observer, absent_seconds=FOR_A_COMMAND)
         prometheus = {
             name: stack.enter_context(closing(read(settings, threading.Event(), name=name)))
@@ -127,21 +123,13 @@ class Connections:
         """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
-        self._uids: dict[tuple[object, ...], str] = {} if before is None else before.uids()
         used_on = {} if before is None else before.used_on(config)
         with ExitStack() as opened:
-            # What is served stays so, whatever entry of the same cluster comes before it.
-            for cluster_name in sorted(config.connections, key=lambda name: name not in used_on):
-                reached, known = config.connections[cluster_name], used_on.get(cluster_name)
-                served = self._served()
-                first = served.get(self._uids.get(reached_by(reached)))
-                if first is not None:
-                    why = "the uid of the namespace kube-system is the same"
-                    self.unreached[cluster_name] = same_cluster(cluster_name, first, why)
-                    continue
+            for cluster_name, reached in config.connections.items():
+                known = used_on.get(cluster_name)
                 if known is None:
                     try:
-                        known = open_cluster(cluster_name, reached, served)
+                        known = open_cluster(cluster_name, reached)
                     except ConnectError as error:
                         if len(config.connections) == 1:
                             raise
@@ -150,8 +138,6 @@ class Connections:
                         continue
                     opened.callback(known.close)
                 self.clusters[cluster_name] = known
-            names = [name for name in config.connections if name in self.clusters]
-            self.clusters = {name: self.clusters[name] for name in names}
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -172,20 +158,6 @@ class Connections:
             for name, cluster in self.clusters.items()
             if name in config.connections and cluster.is_of(config.connections[name])
         }
-
-    def _served(self) -> dict[object, str]:
-        return {one: name for name, cluster in self.clusters.items() for one in cluster.identities}
-
-    def uids(self) -> dict[tuple[object, ...], str]:
-        """Return the uids that are known, by what the connections depend on."""
-        known = {one.reached_by: one.uid for one in self.clusters.values() if one.uid}
-        return {**self._uids, **known}
-
-    @property
-    def serves_one_twice(self) -> bool:
-        """Whether two entries were found to be one cluster; connections made now have only one."""
-        uids = [one.uid for one in self.clusters.values() if one.uid]
-        return len(uids) > len(set(uids))
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""

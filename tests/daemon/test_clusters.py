@@ -43,7 +43,7 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     stand = Stand(election, [name])
     announcements = Announced().announcements
     parts = (election, stand, threading.Event(), announcements)
-    cluster = ConnectedCluster(name, settings, *parts, {})
+    cluster = ConnectedCluster(name, settings, *parts)
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])
     return cluster

@@ -14,7 +14,7 @@ from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN
 from autoscaler.core.observation import Unavailable
-from autoscaler.daemon.clusters import ConnectedCluster, Served, reached_by, same_cluster
+from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import ElectionObserver, Stand
 from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
@@ -44,19 +44,13 @@ def document(*servers: str, events: bool = True) -> str:
 class NoCluster(ConnectedCluster):
     """A cluster that nothing is sent to."""
 
-    def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:  # noqa: ARG002 - as OpenCluster
+    def __init__(self, name: str, settings: KubernetesSettings) -> None:
         self.name = name
-        self.uid = ""
         self.reached_by = reached_by(settings)
         self.own = True
         self.observer = ElectionObserver()
         self.gate = ALWAYS_OPEN
         self.api = cast(Api, None)  # no Event is written
-
-    @property
-    def identities(self) -> tuple[object, ...]:
-        """Tell what is said of it."""
-        return (self.name, self.uid) if self.uid else (self.name,)
 
     def close(self) -> None:
         """Close nothing."""
@@ -173,44 +167,14 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
     assert gone[3:] == ["us", "eu"]
 
 
-def test_two_entries_that_turn_out_to_be_one_cluster(tmp_path: Path) -> None:
-    """The first is served on, the other one is not even connected to again, and both are named."""
-    eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
-    config = loaded(tmp_path, f"{document()}clusters: [{eu}, {us}]\n")
-    opened = list[str]()
-
-    class Noted(NoCluster):
-        """Says when it is opened."""
-
-        def __init__(self, name: str, settings: KubernetesSettings, served: Served) -> None:
-            opened.append(name)
-            super().__init__(name, settings, served)
-
-    stop = threading.Event()
-    with closing(ReplaceableConnections(config, Noted, stop, UNOBSERVED)) as connections:
-        before = connections.current
-        both = before.clusters
-        assert not before.serves_one_twice
-        both["us"].uid = both["eu"].uid = "5c3a"
-        told = [before.serves_one_twice]
-        assert told == [True]
-        for _ in range(2):
-            with connections.replaced(config) as new:
-                assert list(new.clusters) == ["eu"]
-                assert new.clusters["eu"] is both["eu"]
-                assert new.unreached["us"].startswith("cluster us: it is the cluster that eu is (")
-                assert not new.serves_one_twice
-        assert opened == ["eu", "us"]
-
-
-def test_one_server_under_two_names_is_served_once(tmp_path: Path) -> None:
-    """By its address and authority, before anything is sent to it; another port is another one."""
+def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path: Path) -> None:
+    """Two entries of one server are both served, and a sentence names both; a port is no server."""
     announced, stop = Announced(), threading.Event()
 
-    def opened(name: str, settings: KubernetesSettings, served: Served) -> ConnectedCluster:
+    def opened(name: str, settings: KubernetesSettings) -> ConnectedCluster:
         election = LeaderElection()
-        parts = (election, Stand(election, ()), stop, announced.announcements)
-        return ConnectedCluster(name, settings, *parts, served)
+        stand = Stand(election, ())
+        return ConnectedCluster(name, settings, election, stand, stop, announced.announcements)
 
     with StandInCluster() as cluster, StandInCluster() as other:
         paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]
@@ -219,16 +183,14 @@ def test_one_server_under_two_names_is_served_once(tmp_path: Path) -> None:
         config = loaded(tmp_path, f"{document()}clusters: [{entries}]\n")
         with closing(ReplaceableConnections(config, opened, stop, UNOBSERVED)) as connections:
             current = connections.current
-            assert list(current.clusters) == ["a", "c"]
-            server = current.clusters["a"].api.server
-            assert current.unreached == {"b": same_cluster("b", "a", f"both are at {server}")}
-            # The stand-in has no namespace kube-system, as where there is no right to read it.
-            current.clusters["c"].learn_uid()
-            assert current.clusters["c"].uid == ""
+            assert list(current.clusters) == ["a", "b", "c"]
+            assert current.unreached == {}
+            (sentence,) = alike({name: one.api for name, one in current.clusters.items()})
+            assert sentence.startswith("the clusters a and b have the same API server, 127.0.0.1:")
 
 
 def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> None:
-    """One without a way to it, and a second entry of one, are unavailable with a sentence."""
+    """One without a way to it is unavailable with a sentence."""
     with StandInCluster() as cluster:
         paths = [cluster.kubeconfig(tmp_path / name) for name in ("a", "b")]
         (tmp_path / "c").write_text("{}")
@@ -236,13 +198,12 @@ def test_a_plan_of_several_clusters_needs_only_one_of_them(tmp_path: Path) -> No
         named = f"{document()}clusters: [{', '.join(entries)}]\n"
         config = loaded(tmp_path, named.replace("[]", f"[{TARGET.replace('a, b', 'a, b, c')}]"))
         with ports_to_plan(config, config.targets, Reporter(), UNOBSERVED) as (ports, others, _):
-            assert list(others) == ["a"]
+            assert list(others) == ["a", "b"]
             ref = config.targets[0].spec.scale_target_ref
             told = [ports.clusters[name].cached_scale("shop", ref) for name in "abc"]
-            assert told[0] is None
-            messages = [one.message for one in told if isinstance(one, Unavailable)]
-            assert messages[0].startswith("cluster b: it is the cluster that a is (both are at ")
-            assert messages[1].startswith(f"cluster c: {tmp_path / 'c'} sets no current-context")
+            assert told[:2] == [None, None]
+            (message,) = [one.message for one in told if isinstance(one, Unavailable)]
+            assert message.startswith(f"cluster c: {tmp_path / 'c'} sets no current-context")
         paths[0].write_text("{}")
         paths[1].write_text("{}")
         refused = pytest.raises(ConnectError, match=r"cluster a: .*; cluster b: .*; cluster c: ")
