@@ -20,8 +20,12 @@ CERTIFICATE = "client_certificate"
 _STATIC = "/static/"
 _API = "/api/"
 _HOST = re.compile(r"(\[(?P<ipv6>[^\]]*)\]|(?P<name>[^:]*))(:[0-9]*)?")
-_ADDED_BY_PROXIES = re.compile(r"forwarded|via|x-real-ip|x-forwarded.*|x-envoy-.*|l5d-.*")
-"""The headers by which proxies, and the sidecars of Istio and Linkerd, tell of themselves."""
+_ADDED_BY_PROXIES = re.compile(
+    r"forwarded|via|max-forwards|traceparent|tracestate|baggage|b3|uber-trace-id|sw8.*"
+    r"|x-(?!requested-with$|prometheus-).+|(.+-)?client-ip"
+    r"|(akamai|cdn|cf|fastly|l5d|ot-tracer|proxy|remote|tailscale|true)-.+"
+)
+"""The headers by which proxies, sidecars and tracers tell of themselves; browsers send none."""
 _OF_NGINX = "1.0"
 """The version of HTTP that nginx asks a server by, unless told; it adds no such header."""
 _LONGEST_HEADER = 60

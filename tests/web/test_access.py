@@ -100,6 +100,11 @@ ADDED_BY_PROXIES = [
     "x-forwarded-client-cert",
     "x-envoy-expected-rq-timeout-ms",
     "l5d-client-id",
+    *("x-request-id", "x-correlation-id", "x-amzn-trace-id", "x-b3-traceid", "x-scheme"),
+    *("traceparent", "tracestate", "baggage", "b3", "uber-trace-id", "sw8"),
+    *("x-client-ip", "true-client-ip", "fastly-client-ip", "client-ip", "x-cluster-client-ip"),
+    *("cf-connecting-ip", "cf-ray", "cdn-loop", "proxy-connection", "remote-user"),
+    *("tailscale-user-login", "x-auth-request-user", "max-forwards"),
 ]
 BROWSERS = {
     "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
@@ -108,6 +113,15 @@ BROWSERS = {
     "connection": "keep-alive",
     "sec-fetch-site": "none",
     "upgrade-insecure-requests": "1",
+    "sec-ch-ua-platform": '"Linux"',
+    "x-requested-with": "XMLHttpRequest",
+    "referer": "http://localhost:9191/",
+    "if-none-match": 'W/"1"',
+    "dnt": "1",
+    "cookie": "a=b",
+    "cache-control": "no-cache",
+    "te": "trailers",
+    "priority": "u=0, i",
 }
 OWN_NAMES = [
     *("localhost", "LocalHost:9191", "127.0.0.1:9191", "127.8.9.1"),
