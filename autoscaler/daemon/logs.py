@@ -2,6 +2,8 @@
 
 import logging
 import sys
+import threading
+import traceback
 from contextlib import suppress
 from io import StringIO
 from typing import TextIO, cast
@@ -9,8 +11,10 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from autoscaler import clock
 from autoscaler.core.text import printable
 from autoscaler.daemon import LogFormat, LogLevel
+from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.transport.credentials import silence
 
 # The values of variables may be secrets.
@@ -34,6 +38,37 @@ def _printable(value: object) -> object:
     if isinstance(value, dict):
         return {key: _printable(element) for key, element in value.items()}
     return value
+
+
+_MOST_TRACEBACKS, _TRACEBACK_SECONDS = 3, 600.0
+"""After so many tracebacks of one place in the code, one in so many seconds."""
+
+
+class _FewTracebacks:
+    """Drops lines whose traceback ends where many others did; the next one has their number."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: dict[tuple[object, ...], tuple[TokenBucket, int]] = {}
+        """By exception and line of code the bucket, and how many lines were dropped."""
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        given = event.get("exc_info")
+        error = given if isinstance(given, BaseException) else sys.exc_info()[1]
+        if not given or error is None:
+            return event
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        frame = next(reversed(list(traceback.walk_tb(error.__traceback__))), None)
+        place = type(error), frame and (frame[0].f_code.co_filename, frame[1])
+        with self._lock:
+            fresh = TokenBucket(_MOST_TRACEBACKS, _TRACEBACK_SECONDS), 0
+            bucket, dropped = self._places.setdefault(place, fresh)
+            taken = bucket.take(clock.monotonic())
+            self._places[place] = bucket, 0 if taken else dropped + 1
+        if not taken:
+            raise structlog.DropEvent
+        return {**event, "untold": dropped} if dropped else event
 
 
 def _plain_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
@@ -124,7 +159,7 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
     if as_json:
         final = [_traceback_without_values, _all_printable, structlog.processors.JSONRenderer()]
     structlog.configure(
-        processors=[*shared, *final],
+        processors=[_FewTracebacks(), *shared, *final],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(lossy),
         cache_logger_on_first_use=True,

@@ -65,7 +65,7 @@ SIGN_INS_FAILED = _counter(
     "basic, bearer, certificate or other.",
     "way",
 )
-FAULTS = _counter("faults_total", "Defects of the autoscaler itself; the log has each.")
+FAULTS = _counter("faults_total", "Defects of the autoscaler itself; the log has some of each.")
 CLOCK_STEPS = _counter("clock_steps_total", "Times that the system's clock was set.")
 
 # -- syncs ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -158,6 +159,29 @@ def test_a_traceback_shows_no_values() -> None:
     assert (line["event"], line["level"]) == ("fault", "error")
     assert line["exception"][0]["exc_type"] == "ValueError"
     assert "hunter2" not in stream.getvalue()
+
+
+def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three at once, then one in ten minutes with the number of the others; others are told."""
+    stream, now = io.StringIO(), 1000.0
+    monkeypatch.setattr("autoscaler.clock.monotonic", lambda: now)
+    configure(LogLevel.INFO, LogFormat.JSON, stream)
+
+    def fault(value: Any, *, group: bool = False) -> None:
+        try:
+            int(value)
+        except (TypeError, ValueError) as error:
+            LogReporter().fault(ExceptionGroup("faults", [error]) if group else error)
+
+    for number in range(50):
+        fault(f"x{number}", group=number % 2 == 1)
+    fault([])
+    structlog.get_logger().error("fault")
+    now += 601
+    fault("y")
+    structlog.reset_defaults()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line.get("untold") for line in lines] == [None, None, None, None, None, 47]
 
 
 def test_no_text_of_a_line_acts_on_a_terminal() -> None:

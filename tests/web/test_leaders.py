@@ -14,7 +14,8 @@ from tests.web.api.serving import asking
 from tests.web.pages.reading import ask, views_of
 
 CLUSTERS = ("eu", "us", "ap")
-URL = "http://autoscaler-1.autoscaler:9191/"
+HOST = "autoscaler-1.autoscaler:9191"
+URL = f"http://{HOST}/"
 SHARED = (
     ClusterLeader("eu", leading=True, holder="autoscaler-0_1f"),
     ClusterLeader("us", leading=False, holder="autoscaler-1_2e", url=URL),
@@ -48,7 +49,7 @@ def test_each_cluster_has_its_leader_in_the_tables(tmp_path: Path) -> None:
     shown = views(tmp_path, SHARED)
     for path, own in (("/", "this process"), ("/health", "this process autoscaler-0_1f")):
         assert row_of(shown, path, "eu").endswith(own)
-        assert row_of(shown, path, "us").endswith("autoscaler-1_2e")
+        assert row_of(shown, path, "us").endswith(f"autoscaler-1_2e at {HOST}")
         assert row_of(shown, path, "ap").endswith("nobody known")
         assert URL.rstrip("/") in ask(shown, path).page.links()
         assert notices(shown, path) == ""
@@ -66,7 +67,10 @@ def test_without_leader_election_no_leader_is_told(tmp_path: Path) -> None:
     ("cluster", "notice"),
     [
         ("eu", ""),
-        ("us", "us is led by autoscaler-1_2e: this process stands by there."),
+        (
+            "us",
+            f"us is led by autoscaler-1_2e at {HOST}: this process stands by there.",
+        ),
         ("ap", "Nobody is known to lead ap: this process stands by there."),
     ],
 )
