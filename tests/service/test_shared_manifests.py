@@ -114,14 +114,13 @@ def test_the_documented_times_are_those_of_the_defaults() -> None:
 def test_a_cluster_that_is_served_has_the_rights_and_nothing_that_runs(
     control_plane: ControlPlane, admin_api: Api, applied: list[Json], tmp_path: Path
 ) -> None:
-    """Its account does with Leases what sharing takes, in one namespace; it reads no Secret."""
+    """Its account does with Leases what sharing takes, in one namespace; no Secret is its token."""
     objects = placed(tmp_path, "served", "scaled")
     assert {found["kind"] for found in objects} == {
-        *("Namespace", "ServiceAccount", "Secret"),
+        *("Namespace", "ServiceAccount"),
         *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     }
     applied.extend(kustomize.apply(admin_api, found) for found in objects)
-    secret = kustomize.path(only(objects, "Secret"))
     leases, elsewhere = LEASES.format("scaled"), LEASES.format("default")
     token = token_of(admin_api, "scaled")
     with Api(control_plane.url, token, control_plane.ca_file) as api:
@@ -135,6 +134,6 @@ def test_a_cluster_that_is_served_has_the_rights_and_nothing_that_runs(
         assert next(iter(watch))["object"]["metadata"]["name"] == "member"
         watch.cancel()
         api.delete(f"{leases}/member")
-        for path in (elsewhere, secret):
+        for path in (elsewhere, "/api/v1/namespaces/scaled/secrets"):
             with pytest.raises(ApiError, match="forbidden"):
                 api.get(path)
