@@ -209,18 +209,22 @@ def rules_in(fields: Fields) -> AdapterRules | None:
 
 
 def merged(several: Iterable[AdapterRules]) -> AdapterRules:
-    """Put the rules of several documents together, in their order."""
+    """Put the rules of several documents together, in their order.
+
+    The server is one only if all documents that name one agree.
+    """
     custom: list[AdapterRule] = []
     external: list[AdapterRule] = []
     problems: list[str] = []
     resource: dict[str, ResourceRule] = {}
-    url = None
+    urls: set[str | None] = set()
     for one in several:
         custom += one.custom
         external += one.external
         problems += one.problems
         resource |= one.resource
-        url = url or one.prometheus_url
+        urls |= {one.prometheus_url} - {None}
+    url = urls.pop() if len(urls) == 1 else None
     return AdapterRules(tuple(custom), tuple(external), resource, url, tuple(problems))
 
 

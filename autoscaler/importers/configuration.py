@@ -2,12 +2,12 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.core.spec import SOURCES
 from autoscaler.documents import Location, child, entries
 from autoscaler.importers.conversion import Conversion, Imported
+from autoscaler.importers.drafts import queries_of
 from autoscaler.importers.layout import as_text
 
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -76,18 +76,6 @@ def _resources(
     }
     used |= {"cpu"} if any("metrics" not in target for target in targets) else set()
     return {name: one for name, one in conversion.resources.items() if name in used}
-
-
-def queries_of(target: Mapping[str, object]) -> Iterator[str]:
-    """Yield the names of the queries that a target uses."""
-    for _, metric in entries(target, "metrics"):
-        for key in SOURCES.values():
-            name = child(metric, key, "metric", "name")
-            if isinstance(name, str):
-                yield name
-    hold = child(target, "holdScaleDownQuery", "name")
-    if isinstance(hold, str):
-        yield hold
 
 
 def split(

@@ -29,10 +29,10 @@ NO_NAMESPACE = "default"
 """The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""
 
 UNKNOWN_URL = "http://prometheus:9090"
-"""Stands where no source names a Prometheus."""
+"""Stands where targets need a Prometheus that no source names."""
 
 SERVED = frozenset(get_args(MetricType))
-_TARGET_KEYS = ("namespace", "scaleTargetRef", "undecided", "mode")
+_TARGET_KEYS = ("namespace", "server", "scaleTargetRef", "undecided", "mode")
 _TOOLS = "it belongs to the tools that put it there"
 _METADATA = {
     "name": "a target is called by its workload",
@@ -51,9 +51,11 @@ _TEMPLATE = (
 )
 _KEPT_IN_FILES = "its values are kept in files, and are only read with --write-secrets"
 _NO_URL = (
-    f"no source names a Prometheus, so that {UNKNOWN_URL} stands there: write the URL of yours, or "
-    "import with --prometheus URL"
+    f"no source names {{}}, so that {UNKNOWN_URL} stands there: write the URL of yours, or import "
+    "with --prometheus URL"
 )
+_NOT_ASKED = "no target asks this server: each names its own in `servers`"
+_MOST_NAMED = 3
 _JOB = (
     "a ScaledJob starts Jobs, which have no replicas to set: leave it to KEDA, or scale a "
     "Deployment that works the queue"
@@ -186,7 +188,7 @@ def convert(
     adapter = merged(found.values())
     url = options.prometheus or adapter.prometheus_url
     if url:
-        shared.server({"url": url})
+        shared.servers[""] = {"url": url}
     here = options.namespace or NO_NAMESPACE
     for manifest in manifests:
         if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
@@ -208,13 +210,26 @@ def convert(
     for one in imported:
         _account_for_the_rest(one)
     notes = []
-    if not importer.shared.servers:
-        notes.append(_NO_URL)
-        importer.shared.server({"url": UNKNOWN_URL}, _NO_URL)
+    written = [one for one in imported if one.target]
+    if not url and (lacking := shared.choose_default([one.target for one in written])) is not None:
+        notes += _unknown_server(shared, [written[index].manifest for index in lacking])
+        for one in written:
+            one.settle()
     if importer.not_asked:
         notes.append(importer.not_asked)
     resources, problems = resource_queries(adapter)
     return Conversion(importer.shared, imported, resources, [*notes, *problems], bool(found))
+
+
+def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
+    """Have a default server that is still to be written; return what to do for these sources."""
+    names = [f"{one.kind} {one.name}" for one in lacking[:_MOST_NAMED]]
+    more = [f"{len(lacking) - _MOST_NAMED} more"] if len(lacking) > _MOST_NAMED else []
+    what = f"the Prometheus of {', '.join((*names, *more))}" if shared.servers else "a Prometheus"
+    notes = [_NO_URL.format(what)] if lacking or not shared.servers else []
+    shared.server_comments[""] = notes or [_NOT_ASKED]
+    shared.servers[""] = {"url": UNKNOWN_URL}
+    return notes
 
 
 def _rules(manifest: Manifest) -> AdapterRules | None:

@@ -1,15 +1,19 @@
 """What the importers make: targets, and the queries and servers that targets share."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from autoscaler.documents import Location
+from autoscaler.core.spec import SOURCES
+from autoscaler.documents import Location, child, entries
 
 Query = str | Mapping[str, object]
 """An entry of `queries`: PromQL, or a mapping with `query` and what else is needed."""
+
+ALWAYS_ZERO = "vector(0)"
+"""The query of a target whose windows alone set the count; any server answers it."""
 
 _NAME = re.compile(r"[!-$&-.0-~]{1,200}")
 """What the name of a metric may be: printable, without / and %."""
@@ -64,7 +68,7 @@ class Shared:
     query_comments: dict[str, list[str]] = field(default_factory=dict)
     """Sentences above a query, by its name."""
     servers: dict[str, dict[str, object]] = field(default_factory=dict)
-    """Settings as in `prometheus`, by name; the default server, with the name "", is the first."""
+    """Settings as in `prometheus`, by name; that of the default server is ""."""
     server_comments: dict[str, list[str]] = field(default_factory=dict)
     _by_query: dict[str, str] = field(default_factory=dict)
 
@@ -84,20 +88,60 @@ class Shared:
         return name
 
     def server(self, settings: Mapping[str, object], *comments: str) -> str:
-        """Add a server with these settings, of which `url` is one; return its name.
-
-        The name of the default one, which is the first, is "": it is written nowhere.
-        """
+        """Add a server with these settings, of which `url` is one; return its name."""
         known = (name for name, one in self.servers.items() if one == settings)
         name = next(known, None)
         if name is None:
             label = _label(str(settings.get("url", "")))
-            name = _free(label, {*self.servers, "default"}) if self.servers else ""
+            name = _free(label, {*self.servers, "default"})
             self.servers[name] = dict(settings)
         if comments:
             said = self.server_comments.setdefault(name, [])
             said += [one for one in comments if one not in said]
         return name
+
+    def choose_default(self, targets: Sequence[dict[str, object]]) -> list[int] | None:
+        """Make the server the default that all targets name; return None if there is one.
+
+        Otherwise return the positions of the targets that need a server and name none.  A target
+        whose queries name one server asks that one for all of its metrics.
+        """
+        found = [self._servers_of(target) for target in targets]
+        named = [others if len(others := names - {""}) == 1 else names for names in found]
+        every = {name for names in named for name in names}
+        if len(every) != 1 or "" in every:
+            for target, names, others in zip(targets, found, named, strict=True):
+                if names != others:
+                    (target["server"],) = others
+            return [index for index, names in enumerate(named) if "" in names]
+        (name,) = every
+        self.servers[""] = self.servers.pop(name)
+        self.server_comments[""] = self.server_comments.pop(name, [])
+        for key, query in self.queries.items():
+            if child(query, "server") == name and isinstance(query, Mapping):
+                rest = {word: value for word, value in query.items() if word != "server"}
+                self.queries[key] = rest if len(rest) > 1 else str(rest["query"])
+        return None
+
+    def _servers_of(self, target: Mapping[str, object]) -> set[str]:
+        """Return the servers that the metrics of a target name, and "" for those that name none."""
+        queries = [self.queries.get(name) for name in queries_of(target)]
+        names = {str(child(query, "server") or "") for query in queries if query != ALWAYS_ZERO}
+        if "metrics" not in target or len(queries) < len(list(entries(target, "metrics"))):
+            names.add("")
+        return names
+
+
+def queries_of(target: Mapping[str, object]) -> Iterator[str]:
+    """Yield the names of the queries that a target uses."""
+    for _, metric in entries(target, "metrics"):
+        for key in SOURCES.values():
+            name = child(metric, key, "metric", "name")
+            if isinstance(name, str):
+                yield name
+    hold = child(target, "holdScaleDownQuery", "name")
+    if isinstance(hold, str):
+        yield hold
 
 
 def _label(url: str) -> str:

@@ -13,12 +13,12 @@ def test_an_equal_query_has_one_name() -> None:
     assert shared.query_comments == {"a": ["why", "too"]}
 
 
-def test_the_first_server_is_the_default_one() -> None:
-    """The others are called by their hosts; the same address with other settings is another."""
+def test_an_equal_server_has_one_name() -> None:
+    """Servers are called by their hosts; the same address with other settings is another."""
     shared = Shared()
+    shared.servers[""] = {"url": "http://prometheus:9090"}
     assert shared.server({"url": "http://prometheus:9090"}) == ""
     assert shared.server({"url": "https://thanos-query.monitoring.svc:9090/x"}) == "thanos-query"
     tenant = {"url": "https://thanos-query.monitoring.svc:9090/x", "headers": {"X": "1"}}
     assert shared.server(tenant) == "thanos-query-2"
     assert shared.server({"url": "http://10.0.0.1"}) == "prometheus"
-    assert shared.server({"url": "http://prometheus:9090"}) == ""

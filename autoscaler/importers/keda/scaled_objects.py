@@ -5,7 +5,7 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/
 
 import re
 
-from autoscaler.importers.drafts import Comment, Shared, TargetDraft
+from autoscaler.importers.drafts import ALWAYS_ZERO, Comment, Shared, TargetDraft
 from autoscaler.importers.fields import Fields, KeyOutcome
 from autoscaler.importers.keda.authentications import Authentications
 from autoscaler.importers.keda.pauses import paused_of
@@ -25,8 +25,6 @@ _WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": ""}
 """What a scaleTargetRef says, with KEDA's defaults."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./-]{0,251}[A-Za-z0-9])?")
 
-_ALWAYS_ZERO = "vector(0)"
-"""What a target scales on whose windows alone set the count."""
 _BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
 _RESTORED = (
     "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it: else "
@@ -199,7 +197,7 @@ class _ScaledObject:
             return
         if triggers.metrics and not to_zero:
             return
-        name = shared.query("always-zero", _ALWAYS_ZERO, "for targets that schedules alone scale")
+        name = shared.query("always-zero", ALWAYS_ZERO, "for targets that schedules alone scale")
         triggers.metrics.append(external(name, "AverageValue", 1))
 
     def _idle(self, triggers: Triggers, low: int | None, idle: int | None) -> None:

@@ -364,15 +364,16 @@ def test_each_server_is_written_once(tmp_path: Path) -> None:
     result = converted(*(text.replace("http:", "https:") for text in documents))
     url = "https://prometheus:9090"
     assert result.configuration["prometheus"] == {
-        "url": url,
+        "url": "http://prometheus:9090",
         "servers": {
-            "prometheus": {
+            "prometheus": {"url": url},
+            "prometheus-2": {
                 "url": url,
                 "timeout": "5s",
                 "headers": {"X-Scope-OrgID": "shop"},
                 "queryParameters": {"namespace": "shop"},
             },
-            "prometheus-2": {
+            "prometheus-3": {
                 "url": url,
                 "tls": {"insecureSkipVerify": True},
                 "queryParameters": {"dedup": "false", "max": "1"},
