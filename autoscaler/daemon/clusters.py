@@ -14,6 +14,7 @@ from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedClust
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
 from autoscaler.adapters.cluster.events import Events
+from autoscaler.adapters.cluster.watch_requests import Budget
 from autoscaler.config.cautions import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN, WriteGate
@@ -27,6 +28,8 @@ from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import Stand, leader_election
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
 
+_BYTES_OF_ONE = 64 << 20
+"""How much is kept of each of several clusters, whose owners may not trust each other."""
 _OPEN_FILES = 65_536
 """By default a process may have 1,024 open; each cluster takes about five, and at times more."""
 
@@ -94,7 +97,12 @@ class ConnectedCluster:
                 announcements.insecure(sentence)
             scales = Scales(self.api, self.gate, self.observer)
             self.caches = WatchedCluster(
-                self.api, scales, Pods(self.api), (), observer=self.observer
+                self.api,
+                scales,
+                Pods(self.api),
+                (),
+                observer=self.observer,
+                budget=None if name == DEFAULT_CLUSTER else Budget(_BYTES_OF_ONE),
             )
             opened.enter_context(closing(self.caches))
             self._opened = opened.pop_all()

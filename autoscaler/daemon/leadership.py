@@ -20,7 +20,7 @@ from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.adapters.cluster.leases import LeaseCache
 from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import is_newer
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
+from autoscaler.adapters.cluster.watch_requests import Budget, WatchTimings
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import (
     ClusterLeader,
@@ -50,6 +50,8 @@ _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
 _LONGEST_NAME = 253
+_BYTES_OF_LEASES = 16 << 20
+"""How much is kept of a list of Leases."""
 
 
 class Role(Enum):
@@ -459,6 +461,7 @@ def leader_election(
                 share.member(name, lease, clock.steady())
 
         cache = LeaseCache(settings.namespace, changed, name="" if stand.sharing else leases.name)
+        cache.budget = Budget(_BYTES_OF_LEASES)
         notes = OperatorNotes(observer.watch_changed)
         watch = Reflector(api, cache, WatchTimings(), notes, lambda _: leadership.wake())
         leadership.watching = lambda: watch.reason is None and watch.state is WatchState.SYNCED

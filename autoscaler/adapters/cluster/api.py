@@ -54,6 +54,8 @@ _MOST_CONNECTING = 128
 """Connections that are made at once, with those that were given up and have not ended yet."""
 _LONGEST_MESSAGE = 1200
 """Of a failure; the server's words in it are shorter."""
+_MOST_PAGES = 10_000
+"""Of one list: 5 million objects, or as many as a server permits without an end."""
 _PAGE_SHRINKS = 4
 """A page that is too large is asked for again with its objects divided by this."""
 
@@ -321,9 +323,9 @@ def read_list(
     """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
 
     A page that is too large is asked for again with fewer objects; a ``limit`` of 0 asks for one
-    page.  Raises one of MALFORMED for what is no list.
+    page.  Raises one of MALFORMED for what is no list, and for one of too many pages.
     """
-    while True:
+    for _ in range(_MOST_PAGES):
         answer = get(query | {"limit": str(limit)} if limit else query)
         if isinstance(answer, Failure):
             if answer.kind is not FailureKind.TOO_LARGE or limit <= 1:
@@ -337,3 +339,4 @@ def read_list(
             return version
         query = query | {"continue": metadata["continue"]}
         del answer  # the next page may need its memory
+    raise ValueError(f"it has more than {_MOST_PAGES} pages")

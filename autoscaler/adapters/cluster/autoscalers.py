@@ -15,7 +15,13 @@ from autoscaler.adapters.cluster.horizontal_pod_autoscalers import (
     hpa_of,
     scaled_object_of,
 )
-from autoscaler.adapters.cluster.watch_requests import ALL, Cache, WatchRequests, WatchTimings
+from autoscaler.adapters.cluster.watch_requests import (
+    ALL,
+    Cache,
+    WatchRequests,
+    WatchTimings,
+    weight,
+)
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import ScaleTargetRef
@@ -87,15 +93,19 @@ class AutoscalerCache(Cache):
 
     def begin(self) -> None:
         """Begin a list."""
+        self._drop_listed()
         self._listing = {}
 
     def add(self, items: list[JsonObject]) -> None:
         """Add a page; what names no target is malformed."""
-        self._listing.update(map(self._read, items))
+        for name, entry in map(self._read, items):
+            self._count(weight(self._listing.get(name)), weight(entry), listed=True)
+            self._listing[name] = entry
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Use the list from now on."""
         with self._lock:
+            self._use_listed()
             before, self._entries, self._words = self._entries, {}, {}
             for name, entry in self._listing.items():
                 self._put(name, entry, before.get(name))
@@ -106,8 +116,10 @@ class AutoscalerCache(Cache):
         """Apply an event."""
         if kind != "BOOKMARK":
             name, entry = self._read(obj)
+            new = None if kind == "DELETED" else entry
+            self._count(weight(self._entries.get(name)), weight(new))
             with self._lock:
-                self._put(name, None if kind == "DELETED" else entry)
+                self._put(name, new)
 
     def clear(self) -> None:
         """Keep what is known, as over a restart (`History.controller`): not to write is safe."""

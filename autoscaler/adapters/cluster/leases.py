@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.watch_requests import Cache
+from autoscaler.adapters.cluster.watch_requests import Cache, weight
 from autoscaler.core.election import LeaseRecord
 
 _GROUP_VERSION = "coordination.k8s.io/v1"
@@ -134,6 +134,7 @@ class LeaseCache(Cache):
         instead = "who leads is asked for once in a retryPeriod"
         super().__init__("leases.coordination.k8s.io", namespace, instead)
         self.selector = {"fieldSelector": f"metadata.name={name}"} if name else {}
+        self._name = name
         self._changed = changed
         self._wanted = wanted
         self._listing: dict[str, Lease] = {}
@@ -145,17 +146,20 @@ class LeaseCache(Cache):
 
     def begin(self) -> None:
         """Begin a list."""
+        self._drop_listed()
         self._listing = {}
 
     def add(self, items: list[JsonObject]) -> None:
         """Add a page."""
         for item in items:
-            lease = _lease_of(item)
-            if self._wanted(_name_of(item), lease):
-                self._listing[_name_of(item)] = lease
+            lease, name = _lease_of(item), _name_of(item)
+            if self._is_wanted(name, lease):
+                self._count(0, weight(lease.document), listed=True)
+                self._listing[name] = lease
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Use the list from now on."""
+        self._drop_listed()
         for name in self._versions.keys() - self._listing.keys():
             self._put(name, None)
         for name, lease in self._listing.items():
@@ -169,18 +173,27 @@ class LeaseCache(Cache):
         lease, name = _lease_of(obj), _name_of(obj)
         if kind == "DELETED":
             self._put(name, None)
-        elif self._wanted(name, lease):
+        elif self._is_wanted(name, lease):
             self._put(name, lease)
 
     def clear(self) -> None:
         """Forget all: they are not watched any more."""
+        self._drop_listed()
+        self._use_listed()
         self._versions = {}
+
+    def _is_wanted(self, name: str, lease: Lease) -> bool:
+        # A server may send others than the one that was asked for.
+        return self._name in {"", name} and self._wanted(name, lease)
 
     def _put(self, name: str, lease: Lease | None) -> None:
         if lease is None:
-            if self._versions.pop(name, None) is not None:
+            if (version := self._versions.pop(name, None)) is not None:
+                self._count(weight((name, version)), 0)
                 self._changed(name, None)
-        elif self._versions.get(name) != lease.record.version:
+        elif (version := self._versions.get(name)) != lease.record.version:
+            before = 0 if version is None else weight((name, version))
+            self._count(before, weight((name, lease.record.version)))
             self._versions[name] = lease.record.version
             self._changed(name, lease)
 

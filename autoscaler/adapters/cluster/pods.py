@@ -11,7 +11,7 @@ from sys import intern
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.adapters.cluster.failures import Failure, malformed
-from autoscaler.adapters.cluster.watch_requests import ALL, Cache
+from autoscaler.adapters.cluster.watch_requests import ALL, OBJECT_BYTES, Cache
 from autoscaler.core import quantity
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -37,7 +37,10 @@ _Pair = tuple[str, str]
 _FINISHED = frozenset({"Succeeded", "Failed"})
 """Phases that are final.  Such pods count nowhere (semantics 6.19)."""
 
-_MOST_TEMPLATES = 10_000
+_MOST_TEMPLATES, _LONGEST_TEMPLATE = 2_000, 4_096
+_CONTAINER_BYTES = 100
+_LONGEST_NAME = 253
+"""Of a pod, a container or a resource, as the API server has them."""
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PAGE = 500
 """As the API's own clients page."""
@@ -48,14 +51,17 @@ _LONGEST = 200
 
 
 def read_pod(pod: JsonObject) -> Pod:
-    """Read one pod, whose equal requests are one object; raises one of MALFORMED."""
+    """Read one pod, whose equal requests are one object; raises one of MALFORMED.
+
+    A name that no API server accepts makes the pod malformed: so a pod takes bounded memory.
+    """
     metadata, status, spec = pod["metadata"], pod.get("status") or {}, pod.get("spec") or {}
     conditions = status.get("conditions") or ()
     ready = next((each for each in conditions if each["type"] == "Ready"), None)
     start_time = status.get("startTime")
     transition = ready.get("lastTransitionTime") if ready is not None else None
     return Pod(
-        name=metadata["name"],
+        name=_name(metadata["name"]),
         phase=status.get("phase", ""),
         ready=ConditionStatus(ready["status"]) if ready is not None else None,
         ready_transition=unix_seconds(transition) if transition else None,
@@ -69,23 +75,46 @@ def read_pod(pod: JsonObject) -> Pod:
     )
 
 
-@lru_cache(_MOST_TEMPLATES)
 def _requests(
+    containers: _ContainerKeys, init: _ContainerKeys, pod_level: _Quantities
+) -> PodRequests:
+    """Read requests; the usual ones are one object for all pods that have them."""
+    keys = containers, init, pod_level
+    size = len(repr(keys))
+    return _shared_requests(*keys) if size <= _LONGEST_TEMPLATE else _new_requests(*keys)
+
+
+def _new_requests(
     containers: _ContainerKeys, init: _ContainerKeys, pod_level: _Quantities
 ) -> PodRequests:
     return PodRequests(_containers(containers), _containers(init), _nano(pod_level))
 
 
+_shared_requests = lru_cache(_MOST_TEMPLATES)(_new_requests)
+
+
 def _container_keys(containers: list[JsonObject] | None) -> _ContainerKeys:
     every = containers or ()
     return tuple(
-        [(one["name"], one.get("restartPolicy") == "Always", _quantities(one)) for one in every]
+        [
+            (_name(one["name"]), one.get("restartPolicy") == "Always", _quantities(one))
+            for one in every
+        ]
     )
 
 
 def _quantities(of: JsonObject) -> _Quantities:
     resources = of.get("resources")
-    return tuple((resources.get("requests") or {}).items()) if resources else ()
+    if not resources:
+        return ()
+    requests = resources.get("requests") or {}
+    return tuple([(_name(name), amount) for name, amount in requests.items()])
+
+
+def _name(text: str) -> str:
+    if len(text) > _LONGEST_NAME:
+        raise ValueError(f"a name of {len(text)} characters")
+    return text
 
 
 def _containers(keys: _ContainerKeys) -> tuple[ContainerRequests, ...]:
@@ -171,6 +200,13 @@ def is_indexable(selector: str) -> bool:
     return not parsed.empty and all(_LABEL_KEY.fullmatch(key) for key in keys)
 
 
+def _weight(name: str, pod: Pod | None) -> int:
+    containers = 0
+    if pod is not None:
+        containers = len(pod.requests.containers) + len(pod.requests.init_containers)
+    return OBJECT_BYTES + len(name) + _CONTAINER_BYTES * containers
+
+
 @dataclass(slots=True)
 class _NamespacePods:
     """The pods of one namespace, by the selectors that match them."""
@@ -181,6 +217,11 @@ class _NamespacePods:
     """By pod, the selectors that match it."""
     tuples: dict[str, tuple[Pod, ...] | None] = field(default_factory=dict)
     """By selector, the pods that were returned since they last changed."""
+
+    def weight(self, name: str) -> int:
+        """Return about how many bytes are kept of a pod."""
+        matched = self.matched.get(name)
+        return _weight(name, self.members[matched[0]].get(name)) if matched else 0
 
     def put(self, name: str, matching: tuple[str, ...], pod: Pod | None) -> None:
         for selector in self.matched.get(name, ()):
@@ -246,6 +287,7 @@ class PodCache(Cache):
                 index = SelectorIndex(selectors)
                 members: dict[str, _Members] = {selector: {} for selector in index.selectors}
                 listing[namespace] = _NamespacePods(index, members)
+        self._drop_listed()
         self._listing = listing
 
     def add(self, items: list[JsonObject]) -> None:
@@ -256,6 +298,7 @@ class PodCache(Cache):
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Use the list from now on."""
         with self._lock:
+            self._use_listed()
             self._namespaces, self._listing = self._listing, {}
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
@@ -266,6 +309,8 @@ class PodCache(Cache):
     def clear(self) -> None:
         """Forget all pods."""
         with self._lock:
+            self._drop_listed()
+            self._use_listed()
             self._namespaces, self._listing = {}, {}
 
     def _put(self, into: dict[str, _NamespacePods], obj: JsonObject, kind: str) -> None:
@@ -284,6 +329,8 @@ class PodCache(Cache):
         if pod is not None and pod.phase in _FINISHED:
             matching = ()
         if matching or name in namespace.matched:
+            after = _weight(name, pod) if matching else 0
+            self._count(namespace.weight(name), after, listed=into is self._listing)
             with self._lock:
                 namespace.put(intern(name), matching, pod)
 

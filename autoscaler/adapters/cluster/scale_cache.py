@@ -12,7 +12,7 @@ from autoscaler.adapters.cluster.discovery import (
     read_paths,
 )
 from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.watch_requests import Cache
+from autoscaler.adapters.cluster.watch_requests import Cache, weight
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import FIELD_MANAGER
@@ -120,6 +120,7 @@ class ScaleCache(Cache):
     def begin(self) -> None:
         """Begin a list."""
         with self._lock:
+            self._drop_listed()
             self._listing = {}
             self._listing_covers = self._wanted()
             self._written_meanwhile = {}
@@ -131,11 +132,14 @@ class ScaleCache(Cache):
         for obj in items:
             key = _key(obj)
             if key in self._listing_covers:
-                self._listing[key] = self._read(obj, key)
+                scale = self._read(obj, key)
+                self._count(weight(self._listing.get(key)), weight(scale), listed=True)
+                self._listing[key] = scale
 
     def commit(self, version: str) -> None:
         """Use the list from now on; writes that were answered since it began may be newer."""
         with self._lock:
+            self._use_listed()
             self._scales = self._listing or {}
             self._covered = self._listing_covers
             self._listing = None
@@ -164,6 +168,7 @@ class ScaleCache(Cache):
             if own != version and not is_newer(version, own):
                 return  # what cannot be compared with our own write may be older
             self._ahead.pop(key, None)
+            self._count(weight(self._scales.get(key)), weight(scale))
             if kind == "DELETED":
                 self._scales.pop(key, None)
             else:
@@ -172,6 +177,8 @@ class ScaleCache(Cache):
     def clear(self) -> None:
         """Forget all; the resource is discovered again next time."""
         with self._lock:
+            self._drop_listed()
+            self._use_listed()
             self._covered = frozenset()
             self._scales, self._ahead = {}, {}
             self._listing = None

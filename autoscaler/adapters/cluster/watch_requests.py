@@ -31,6 +31,8 @@ _PAGE_SECONDS = 60.0
 _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
 _LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
+OBJECT_BYTES = 300
+"""What Python takes for an object that is kept, besides its text."""
 _RESUMABLE = frozenset({429, 500, 502, 503, 504})
 _EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
@@ -39,11 +41,41 @@ ALL = ""
 """The namespace of a watch of all namespaces."""
 
 
+class OverBudgetError(Exception):
+    """More would be kept of a cluster than its budget permits."""
+
+
+class Budget:
+    """How many bytes are kept of one cluster, by all its caches together.
+
+    A server may list objects without end, and others must not pay for it with their memory.
+    """
+
+    def __init__(self, most: int = 1 << 30) -> None:
+        self._most = most
+        self.kept = 0
+        self._lock = threading.Lock()
+
+    def add(self, change: int) -> None:
+        """Count bytes that are kept from now on, or are not any more.  Raises OverBudgetError."""
+        with self._lock:
+            if change > 0 and self.kept + change > self._most:
+                raise OverBudgetError(
+                    f"more than {self._most >> 20} MiB would have to be kept of this cluster"
+                )
+            self.kept += change
+
+
+def weight(kept: object) -> int:
+    """Return about how many bytes a value takes: its text, and the objects around that."""
+    return 0 if kept is None else OBJECT_BYTES + len(repr(kept))
+
+
 class Cache(ABC):
     """A copy of a collection.  One watch writes it; any thread may read it.
 
     A list fills a second copy, which `commit` puts in place of the first; events change the first.
-    `add` and `apply` raise one of MALFORMED for what cannot be read at all.
+    `add` and `apply` raise one of MALFORMED for what cannot be read at all, and OverBudgetError.
     """
 
     def __init__(self, collection: str, namespace: str, instead: str) -> None:
@@ -56,6 +88,28 @@ class Cache(ABC):
         self.selector: Mapping[str, str] = {}
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
+        self.budget = Budget()
+        """Those of one cluster have the same one."""
+        self._bytes = self._bytes_listed = 0
+
+    def _count(self, before: int, after: int, *, listed: bool = False) -> None:
+        """Count bytes that are kept in place of others, in the second copy or in the first."""
+        change = after - before
+        self.budget.add(change)
+        if listed:
+            self._bytes_listed += change
+        else:
+            self._bytes += change
+
+    def _drop_listed(self) -> None:
+        """Count the second copy as dropped."""
+        self.budget.add(-self._bytes_listed)
+        self._bytes_listed = 0
+
+    def _use_listed(self) -> None:
+        """Count the second copy in place of the first."""
+        self.budget.add(-self._bytes)
+        self._bytes, self._bytes_listed = self._bytes_listed, 0
 
     @abstractmethod
     def path(self, deadline: float) -> str | Failure:
@@ -231,6 +285,11 @@ class WatchRequests:
                 raise ValueError("it has no resourceVersion")
         except MALFORMED as error:
             return self._unreadable("list", error)
+        except OverBudgetError as error:
+            self._cache.begin()
+            return self._too_much(error)
+        if isinstance(version, Failure):
+            self._cache.begin()  # the pages so far are of no use
         if isinstance(version, str):
             self._cache.commit(version)
         return None if self._ended else version
@@ -297,12 +356,18 @@ class WatchRequests:
             if kind not in _EVENTS or not version:
                 raise ValueError(f"type {kind}, resourceVersion {version}")
             self._cache.apply(kind, obj, version)
+        except OverBudgetError as error:
+            outcome.version = None
+            return self._too_much(error)
         except (TooMuch, *MALFORMED) as error:
             outcome.version = None
             return self._unreadable("watch event", error)
         outcome.version = version
         outcome.worked = True
         return None
+
+    def _too_much(self, error: OverBudgetError) -> Failure:
+        return Failure(f"the API server {self._api.server} sent too many objects: {error}")
 
     def _unreadable(self, what: str, error: Exception) -> Failure:
         cause = self._api.redactor.line(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)

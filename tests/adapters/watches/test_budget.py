@@ -1,0 +1,168 @@
+"""What is kept of a cluster is bounded in bytes, whatever its API server sends."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from autoscaler.adapters.cluster.api import Api, JsonObject
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
+from autoscaler.adapters.cluster.failures import Failure
+from autoscaler.adapters.cluster.leases import LeaseCache
+from autoscaler.adapters.cluster.pods import PodCache
+from autoscaler.adapters.cluster.watch_requests import (
+    Budget,
+    Cache,
+    OverBudgetError,
+    WatchRequests,
+    WatchTimings,
+)
+
+MOST = 1 << 20
+SELECTOR = "app=web"
+
+
+def metadata(name: str, **more: object) -> JsonObject:
+    """Return the metadata of an object that the caches want."""
+    return {
+        "name": name,
+        "namespace": "shop",
+        "resourceVersion": "7",
+        "labels": {"app": "web"},
+        **more,
+    }
+
+
+def pod(name: str) -> JsonObject:
+    """Return a pod of two containers."""
+    containers = [{"name": "app", "resources": {"requests": {"cpu": "1"}}}, {"name": "proxy"}]
+    return {"metadata": metadata(name), "spec": {"containers": containers}, "status": {}}
+
+
+def autoscaler(name: str) -> JsonObject:
+    """Return an HPA."""
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    return {"metadata": metadata(name), "spec": {"scaleTargetRef": ref, "maxReplicas": 3}}
+
+
+def lease(name: str) -> JsonObject:
+    """Return a Lease with a large annotation."""
+    more = metadata(name, annotations={"note": "x" * 1000})
+    return {"metadata": more, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}
+
+
+def pods() -> PodCache:
+    """Return a cache that wants all pods of the app."""
+    return PodCache("shop", lambda: {"shop": frozenset({SELECTOR})}, lambda _: None)
+
+
+CACHES: list[tuple[Callable[[], Cache], Callable[[str], JsonObject]]] = [
+    (pods, pod),
+    (lambda: AutoscalerCache("shop"), autoscaler),
+    (lambda: LeaseCache("shop", lambda *_: None), lease),
+]
+"""What makes a cache, and an object that it keeps."""
+
+
+class EndlessServer:
+    """Sends one page of 100 objects after the other; each page promises one more."""
+
+    server = "hostile"
+
+    def __init__(self, made: Callable[[str], JsonObject]) -> None:
+        self._made = made
+        self.pages = 0
+
+    def once(self, *_: object, **__: object) -> JsonObject:
+        """Answer a list request."""
+        self.pages += 1
+        items = [self._made(f"o-{self.pages}-{number}") for number in range(100)]
+        return {"items": items, "metadata": {"resourceVersion": "7", "continue": "more"}}
+
+
+@pytest.mark.parametrize(("make", "made"), CACHES)
+def test_a_list_without_an_end_is_given_up_and_nothing_of_it_is_kept(
+    make: Callable[[], Cache], made: Callable[[str], JsonObject]
+) -> None:
+    """The list that was there before stays, and counts as before."""
+    cache, server = make(), EndlessServer(made)
+    cache.budget = budget = Budget(MOST)
+    cache.begin()
+    cache.add([made("first")])
+    cache.commit("1")
+    before = budget.kept
+    assert before > 0
+    requests = WatchRequests(cast("Api", server), cache, WatchTimings())
+    failure = requests.list_all("/x")
+    assert isinstance(failure, Failure)
+    assert "more than 1 MiB would have to be kept" in failure.message
+    assert server.pages < 200
+    assert budget.kept == before
+    cache.clear()
+    assert budget.kept == 0 or isinstance(cache, AutoscalerCache)  # it outlives a refusal
+
+
+@pytest.mark.parametrize(("make", "made"), CACHES)
+def test_events_without_an_end_are_bounded(
+    make: Callable[[], Cache], made: Callable[[str], JsonObject]
+) -> None:
+    """Objects that go make room again; a change of one that is kept takes no more."""
+    cache = make()
+    cache.budget = budget = Budget(MOST)
+    cache.begin()
+    cache.commit("1")
+    added: list[str] = []
+
+    def add_without_end() -> None:
+        while True:
+            cache.apply("ADDED", made(f"o-{len(added)}"), "2")
+            added.append(f"o-{len(added)}")
+
+    with pytest.raises(OverBudgetError):
+        add_without_end()
+    count = len(added)
+    assert MOST // 4000 < count < MOST // 300
+    full = budget.kept
+    for number in range(count):
+        cache.apply("MODIFIED", made(f"o-{number}"), "3")
+    assert budget.kept == full
+    for number in range(count):
+        cache.apply("DELETED", made(f"o-{number}"), "4")
+    assert budget.kept == 0
+
+
+def test_caches_of_one_cluster_share_its_budget() -> None:
+    """And another cluster has its own."""
+    budget, others = Budget(MOST), AutoscalerCache("shop")
+    first, second = pods(), AutoscalerCache("shop")
+    first.budget = second.budget = budget
+    first.begin()
+    with pytest.raises(OverBudgetError):
+        first.add([pod(f"p-{number}") for number in range(100_000)])
+    second.begin()
+    with pytest.raises(OverBudgetError):
+        second.add([autoscaler(f"a-{number}") for number in range(10)])
+    others.begin()
+    others.add([autoscaler("a")])
+
+
+def test_a_lease_that_was_not_asked_for_is_not_kept() -> None:
+    """A server need not heed the field selector of a watch."""
+    heard: list[str] = []
+    cache = LeaseCache("shop", lambda name, _: heard.append(name), name="autoscaler")
+    cache.begin()
+    cache.add([lease("other"), lease("autoscaler")])
+    cache.commit("1")
+    cache.apply("ADDED", lease("another"), "2")
+    assert heard == ["autoscaler"]
+
+
+def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:
+    """So a pod takes bounded memory; its list counts as incomplete."""
+    cache = pods()
+    cache.begin()
+    huge = pod("a")
+    huge["spec"]["containers"][0]["name"] = "x" * 1000
+    cache.add([huge])
+    cache.commit("1")
+    assert cache.pods("shop", SELECTOR) is None
