@@ -84,7 +84,8 @@ def approached(
         result = replace(result, reason=f"{result.reason} ({bound.by})")
     if bound.gradual:
         step = limited(context, current, result.desired, history)
-        result = replace(result, desired=step.after, limit=step)
+        # A policy in percent, or none, would leave a target at zero forever.
+        result = replace(result, desired=max(step.after, 1), limit=step)
     return result
 
 

@@ -10,7 +10,17 @@ from autoscaler.core.decision import Bound, Bounds
 from autoscaler.core.extensions import Extensions, Idle, Schedule
 from autoscaler.core.history import ExtensionHistory, KnownBound
 from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, Scale, Values
-from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from autoscaler.core.spec import ScalingRules, SelectPolicy
+from tests.core.builders import (
+    BASE,
+    average,
+    behavior,
+    external,
+    percent_policy,
+    pods_policy,
+    rules,
+    spec,
+)
 from tests.core.timeline import Timeline
 
 QUEUE = external(average("10"))
@@ -164,6 +174,23 @@ def test_a_query_leaves_a_gradual_bound_gradual() -> None:
         .opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)
         .at("0s", queue=10).want(3)
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("up", "counts"),
+    [
+        (rules(percent_policy(100), window=0), (1, 2, 4, 6)),
+        (rules(pods_policy(4), select=SelectPolicy.DISABLED, window=0), (1, 1, 1, 1)),
+        (rules(pods_policy(2), window=0), (2, 4, 6, 6)),
+    ],
+)
+def test_a_gradual_window_wakes_a_target_at_zero(up: ScalingRules, counts: tuple[int, ...]) -> None:
+    """To 1 at least, whatever the policies permit from 0."""
+    extensions = replace(SCHEDULED, idle=Idle())
+    line = Timeline(spec(QUEUE, behavior=behavior(up=up)), replicas=0, extensions=extensions)
+    line.opened(window("ramp", 6, gradual=True))
+    for number, count in enumerate(counts):
+        line.at(f"{number * 15.1:.1f}s", queue=0).want(count)
 
 
 def test_a_gradual_window_obeys_the_policies() -> None:
