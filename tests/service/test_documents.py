@@ -49,7 +49,12 @@ def test_the_floors_are_those_that_imports_are_held_to() -> None:
     assert packages <= set().union(*floors)
 
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "SCOPE.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 _LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)""")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
