@@ -966,7 +966,11 @@ def schema(
         bool, _flag("replay", "The schema of what `autoscaler replay -o json` prints.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of the configuration file, for editors."""
+    """Print the JSON Schema of the configuration file, for editors.
+
+    Those of --included and --tests refer to autoscaler.schema.json, the one of the configuration
+    file, in the same folder.
+    """
     import json
 
     from autoscaler.config.checks import CONFIGURATION, INCLUDED, TESTS, json_schema

@@ -153,29 +153,62 @@ class PolicyTestsFile(PolicyTests, MainFile):
 
 
 class SchemaOf(NamedTuple):
-    """What a JSON Schema is of: its title, and the model."""
+    """What a JSON Schema is of: its title, the model, and the name of its file."""
 
     title: str
     model: type[BaseModel]
+    file: str
 
 
-CONFIGURATION = SchemaOf("autoscaler configuration", MainFile)
-INCLUDED = SchemaOf("autoscaler targets", IncludedFile)
-TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile)
+_DEFINITIONS = "#/$defs/"
+
+CONFIGURATION = SchemaOf("autoscaler configuration", MainFile, "autoscaler.schema.json")
+INCLUDED = SchemaOf("autoscaler targets", IncludedFile, "autoscaler-targets.schema.json")
+TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
 
 
 def json_schema(of: SchemaOf = CONFIGURATION) -> dict[str, JsonValue]:
-    """Return the schema (draft 2020-12) of the main file, or of another one."""
+    """Return the schema (draft 2020-12) of the main file, or of another one.
+
+    That of another one refers to the file of the main one's schema, which belongs beside it.
+    """
     tidied = _tidied(of.model.model_json_schema(schema_generator=_WithRules))
     if not isinstance(tidied, dict):
         raise TypeError("a JSON Schema is an object")
-    return {
+    found: dict[str, JsonValue] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": of.title,
         **tidied,
         # Keys of the user's own, such as for anchors.
         "patternProperties": {"^x-": {}},
     }
+    return found if of is CONFIGURATION else _referring(found, json_schema())
+
+
+def _referring(schema: dict[str, JsonValue], main: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Replace the definitions that the main schema has too by references to them."""
+    own, shared = schema["$defs"], main["$defs"]
+    if not isinstance(own, dict) or not isinstance(shared, dict):
+        raise TypeError("$defs is an object")
+    same = {name for name, definition in own.items() if shared.get(name) == definition}
+    elsewhere = {
+        f"{_DEFINITIONS}{name}": f"{CONFIGURATION.file}{_DEFINITIONS}{name}" for name in same
+    }
+
+    def referring(value: JsonValue) -> JsonValue:
+        if isinstance(value, list):
+            return [referring(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {
+            key: elsewhere.get(item, item)
+            if key == "$ref" and isinstance(item, str)
+            else referring(item)
+            for key, item in value.items()
+        }
+
+    kept: JsonValue = {name: item for name, item in own.items() if name not in same}
+    return {key: referring(kept if key == "$defs" else item) for key, item in schema.items()}
 
 
 class _WithRules(GenerateJsonSchema):

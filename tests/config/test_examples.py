@@ -15,6 +15,7 @@ from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
 from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
+from tests.config.schemas import validator
 from tests.importers.importing import imported
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
@@ -49,7 +50,7 @@ def test_an_included_example_is_part_of_its_main_file() -> None:
     assert text.startswith("# yaml-language-server: $schema=../autoscaler-targets.schema.json\n")
     assert path in load(ROOT / "config" / "include.yaml").sources.digests
     document = read(text, lambda *_: None)
-    assert list(Draft202012Validator(json_schema(INCLUDED)).iter_errors(document)) == []
+    assert list(validator(INCLUDED).iter_errors(document)) == []
 
 
 def test_examples_say_whose_series_they_sum() -> None:

@@ -11,6 +11,7 @@ from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
+from tests.config.schemas import validator
 
 MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
 
@@ -325,8 +326,7 @@ def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
 
 def test_schema_of_an_included_file(tmp_path: Path) -> None:
     """It is valid, accepts what an included file may hold, and refuses the rest."""
-    schema = json_schema(INCLUDED)
-    Draft202012Validator.check_schema(schema)
+    Draft202012Validator.check_schema(json_schema(INCLUDED))
     for text, right in (
         (QUEUE, True),
         (QUERIES, True),
@@ -338,7 +338,7 @@ def test_schema_of_an_included_file(tmp_path: Path) -> None:
             tmp_path, {"targets.d/a.yaml": text}, MAIN + (QUERIES if text == QUEUE else "")
         )
         value: JsonValue = read(text, lambda *_: None)
-        assert Draft202012Validator(schema).is_valid(value) is right
+        assert validator(INCLUDED).is_valid(value) is right
         assert right is not isinstance(outcome(main), ConfigError)
 
 

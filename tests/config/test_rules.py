@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from autoscaler.config.checks import INCLUDED, json_schema
+from autoscaler.config.checks import CONFIGURATION, INCLUDED, json_schema
 from autoscaler.documents import read
 from tests.config import (
     test_document_rules,
@@ -18,6 +18,7 @@ from tests.config import (
     test_target_rules,
 )
 from tests.config.documents import BEYOND_A_SCHEMA, assert_refused, loaded, with_servers
+from tests.config.schemas import validator
 
 FOLDER = Path(__file__).parents[2] / "config"
 SCHEMA = json_schema()
@@ -88,8 +89,7 @@ def test_what_is_right_is_accepted(tmp_path: Path, text: str) -> None:
 
 def test_accepts_keys_of_the_users_own() -> None:
     """Those at the top that begin with x-, and no others."""
-    for schema in (SCHEMA, json_schema(INCLUDED)):
-        validator = Draft202012Validator(schema)
-        document = {"prometheus": {"url": "http://p"}} if schema is SCHEMA else {}
-        assert validator.is_valid(document | {"targets": [], "x-common": {"a": 1}})
-        assert not validator.is_valid(document | {"targets": [], "common": {"a": 1}})
+    for of in (CONFIGURATION, INCLUDED):
+        document = {"prometheus": {"url": "http://p"}} if of is CONFIGURATION else {}
+        assert validator(of).is_valid(document | {"targets": [], "x-common": {"a": 1}})
+        assert not validator(of).is_valid(document | {"targets": [], "common": {"a": 1}})

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from autoscaler import core
 from autoscaler.config import ConfigError
-from autoscaler.config.checks import TESTS, json_schema
+from autoscaler.config.checks import TESTS
 from autoscaler.core import contention, normalize, status
 from autoscaler.core.classification import State
 from autoscaler.core.spec import SOURCES
@@ -23,6 +22,7 @@ from autoscaler.policy_tests.checks import EVENTS
 from autoscaler.policy_tests.loading import load_tests
 from autoscaler.series_notation import Ramp
 from autoscaler.settings.policy_tests import LimitReason, StateName
+from tests.config.schemas import validator
 from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written
 
 LINES = QUEUE.count("\n")
@@ -42,7 +42,7 @@ def test_an_example_fits_the_schema(path: Path) -> None:
     assert text.startswith("# yaml-language-server: $schema=../autoscaler-tests.schema.json\n")
     assert load_tests(path).tests
     document = read(text, lambda *_: None)
-    assert list(Draft202012Validator(json_schema(TESTS)).iter_errors(document)) == []
+    assert list(validator(TESTS).iter_errors(document)) == []
 
 
 def test_reasons_and_states_are_those_of_decisions() -> None:

@@ -1,0 +1,13 @@
+"""Validators of the JSON Schemas, with the main one beside each, as editors find it."""
+
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from autoscaler.config.checks import CONFIGURATION, SchemaOf, json_schema
+
+
+def validator(of: SchemaOf = CONFIGURATION) -> Draft202012Validator:
+    """Return the validator of a file."""
+    main = Resource.from_contents(json_schema())
+    registry = Registry().with_resource(CONFIGURATION.file, main)
+    return Draft202012Validator(json_schema(of), registry=registry)
