@@ -31,7 +31,6 @@ from autoscaler.core.text import printable
 from autoscaler.importers import promql_trees
 from autoscaler.importers.go_regexes import GoRegex
 from autoscaler.importers.go_templates import Template
-from autoscaler.importers.keda.cron_windows import windows_of
 from autoscaler.importers.keda.formulas import Trigger, promql_of
 from autoscaler.settings import durations, fields
 from autoscaler.transport import retries
@@ -217,7 +216,6 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("plain scalar of YAML", documents.scalar, NUMBERS),
     ("cron expression", lambda text: schedules.Cron(text, UTC), CRONS),
     ("cron expression of five", lambda text: schedules.Cron(f"{text} * * * *", UTC), CRONS),
-    ("start of a cron trigger", lambda text: windows_of(text, "0 0 * * *"), CRONS),
     ("formula of KEDA", lambda text: promql_of(text, {"a": Trigger("sum(a)")}), FORMULAS),
     ("query in a formula of KEDA", lambda text: promql_of("a + a", {"a": Trigger(text)}), QUERIES),
     ("time zone", schedules.time_zone, ("Europe/", "/", "..", "A")),

@@ -53,17 +53,11 @@ class TargetDraft:
 
 
 @dataclass
-class Comparisons:
-    """Of how many more cron triggers starts and ends are compared, which takes up to 50 ms each."""
-
-    left: int = 1000
-
-
-@dataclass
 class Shared:
     """What the targets of one configuration have in common."""
 
-    comparisons: Comparisons = field(default_factory=Comparisons)
+    cron_triggers: int = 0
+    """Those whose starts and ends were compared, which takes up to 50 ms each."""
     queries: dict[str, Query] = field(default_factory=dict)
     query_comments: dict[str, list[str]] = field(default_factory=dict)
     """Sentences above a query, by its name."""

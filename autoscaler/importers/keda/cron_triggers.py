@@ -1,27 +1,38 @@
-"""A trigger of type cron -> windows of `schedules`."""
+"""A trigger of type cron -> a window of `schedules`.
 
-from dataclasses import dataclass
+KEDA has it open while its next end comes no later than its next start; a window here is open from
+an instant of its start to the next of its end.  Both are the same where starts and ends come in
+turn.  https://keda.sh/docs/latest/scalers/cron/
+"""
+
+from zoneinfo import ZoneInfo
 
 from autoscaler.importers.fields import Fields
-from autoscaler.importers.keda.cron_windows import Window, windows_of
 from autoscaler.importers.keda.metadata import name_of, number_of, text_of
 from autoscaler.importers.values import not_filled_in, placeholder
-from autoscaler.schedules import time_zone
+from autoscaler.schedules import Cron, alternate, time_zone
 
-_OPEN = "KEDA has it open while its next end comes no later than its next start"
+_STABILIZATION = 300
+"""Seconds, of scaling down in an HPA that says nothing else."""
+_TOLERATED = 10
+"""The smallest count of which an HPA tolerates one replica more or less."""
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_REQUIRED = "start, end, timezone and desiredReplicas are required in KEDA"
+_NO_COUNT = "its desiredReplicas must be a whole number of 1 or more: KEDA refuses it"
+_EQUAL = "start and end are the same, which KEDA refuses: write two times"
+_NOT_IN_TURN = (
+    "KEDA has it open while its next end comes no later than its next start; that is a window only "
+    "if starts and ends come in turn, a few a day: write `schedules` by hand, with an end for each "
+    "start, such as start: 0 6 * * 1-5 and end: 0 20 * * 1-5"
+)
 
 
-@dataclass(frozen=True)
-class CronTrigger:
-    """What a trigger becomes; ``problem`` says why it becomes nothing."""
+def schedule_of(index: int, trigger: Fields, behavior: Fields) -> dict[str, object]:
+    """Convert a trigger by the position that it has; the count of a window is its minimum.
 
-    schedules: tuple[dict[str, object], ...] = ()
-    comment: str = ""
-    problem: str = ""
-
-
-def schedules_of(index: int, trigger: Fields) -> CronTrigger:
-    """Convert a trigger by the position that it has; the count of a window is its minimum."""
+    ``behavior`` is that of KEDA's HPA.  Raises ValueError with a sentence for what KEDA refuses,
+    and for times that no window stands for.
+    """
     metadata = trigger.within("metadata")
     kind = trigger.get("metricType")
     if kind not in (None, "", "AverageValue"):
@@ -30,40 +41,62 @@ def schedules_of(index: int, trigger: Fields) -> CronTrigger:
     start, end, zone = (text_of(metadata, key) for key in ("start", "end", "timezone"))
     count = number_of(metadata, "desiredReplicas", "cron")
     if start is None or end is None or zone is None or count is None:
-        return CronTrigger(problem="start, end, timezone and desiredReplicas are required in KEDA")
-    problem = _problem((start, end, zone), count)
-    if problem:
-        return CronTrigger(problem=problem)
-    try:
-        windows = windows_of(start, end)
-    except ValueError as error:
-        return CronTrigger(problem=str(error))
-    name = name_of(trigger, f"cron-{index}")
-    schedules = tuple(
-        _schedule(name if number == 1 else f"{name}-{number}", window, zone, count)
-        for number, window in enumerate(windows, 1)
-    )
-    if len(windows) == 1:
-        return CronTrigger(schedules)
-    metadata.different("start", why=f"{_OPEN}: {len(windows)} windows are open as it is")
-    return CronTrigger(schedules, f"{_OPEN}, {start} and {end}: these windows are open as it is")
-
-
-def _schedule(name: str, window: Window, zone: str, count: object) -> dict[str, object]:
-    zoned = {} if zone == "UTC" else {"timezone": zone}
-    times = {"start": window.start, "end": window.end}
-    return {"name": name, **times, **zoned, "minReplicas": count}
-
-
-def _problem(texts: tuple[str, str, str], count: object) -> str:
-    """Say what cannot be right of a trigger that has all keys."""
-    for text in texts:
+        raise ValueError(_REQUIRED)
+    for text in (start, end, zone):
         if found := placeholder(text):
-            return not_filled_in(found)
-    if not isinstance(count, int) or count < 0:
-        return "its desiredReplicas is no count, without which KEDA fails"
+            raise ValueError(not_filled_in(found))
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(_NO_COUNT)
     try:
-        time_zone(texts[-1])
+        time_zone(zone)
     except ValueError as error:
-        return f"its timezone {error}"
-    return ""
+        raise ValueError(f"its timezone {error}") from None
+    if start == end:
+        raise ValueError(_EQUAL)
+    start, end = _as_cron("start", start), _as_cron("end", end)
+    if not alternate(start, end):
+        raise ValueError(_NOT_IN_TURN)
+    if differences := _differences(count, behavior):
+        metadata.different("desiredReplicas", why=differences)
+    zoned = {} if zone == "UTC" else {"timezone": zone}
+    times = {"start": start, "end": end}
+    name = name_of(trigger, f"cron-{index}")
+    return {"name": name, **times, **zoned, "minReplicas": count, "gradual": True}
+
+
+def _differences(count: int, behavior: Fields) -> str:
+    """Say what KEDA's HPA does about the count that a window does not."""
+    up, down = (
+        seconds if isinstance(seconds, int) else default
+        for seconds, default in (
+            (behavior.peek("scaleUp", "stabilizationWindowSeconds"), 0),
+            (behavior.peek("scaleDown", "stabilizationWindowSeconds"), _STABILIZATION),
+        )
+    )
+    parts = [
+        f"goes up {up} s after the start, by stabilization" if up else "",
+        f"keeps this count for {down} s after the end, by stabilization" if down else "",
+        "leaves a count within its tolerance as it is" if count >= _TOLERATED else "",
+    ]
+    differs = ", and ".join(part for part in parts if part)
+    return (
+        f"KEDA's HPA {differs}: here the minimum holds exactly from start to end" if differs else ""
+    )
+
+
+def _as_cron(key: str, text: str) -> str:
+    """Return an expression as `schedules` takes it.  Raises ValueError."""
+    cron = " ".join("*" if field == "?" else field for field in text.split())
+    try:
+        Cron(cron, ZoneInfo("UTC"))
+    except ValueError as error:
+        raise ValueError(f"{key} {error}") from None
+    for part in cron.lower().split()[4].split(","):
+        first, _, last = part.partition("/")[0].partition("-")
+        if "7" in (first, last) or (last and _number(last) < _number(first)):
+            raise ValueError(f"{key} has {part}, which KEDA refuses: its week is 0, Sunday, to 6")
+    return cron
+
+
+def _number(day: str) -> int:
+    return _DAYS.index(day) if day in _DAYS else int(day)

@@ -18,8 +18,7 @@ _MOST_REPLICAS = 100
 """KEDA's default of maxReplicaCount; that of minReplicaCount is 0."""
 _COOLDOWN = 300
 _PERIOD = 15
-"""Seconds: how often the HPA of a ScaledObject decides, and a target here unless told otherwise."""
-_LONGEST_PERIOD = 3600
+"""Seconds: how often the HPA of a ScaledObject decides, and a target here."""
 _LARGEST = 2**31 - 1
 _WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": ""}
 """What a scaleTargetRef says, with KEDA's defaults."""
@@ -67,7 +66,6 @@ class _ScaledObject:
         if formula:
             add_composite(modifiers, triggers, shared)
         self._reference()
-        self._period(triggers)
         self._bounds(triggers, shared)
         self._fallback(triggers)
         paused = paused_of(self._fields)
@@ -158,19 +156,19 @@ class _ScaledObject:
                 reference.refused(key, why="is no name of Kubernetes: write that of the workload")
         self._target["scaleTargetRef"] = written
 
-    def _period(self, triggers: Triggers) -> None:
+    def _polling(self, *, goes_idle: bool) -> None:
         seconds = self._count("pollingInterval")
-        if seconds is None:
+        if seconds is None or seconds == _PERIOD:
             return
-        if seconds < _PERIOD or (triggers.cached and seconds > _PERIOD):
-            self._target["syncPeriod"] = f"{min(max(seconds, 1), _LONGEST_PERIOD)}s"
-        elif seconds > _PERIOD:
-            self._spec.different(
-                "pollingInterval",
-                why=f"KEDA polls every {seconds} s to wake from zero only, and its HPA asks every "
-                f"{_PERIOD} s: here both happen every {_PERIOD} s; write `syncPeriod` for fewer "
-                "queries",
+        if goes_idle:
+            why = (
+                f"KEDA polls every {seconds} s for what wakes the target or lets it sleep, and its "
+                f"HPA syncs every {_PERIOD} s: here both happen every {_PERIOD} s"
             )
+            self._spec.different("pollingInterval", why=why)
+        else:
+            why = f"KEDA's HPA syncs every {_PERIOD} s, whatever it is, and nothing goes to sleep"
+            self._spec.ignored("pollingInterval", why=why)
 
     def _bounds(self, triggers: Triggers, shared: Shared) -> None:
         low, high = self._count("minReplicaCount"), self._count("maxReplicaCount")
@@ -202,6 +200,7 @@ class _ScaledObject:
 
     def _idle(self, triggers: Triggers, low: int | None, idle: int | None) -> None:
         goes_idle = triggers.can_be_active and (idle is not None or not low)
+        self._polling(goes_idle=goes_idle)
         if goes_idle:
             self._target["idle"] = self._idle_settings(idle)
             return

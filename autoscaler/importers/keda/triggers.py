@@ -9,7 +9,7 @@ from autoscaler.importers.drafts import Comment, Query, SecretValue, Shared
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda import exporters
 from autoscaler.importers.keda.authentications import Authentications
-from autoscaler.importers.keda.cron_triggers import schedules_of
+from autoscaler.importers.keda.cron_triggers import schedule_of
 from autoscaler.importers.keda.formulas import Trigger
 from autoscaler.importers.keda.metadata import name_of, number_of
 from autoscaler.importers.keda.prometheus_triggers import (
@@ -24,6 +24,7 @@ from autoscaler.importers.keda.resource_triggers import metric_of
 from autoscaler.importers.keda.servers import server_of
 
 _MOST_TRIGGERS = 100
+_MOST_CRON_TRIGGERS = 1000
 _RESOURCES = ("cpu", "memory")
 
 _NAMED_BY_ITSELF = "KEDA names its metrics itself since 2.12; it is only the query's name here"
@@ -32,7 +33,9 @@ _TYPE_OF_TRIGGER = (
     "KEDA reads `metricType` beside `type` of the trigger; within `metadata` it has no effect"
 )
 _NOT_READ = "KEDA reads no such key of this trigger, so that it has no effect"
-_ONCE = "each query is sent once per sync, however many targets use it"
+_CACHED = (
+    "KEDA reads it once in each pollingInterval; here it is read at each sync, once for all targets"
+)
 _FAILOVER = (
     "KEDA asks the second trigger while this one fails: write both queries as one, `A or B`, if "
     "one server has both, or do without"
@@ -62,8 +65,6 @@ class Triggers:
     """The types of those that have no counterpart."""
     can_be_active: bool = False
     """Whether any of them keeps a target awake: all but those of cpu and memory."""
-    cached: bool | None = None
-    """Whether KEDA keeps the values of all prometheus triggers until its next poll."""
 
     def metrics_of_queries(self) -> list[dict[str, object]]:
         """Return the metrics of type External, and those alone."""
@@ -83,7 +84,8 @@ def read_triggers(
     With a formula the prometheus triggers are its operands, and no metrics by themselves.
     """
     result = Triggers(*names)
-    reader = _TriggerReader(result, authentications, shared, in_formula=in_formula)
+    behavior = spec.within("advanced", "horizontalPodAutoscalerConfig", "behavior")
+    reader = _TriggerReader(result, authentications, shared, behavior, in_formula=in_formula)
     for index, trigger in enumerate(spec.each("triggers")):
         if index >= _MOST_TRIGGERS:
             trigger.refused(why=f"only the first {_MOST_TRIGGERS} triggers are read")
@@ -99,9 +101,11 @@ class _TriggerReader:
         result: Triggers,
         authentications: Authentications,
         shared: Shared,
+        behavior: Fields,
         *,
         in_formula: bool,
     ) -> None:
+        self._behavior = behavior
         self._result = result
         self._authentications = authentications
         self._shared = shared
@@ -132,10 +136,10 @@ class _TriggerReader:
         cached = trigger.peek("useCachedMetrics")
         if cached and kind in (*_RESOURCES, "cron"):
             trigger.refused("useCachedMetrics", why=f"KEDA refuses it for triggers of type {kind}")
+        elif cached:
+            trigger.different("useCachedMetrics", why=_CACHED)
         elif cached is not None:
-            trigger.ignored("useCachedMetrics", why=_ONCE)
-        if kind == "prometheus":
-            self._result.cached = self._result.cached is not False and cached is True
+            trigger.carried("useCachedMetrics")
         if trigger.peek("fallback") is not None:
             trigger.refused("fallback", why=_FAILOVER)
 
@@ -186,17 +190,14 @@ class _TriggerReader:
             self._result.servers.add(server)
 
     def _cron(self, index: int, trigger: Fields) -> None:
-        self._shared.comparisons.left -= 1
-        if self._in_formula or self._shared.comparisons.left < 0:
+        self._shared.cron_triggers += 1
+        if self._in_formula or self._shared.cron_triggers > _MOST_CRON_TRIGGERS:
             self._lose(trigger, _CRON_IN_FORMULA if self._in_formula else _TOO_MANY, "cron")
             return
-        found = schedules_of(index, trigger)
-        if found.problem:
-            self._lose(trigger, found.problem, "cron")
-        if found.comment:
-            place = ("schedules", len(self._result.schedules))
-            self._result.comments.append(Comment(place, found.comment))
-        self._result.schedules += found.schedules
+        try:
+            self._result.schedules.append(schedule_of(index, trigger, self._behavior))
+        except ValueError as error:
+            self._lose(trigger, str(error), "cron")
 
     def _other(self, trigger: Fields) -> None:
         kind = name_of(trigger, "unknown", "type")

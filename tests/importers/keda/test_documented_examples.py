@@ -81,18 +81,14 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
         "minReplicaCount: 0\nidleReplicaCount: 0\n" + prometheus(),
         {**ONE, "idle": {"replicas": 0}},
     ),
-    "polled often": (
-        "minReplicaCount: 1\npollingInterval: 5\n" + prometheus(),
-        {"syncPeriod": "5s", **ONE},
-    ),
-    "polled seldom, which is for waking up only": (
-        "minReplicaCount: 1\npollingInterval: 60\n" + prometheus(),
-        ONE,
-    ),
-    "polled seldom, and cached between": (
-        "minReplicaCount: 1\npollingInterval: 60\n" + prometheus(beside=", useCachedMetrics: true"),
-        {"syncPeriod": "60s", **ONE},
-    ),
+    **{
+        f"polled every {seconds} s": (
+            f"minReplicaCount: 1\npollingInterval: {seconds}\n"
+            + prometheus(beside=f", useCachedMetrics: {cached}"),
+            ONE,
+        )
+        for seconds, cached in ((5, "false"), (15, "true"), (60, "false"), (60, "true"))
+    },
     "a fallback": (
         "minReplicaCount: 1\nfallback:\n"
         "  {failureThreshold: 4, replicas: 6, behavior: currentReplicas}\n" + prometheus(),
@@ -157,34 +153,10 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
                     "end": "0 20 * * *",
                     "timezone": "Asia/Kolkata",
                     "minReplicas": 10,
+                    "gradual": True,
                 }
             ],
             "metrics": [average("always-zero", 1)],
-        },
-    ),
-    "office hours on weekdays, whose end comes on weekends, too": (
-        "minReplicaCount: 2\nmaxReplicaCount: 8\n"
-        + prometheus()
-        + "- type: cron\n  name: office\n  metadata:\n    {timezone: UTC, start: 0 6 * * 1-5, "
-        'end: 0 20 * * *, desiredReplicas: "10"}\n',
-        {
-            "minReplicas": 2,
-            "maxReplicas": 8,
-            "schedules": [
-                {
-                    "name": "office",
-                    "start": "0 6 * * 1-4",
-                    "end": "0 20 * * 1-4",
-                    "minReplicas": 8,
-                },
-                {
-                    "name": "office-2",
-                    "start": "0 6 * * 5",
-                    "end": "0 20 * * 0",
-                    "minReplicas": 8,
-                },
-            ],
-            "metrics": [average()],
         },
     ),
     "office hours beside cpu": (
@@ -197,7 +169,13 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
         {
             "maxReplicas": 100,
             "schedules": [
-                {"name": "cron-1", "start": "0 6 * * *", "end": "0 20 * * *", "minReplicas": 3}
+                {
+                    "name": "cron-1",
+                    "start": "0 6 * * *",
+                    "end": "0 20 * * *",
+                    "minReplicas": 3,
+                    "gradual": True,
+                }
             ],
             "metrics": [
                 {
@@ -215,13 +193,19 @@ EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
             "triggers:\n"
             '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
             "- {type: cron, metadata: {timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, "
-            'desiredReplicas: "0"}}\n'
+            'desiredReplicas: "1"}}\n'
         ),
         {
             "maxReplicas": 100,
             "idle": {"replicas": 0},
             "schedules": [
-                {"name": "cron-1", "start": "0 6 * * *", "end": "0 20 * * *", "minReplicas": 1}
+                {
+                    "name": "cron-1",
+                    "start": "0 6 * * *",
+                    "end": "0 20 * * *",
+                    "minReplicas": 1,
+                    "gradual": True,
+                }
             ],
             "metrics": [
                 {

@@ -260,9 +260,14 @@ def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
             "metadata of a trigger is text, and the API server refuses anything else",
         ),
         (
-            "pollingInterval: 60\n" + prometheus(),
+            "idleReplicaCount: 0\npollingInterval: 60\n" + prometheus(),
             "spec.pollingInterval",
-            "KEDA polls every 60 s to wake from zero only, and its HPA asks every 15 s",
+            "KEDA polls every 60 s for what wakes the target or lets it sleep, and its HPA syncs",
+        ),
+        (
+            prometheus(beside=", useCachedMetrics: true"),
+            "spec.triggers[0].useCachedMetrics",
+            "KEDA reads it once in each pollingInterval; here it is read at each sync",
         ),
         (
             "advanced: {restoreToOriginalReplicaCount: true}\n" + prometheus(),
@@ -293,7 +298,7 @@ def test_what_differs_is_told_and_carried_over(
 
 def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
     """The dead metricName only names the query; a metricType within metadata does nothing."""
-    spec = ONE + "cooldownPeriod: 30\n"
+    spec = ONE + "cooldownPeriod: 30\npollingInterval: 5\n"
     spec += prometheus(
         ", metricName: waiting, metricType: Value, activationThreshold: '5', colour: red",
         ", useCachedMetrics: false",
@@ -303,8 +308,8 @@ def test_what_has_no_effect_is_ignored_with_the_reason() -> None:
     ignored = result.said(KeyOutcome.IGNORED)
     assert {place: why for place, why in ignored.items() if place.startswith("spec")} == {
         "spec.cooldownPeriod": no_use,
-        "spec.triggers[0].useCachedMetrics": (
-            "each query is sent once per sync, however many targets use it"
+        "spec.pollingInterval": (
+            "KEDA's HPA syncs every 15 s, whatever it is, and nothing goes to sleep"
         ),
         f"{METADATA}metricName": (
             "KEDA names its metrics itself since 2.12; it is only the query's name here"
