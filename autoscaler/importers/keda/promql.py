@@ -18,6 +18,21 @@ from autoscaler.promql_tokens import AGGREGATIONS
 
 _KEEPING_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio", "count_values"})
 _SINGLE = AGGREGATIONS - _KEEPING_LABELS
+_OF_NUMBERS = frozenset(
+    {
+        *("vector", "minute", "hour", "day_of_week", "day_of_month", "day_of_year"),
+        *("days_in_month", "month", "year"),
+    }
+)
+"""Functions that make one value without labels of numbers, or of nothing."""
+_OF_EACH = _OF_NUMBERS | {
+    *("abs", "ceil", "floor", "round", "sgn", "exp", "ln", "log2", "log10", "sqrt"),
+    *("clamp", "clamp_max", "clamp_min", "sort", "sort_desc", "timestamp", "histogram_quantile"),
+    *("rate", "increase", "delta", "irate", "idelta", "deriv", "predict_linear", "changes"),
+    *("resets", "avg_over_time", "min_over_time", "max_over_time", "sum_over_time"),
+    *("count_over_time", "last_over_time", "quantile_over_time", "stddev_over_time"),
+}
+"""Functions that give one value for each series that they read, also of a subquery."""
 _BUCKETS = frozenset({"le"})
 """The labels that the quantile of a histogram takes away."""
 
@@ -44,16 +59,17 @@ def operand(promql: str, *, missing_is_zero: bool) -> str:
 
 def is_one_value(tree: Node) -> bool:
     """Return whether an expression surely has at most one element, without labels."""
+    if is_number(tree):
+        return True
     match tree:
         case Aggregation(name, clause, labels):
             return name in _SINGLE and (not clause or (clause == "by" and not labels))
-        case Call("vector"):
-            return True
         case Call("histogram_quantile", (_, Aggregation(name, "by", labels))):
             return name in _SINGLE and labels == _BUCKETS
         case Call(name, arguments):
-            return any(map(is_one_value, arguments)) and not name.startswith("label_")
+            vectors = [argument for argument in arguments if not is_number(argument)]
+            known = name in _OF_EACH if vectors else name in _OF_NUMBERS
+            return known and all(map(is_one_value, vectors))
         case Binary(_, _, _, _, _, left, right):
-            sides = (left, right)
-            return all(is_one_value(side) or is_number(side) for side in sides)
-    return is_number(tree)
+            return is_one_value(left) and is_one_value(right)
+    return False
