@@ -334,9 +334,11 @@ def read_list(
             continue
         add(answer["items"])
         metadata = answer["metadata"]
-        if not metadata.get("continue"):
-            version: str = metadata.get("resourceVersion", "")
+        more, version = metadata.get("continue") or "", metadata.get("resourceVersion", "")
+        if not (isinstance(more, str) and isinstance(version, str)):
+            raise TypeError("its metadata are no texts")
+        if not more:
             return version
-        query = query | {"continue": metadata["continue"]}
+        query = query | {"continue": more}
         del answer  # the next page may need its memory
     raise ValueError(f"it has more than {_MOST_PAGES} pages")

@@ -217,6 +217,10 @@ def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
     namespace, name = metadata["namespace"], metadata["name"]
     group = target.get("apiVersion", "").rpartition("/")[0]
     controlled = (namespace, group, target["kind"], target["name"])
+    if not all(
+        isinstance(text, str) and len(text) <= _LONGEST_NAME for text in (*controlled, name)
+    ):
+        raise ValueError("a name is no text, or too long")
     return (namespace, name), _Listed(controlled, words_of(metadata))
 
 

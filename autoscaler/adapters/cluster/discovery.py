@@ -13,6 +13,8 @@ from urllib.parse import quote
 from autoscaler import clock
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.typed import typed
+from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
@@ -29,7 +31,8 @@ _LONGEST_MANAGER = 128
 _ANNOTATION_PREFIX = "autoscaler/"
 _MOST_ANNOTATIONS, _LONGEST_ANNOTATION = 16, 100
 _NOT_FOUND = 404
-_LONGEST_PATH = 200
+_LONGEST_PATH, _LONGEST_KINDS = 200, 500
+_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 
 
@@ -42,12 +45,14 @@ def scale_of(document: JsonObject, server: str) -> Scale | Failure:
         metadata, spec = document["metadata"], document.get("spec") or {}
         status = document.get("status") or {}
         selector = status.get("selector", "")
-        return Scale(
-            spec_replicas=int(spec.get("replicas", 0)),
-            status_replicas=int(status.get("replicas", 0)),
-            selector=selector if isinstance(selector, str) else status.get("targetSelector", ""),
-            resource_version=metadata.get("resourceVersion", ""),
-            uid=metadata.get("uid", ""),
+        return typed(
+            Scale(
+                spec_replicas=checked_count(spec.get("replicas", 0)),
+                status_replicas=checked_count(status.get("replicas", 0)),
+                selector=selector if isinstance(selector, str) else status["targetSelector"],
+                resource_version=metadata.get("resourceVersion", ""),
+                uid=metadata.get("uid", ""),
+            )
         )
     except MALFORMED:
         return malformed(server, "something that is not a Scale")
@@ -59,7 +64,7 @@ def scale_of(document: JsonObject, server: str) -> Scale | Failure:
 def _of_workload(obj: JsonObject, last: Scale | None) -> Scale:
     """Read a Deployment and the like; the API's defaulting makes an absent `spec.replicas` 1."""
     spec, status = obj["spec"], obj.get("status") or {}
-    counts = int(spec.get("replicas", 1)), int(status.get("replicas", 0))
+    counts = checked_count(spec.get("replicas", 1)), checked_count(status.get("replicas", 0))
     return _make_scale(obj, counts, intern(selector_text(spec.get("selector"))), last, REPLICAS)
 
 
@@ -131,8 +136,13 @@ def _value(obj: JsonObject, path: FieldPath) -> object:
 
 def _count(obj: JsonObject, path: FieldPath) -> int | None:
     value = _value(obj, path)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise TypeError(f"{value!r} at {'.'.join(path)} is no count")
+    return None if value is None else checked_count(value)
+
+
+def checked_count(value: object) -> int:
+    """Return a count of replicas; raises ValueError."""
+    if type(value) is not int or not 0 <= value <= INT32_MAX:
+        raise ValueError("it is no count of replicas")
     return value
 
 
@@ -147,14 +157,15 @@ def read_paths(api: Api, resource: "ScalableResource", deadline: float) -> Scale
         version = next(each for each in versions if each["name"] == resource.version)
         scale = version["subresources"]["scale"]
         paths = [scale["specReplicasPath"], scale["statusReplicasPath"]]
-        paths.append(scale.get("labelSelectorPath") or "")
-    except (KeyError, TypeError, AttributeError, StopIteration):
+        paths += filter(None, [scale.get("labelSelectorPath")])
+        wrong = next((path for path in paths if not _FIELD_PATH.fullmatch(path)), None)
+    except (*MALFORMED, StopIteration):
         return malformed(api.server, f"a definition of {name} without the paths of its scale")
-    for path in filter(None, paths):
-        if not _FIELD_PATH.fullmatch(path):
-            why = f"the definition of {name} has a path that cannot be followed"
-            return _unknown(f"{why}: {api.redactor.line(str(path), _LONGEST_PATH)}")
-    return ScalePaths(*(tuple(path.split(".")[1:]) for path in paths))
+    if wrong is not None:
+        why = f"the definition of {name} has a path that cannot be followed"
+        return _unknown(f"{why}: {api.redactor.line(wrong, _LONGEST_PATH)}")
+    spec, status, *selector = (tuple(path.split(".")[1:]) for path in paths)
+    return ScalePaths(spec, status, *(selector or [()]))
 
 
 # -- what all objects have -------------------------------------------------------------------------
@@ -173,14 +184,16 @@ def _make_scale(
     if last is not None:
         uid = last.uid if last.uid == uid else uid  # one copy of the text
         manager = last.replicas_by if last.spec_replicas == counts[0] else ""
-    return Scale(
-        *counts,
-        selector,
-        metadata["resourceVersion"],
-        uid,
-        manager or manager_of(obj, replicas_path),
-        int(metadata.get("generation", 0)),
-        annotations_of(metadata),
+    return typed(
+        Scale(
+            *counts,
+            selector,
+            metadata["resourceVersion"],
+            uid,
+            manager or manager_of(obj, replicas_path),
+            metadata.get("generation", 0),
+            annotations_of(metadata),
+        )
     )
 
 
@@ -309,7 +322,11 @@ class ScalableKinds:
             path = f"/apis/{ref.group}/{version}" if ref.group else f"/api/{version}"
             found: JsonObject | ScalableResource | Failure = self._api.get(path, deadline)
             if isinstance(found, dict):
-                found = self._choose(ref, version, found)
+                try:
+                    found = self._choose(ref, version, found)
+                except MALFORMED:
+                    what = f"no list of the resources of {ref.api_version}"
+                    found = malformed(self._api.server, what)
             if isinstance(found, ScalableResource):
                 return found
             refusal = refusal or found
@@ -329,9 +346,9 @@ class ScalableKinds:
                 "is its CustomResourceDefinition installed?"
             )
         try:
-            served = [entry["version"] for entry in answer["versions"]]
+            served = [_label(entry["version"]) for entry in answer["versions"]]
             preferred = answer["preferredVersion"]["version"]
-        except (KeyError, TypeError):
+        except MALFORMED:
             return malformed(self._api.server, f"no list of the versions of {ref.group}")
         wanted = ref.api_version.rpartition("/")[2]
         first = [version for version in (wanted, preferred) if version in served]
@@ -340,26 +357,33 @@ class ScalableKinds:
     def _choose(
         self, ref: ScaleTargetRef, version: str, listed: JsonObject
     ) -> ScalableResource | Failure:
-        try:
-            resources = {resource["name"]: resource for resource in listed["resources"]}
-            kinds = {name: resource.get("kind", "") for name, resource in resources.items()}
-        except (KeyError, TypeError, AttributeError):
-            return malformed(self._api.server, f"no list of the resources of {ref.api_version}")
-        plurals = [name for name, kind in kinds.items() if kind == ref.kind and "/" not in name]
+        """Return the resource of the kind; raises one of MALFORMED."""
+        resources = {resource["name"]: resource for resource in listed["resources"]}
+        kinds = {name: str(resource.get("kind", "")) for name, resource in resources.items()}
+        own = [name for name, kind in kinds.items() if kind == ref.kind]
+        plurals = [_label(name) for name in own if "/" not in name]
         for plural in plurals:
             scale = resources.get(f"{plural}/scale")
             if scale is not None and resources[plural].get("namespaced"):
-                group, of = scale.get("group"), scale.get("version")
+                group, of = (str(scale.get(key) or "") for key in ("group", "version"))
                 scale_version = f"{group}/{of}" if group and of else "autoscaling/v1"
-                return ScalableResource(ref.group, version, plural, scale_version)
+                return typed(ScalableResource(ref.group, version, plural, scale_version))
         if plurals:
             full = ScalableResource(ref.group, version, plurals[0]).qualified
             return _unknown(f"kind {ref.kind} ({full}) has no scale subresource")
-        scalable = sorted(kind for name, kind in kinds.items() if f"{name}/scale" in kinds)
+        own = sorted(kind for name, kind in kinds.items() if f"{name}/scale" in kinds)
+        scalable = printable(", ".join(own), _LONGEST_KINDS)
         return _unknown(
             f'the API server serves no kind "{ref.kind}" in {ref.group or "the core group"}; '
-            f"it can scale there: {', '.join(scalable) or 'nothing'}"
+            f"it can scale there: {scalable or 'nothing'}"
         )
+
+
+def _label(name: str) -> str:
+    """Return a name that is a part of paths from now on; raises one of MALFORMED."""
+    if not _LABEL.fullmatch(name):
+        raise ValueError("it is no DNS label")
+    return name
 
 
 def _unknown(message: str) -> Failure:

@@ -6,9 +6,10 @@ The API server has checked and defaulted them; another program may have written 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from autoscaler.adapters.cluster.api import JsonObject
+from autoscaler.adapters.cluster.api import MALFORMED, JsonObject
+from autoscaler.adapters.cluster.discovery import checked_count
+from autoscaler.adapters.cluster.typed import typed
 from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus
-from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.quantity import parse, parse_milli, tolerance_value
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
@@ -39,16 +40,15 @@ _LONGEST_NAME = 253
 _LONGEST_REASON = 100
 _MOST_METRICS, _MOST_CONDITIONS, _MOST_POLICIES, _MOST_LABELS = 100, 10, 20, 100
 _Read = TypeVar("_Read")
-_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
     """Return an HPA, whose status was received at a Unix time."""
     metadata = obj["metadata"]
-    spec = _or_none(_spec, obj.get("spec"))
+    spec = _or_none(lambda given: typed(_spec(given)), obj.get("spec"))
     metrics = obj["spec"].get("metrics")
-    number = len(metrics) if isinstance(metrics, list) else 0
-    status = _or_none(lambda given: _status(given, number, received), obj.get("status"))
+    number = min(len(metrics), _MOST_METRICS) if isinstance(metrics, list) else 0
+    status = _or_none(lambda given: typed(_status(given, number, received)), obj.get("status"))
     return Hpa(
         printable(metadata["name"], _LONGEST_NAME),
         printable(scaled_object_of(metadata), _LONGEST_NAME),
@@ -71,7 +71,7 @@ def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
     """Read what may be odd."""
     try:
         return read(given)
-    except _UNREADABLE:
+    except MALFORMED:
         return None
 
 
@@ -83,19 +83,13 @@ def _spec(given: Mapping[str, Any]) -> HorizontalPodAutoscalerSpec:
     behavior = given.get("behavior")
     return HorizontalPodAutoscalerSpec(
         _ref(given["scaleTargetRef"]),
-        1 if least is None else _count(least),
-        _count(given["maxReplicas"]),
+        1 if least is None else checked_count(least),
+        checked_count(given["maxReplicas"]),
         tuple(_metric(one) for one in (given.get("metrics") or [])[:_MOST_METRICS]),
         None
         if behavior is None
         else Behavior(_rules(behavior["scaleUp"]), _rules(behavior["scaleDown"])),
     )
-
-
-def _count(given: object) -> int:
-    if type(given) is not int or not 0 <= given <= INT32_MAX:
-        raise ValueError("it is no count")
-    return given
 
 
 def _ref(given: Mapping[str, Any]) -> ScaleTargetRef:
@@ -176,11 +170,14 @@ def _status(given: Mapping[str, Any], metrics: int, received: float) -> HpaStatu
         )
         for one in (given.get("conditions") or [])[:_MOST_CONDITIONS]
     )
-    current, desired = _count(given.get("currentReplicas", 0)), _count(given["desiredReplicas"])
+    current, desired = (
+        checked_count(given.get("currentReplicas", 0)),
+        checked_count(given["desiredReplicas"]),
+    )
     inactive = any(one.type == SCALING_ACTIVE and not one.true for one in conditions)
     if desired == 0 and (not conditions or (inactive and current > 0)):
         return None
-    read = (given.get("currentMetrics") or [])[: min(metrics, _MOST_METRICS)]
+    read = (given.get("currentMetrics") or [])[:metrics]
     values = [_or_none(_value, one) for one in read]
     return HpaStatus(
         received,

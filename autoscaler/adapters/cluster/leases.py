@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.typed import typed
 from autoscaler.adapters.cluster.watch_requests import Cache, weight
 from autoscaler.core.election import LeaseRecord
 
@@ -21,10 +22,9 @@ class Lease:
     document: JsonObject = field(repr=False)
 
     @property
-    def annotations(self) -> Mapping[str, object]:
-        """The annotations of the object, whose values may be anything."""
-        metadata = self.document.get("metadata") or {}
-        return metadata.get("annotations") or {}
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations of the object."""
+        return (self.document.get("metadata") or {}).get("annotations") or {}
 
 
 class Leases:
@@ -202,23 +202,30 @@ def _lease_of(document: JsonObject) -> Lease:
     """Read a Lease; raises one of MALFORMED."""
     spec = document.get("spec") or {}
     record = LeaseRecord(
-        holder=str(spec.get("holderIdentity") or ""),
-        duration=float(spec.get("leaseDurationSeconds") or 0),
+        holder=spec.get("holderIdentity") or "",
+        duration=spec.get("leaseDurationSeconds") or 0,
         acquired=_seconds(spec.get("acquireTime")),
         renewed=_seconds(spec.get("renewTime")),
-        transitions=int(spec.get("leaseTransitions") or 0),
+        transitions=spec.get("leaseTransitions") or 0,
         version=document["metadata"]["resourceVersion"],
     )
-    return Lease(record, document)
+    lease = Lease(typed(record), document)
+    if not all(isinstance(text, str) for text in lease.annotations.values()):
+        raise ValueError("an annotation is no text")
+    return lease
 
 
 def _name_of(document: JsonObject) -> str:
-    name: str = document["metadata"]["name"]
+    name = document["metadata"]["name"]
+    if not isinstance(name, str):
+        raise TypeError("its name is no text")
     return name
 
 
 def _seconds(micro_time: str | None) -> float | None:
-    return None if micro_time is None else datetime.fromisoformat(micro_time).timestamp()
+    # In UTC: one that is out of range there could not be written again.
+    at = None if micro_time is None else datetime.fromisoformat(micro_time).astimezone(UTC)
+    return None if at is None else at.timestamp()
 
 
 def _micro_time(seconds: float | None) -> str | None:

@@ -11,6 +11,7 @@ from sys import intern
 
 from autoscaler.adapters.cluster.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.adapters.cluster.failures import Failure, malformed
+from autoscaler.adapters.cluster.typed import typed
 from autoscaler.adapters.cluster.watch_requests import ALL, OBJECT_BYTES, Cache
 from autoscaler.core import quantity
 from autoscaler.core.observation import (
@@ -38,7 +39,8 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 """Phases that are final.  Such pods count nowhere (semantics 6.19)."""
 
 _MOST_TEMPLATES, _LONGEST_TEMPLATE = 2_000, 4_096
-_CONTAINER_BYTES = 100
+_CONTAINER_BYTES, _RESOURCE_BYTES = 400, 400
+"""What Python takes for a container, or for a resource that it requests, with the longest name."""
 _LONGEST_NAME = 253
 """Of a pod, a container or a resource, as the API server has them."""
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
@@ -62,7 +64,7 @@ def read_pod(pod: JsonObject) -> Pod:
     transition = ready.get("lastTransitionTime") if ready is not None else None
     return Pod(
         name=_name(metadata["name"]),
-        phase=status.get("phase", ""),
+        phase=_name(status.get("phase", "")),
         ready=ConditionStatus(ready["status"]) if ready is not None else None,
         ready_transition=unix_seconds(transition) if transition else None,
         start_time=unix_seconds(start_time) if start_time else None,
@@ -87,7 +89,7 @@ def _requests(
 def _new_requests(
     containers: _ContainerKeys, init: _ContainerKeys, pod_level: _Quantities
 ) -> PodRequests:
-    return PodRequests(_containers(containers), _containers(init), _nano(pod_level))
+    return typed(PodRequests(_containers(containers), _containers(init), _nano(pod_level)))
 
 
 _shared_requests = lru_cache(_MOST_TEMPLATES)(_new_requests)
@@ -111,9 +113,9 @@ def _quantities(of: JsonObject) -> _Quantities:
     return tuple([(_name(name), amount) for name, amount in requests.items()])
 
 
-def _name(text: str) -> str:
-    if len(text) > _LONGEST_NAME:
-        raise ValueError(f"a name of {len(text)} characters")
+def _name(text: object) -> str:
+    if not isinstance(text, str) or len(text) > _LONGEST_NAME:
+        raise ValueError("a name is no text, or too long")
     return text
 
 
@@ -201,10 +203,12 @@ def is_indexable(selector: str) -> bool:
 
 
 def _weight(name: str, pod: Pod | None) -> int:
-    containers = 0
-    if pod is not None:
-        containers = len(pod.requests.containers) + len(pod.requests.init_containers)
-    return OBJECT_BYTES + len(name) + _CONTAINER_BYTES * containers
+    if pod is None:
+        return OBJECT_BYTES + len(name)
+    of, text = pod.requests, len(name) + len(pod.phase)
+    every = [each.requests for each in (*of.containers, *of.init_containers)]
+    resources = sum(map(len, every), len(of.pod_level))
+    return OBJECT_BYTES + text + _CONTAINER_BYTES * len(every) + _RESOURCE_BYTES * resources
 
 
 @dataclass(slots=True)

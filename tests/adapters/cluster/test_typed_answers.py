@@ -1,0 +1,459 @@
+"""What an API server sends becomes typed values at once, or is refused as a whole."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.adapters.cluster import Api, Failure
+from autoscaler.adapters.cluster.api import MALFORMED, read_list
+from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
+from autoscaler.adapters.cluster.discovery import (
+    ScalableKinds,
+    ScalableResource,
+    read_paths,
+    scale_of,
+)
+from autoscaler.adapters.cluster.failures import from_answer
+from autoscaler.adapters.cluster.horizontal_pod_autoscalers import hpa_of
+from autoscaler.adapters.cluster.leases import Lease, LeaseCache, Leases
+from autoscaler.adapters.cluster.pods import PodCache, Pods, read_pod
+from autoscaler.adapters.cluster.rights import missing_rights
+from autoscaler.adapters.cluster.scale_cache import ScaleCache
+from autoscaler.adapters.cluster.scales import Scales
+from autoscaler.adapters.cluster.typed import typed
+from autoscaler.core.election import LeaseRecord
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import (
+    ConditionStatus,
+    ContainerRequests,
+    Pod,
+    PodRequests,
+    Scale,
+    Unavailable,
+)
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.transport.answers import Answer, OneAnswer
+from autoscaler.transport.redaction import Redactor
+
+Json = dict[str, Any]
+
+META: Json = {
+    "name": "web",
+    "namespace": "shop",
+    "uid": "5c3a",
+    "resourceVersion": "7",
+    "generation": 3,
+    "labels": {"app": "web"},
+    "annotations": {"autoscaler/paused": "true", "other": "x"},
+    "managedFields": [
+        {
+            "manager": "kubectl",
+            "time": "2026-01-01T00:00:00Z",
+            "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        }
+    ],
+}
+SCALE: Json = {
+    "metadata": META,
+    "spec": {"replicas": 2},
+    "status": {"replicas": 2, "selector": "app=web"},
+}
+DEPLOYMENT: Json = {
+    "metadata": META,
+    "spec": {
+        "replicas": 2,
+        "selector": {
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+        },
+    },
+    "status": {"replicas": 2},
+}
+CONTAINER: Json = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+POD: Json = {
+    "metadata": {**META, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {
+        "containers": [CONTAINER],
+        "initContainers": [{**CONTAINER, "restartPolicy": "Always"}],
+        "resources": {"requests": {"cpu": "1"}},
+    },
+    "status": {
+        "phase": "Running",
+        "startTime": "2026-01-01T00:00:00Z",
+        "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        ],
+    },
+}
+REF: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+SELECTED: Json = {
+    "name": "q",
+    "selector": {
+        "matchLabels": {"queue": "a"},
+        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+    },
+}
+RULES: Json = {
+    "stabilizationWindowSeconds": 60,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}],
+    "tolerance": "50m",
+}
+UTILIZATION: Json = {"type": "Utilization", "averageUtilization": 70}
+HPA: Json = {
+    "metadata": {**META, "ownerReferences": [{"kind": "ScaledObject", "name": "web"}]},
+    "spec": {
+        "scaleTargetRef": REF,
+        "minReplicas": 1,
+        "maxReplicas": 9,
+        "metrics": [
+            {"type": "Resource", "resource": {"name": "cpu", "target": UTILIZATION}},
+            {
+                "type": "ContainerResource",
+                "containerResource": {"name": "cpu", "container": "m", "target": UTILIZATION},
+            },
+            {
+                "type": "External",
+                "external": {"metric": SELECTED, "target": {"type": "Value", "value": "3"}},
+            },
+            {
+                "type": "Object",
+                "object": {
+                    "metric": SELECTED,
+                    "describedObject": REF,
+                    "target": {"type": "AverageValue", "averageValue": "3"},
+                },
+            },
+        ],
+        "behavior": {"scaleUp": RULES, "scaleDown": RULES},
+    },
+    "status": {
+        "currentReplicas": 2,
+        "desiredReplicas": 3,
+        "conditions": [{"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}],
+        "currentMetrics": [
+            {"type": "Resource", "resource": {"current": {"averageUtilization": 80}}},
+            {
+                "type": "ContainerResource",
+                "containerResource": {"current": {"averageUtilization": 80}},
+            },
+            {"type": "External", "external": {"current": {"value": "3"}}},
+            {"type": "Object", "object": {"current": {"averageValue": "3"}}},
+        ],
+    },
+}
+LEASE: Json = {
+    "metadata": {**META, "annotations": {"autoscaler/url": "http://a", "autoscaler/leads": "1"}},
+    "spec": {
+        "holderIdentity": "a_1",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseTransitions": 1,
+    },
+}
+DEFINITION: Json = {
+    "spec": {
+        "versions": [
+            {
+                "name": "v1",
+                "subresources": {
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    }
+                },
+            }
+        ]
+    }
+}
+RESOURCES: Json = {
+    "resources": [
+        {"name": "rollouts", "kind": "Rollout", "namespaced": True},
+        {"name": "rollouts/scale", "kind": "Scale", "group": "autoscaling", "version": "v1"},
+    ]
+}
+GROUP: Json = {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}
+REVIEW: Json = {"status": {"allowed": True, "evaluationError": ""}}
+STATUS: Json = {
+    "kind": "Status",
+    "message": "no",
+    "reason": "NotFound",
+    "details": {"name": "web", "causes": [{"reason": "x"}]},
+}
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**4000, -1, 2**31, 1e300, math.inf, math.nan, "", "x" * 70_000])
+    | st.sampled_from(["0", "True", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-01-01"])
+    | st.floats()
+    | st.text(max_size=5)
+)
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def places(document: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value."""
+    yield at
+    if isinstance(document, dict | list):
+        entries = document.items() if isinstance(document, dict) else enumerate(document)
+        for key, value in entries:
+            yield from places(value, (*at, key))
+
+
+@st.composite
+def hostile(draw: st.DrawFn, document: Json) -> Any:
+    """Put anything in place of one or two values of a document."""
+    changed: Any = deepcopy(document)
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2]))):
+        *path, last = draw(st.sampled_from([at for at in places(changed) if at] or [(None,)]))
+        if last is None:
+            break
+        inside = changed
+        for step in path:
+            inside = inside[step]
+        inside[last] = draw(ANYTHING)
+    return draw(st.just(changed) | st.just(changed) | st.just(changed) | ANYTHING)
+
+
+def check(value: object, *kinds: type) -> None:
+    """Check a value, which is of one of these dataclasses with typed fields, or None."""
+    assert value is None or type(value) in kinds, value
+    if value is not None:
+        typed(value)
+
+
+class Answering:
+    """Fits `Api`: each request has the answer that is next, the last one again and again."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.server = "https://a"
+        self.origin = "a"
+        self.redactor = Redactor(())
+        self._answers = [*answers]
+
+    def get(self, *_: object, **__: object) -> Any:
+        """Answer; as of `Api` an answer is an object."""
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return answer if isinstance(answer, dict) else Failure("it is no object")
+
+    once = get
+
+    @property
+    def api(self) -> Api:
+        """Itself."""
+        return cast("Api", self)
+
+
+def refused(read: Callable[[], object]) -> Any:
+    """Return what is read; None where the whole object is refused."""
+    try:
+        return read()
+    except MALFORMED:
+        return None
+
+
+Parse = Callable[[Any], None]
+
+
+def pod(document: Any) -> None:
+    """Read it by itself, of a list, and of a watch."""
+    check(refused(lambda: read_pod(document)), Pod)
+    cache = PodCache("shop", lambda: {"shop": frozenset({"app=web"})}, lambda _: None)
+    cache.begin()
+    refused(lambda: cache.add([document]))
+    cache.commit("1")
+    for kind in ("MODIFIED", "DELETED"):
+        pods = cache.pods("shop", "app=web") or ()
+        assert [typed(one) for one in pods] == [*pods]
+        refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
+    listed = Pods(Answering({"items": [document], "metadata": {}}).api).pods("shop", "", 9e9)
+    check(listed[0] if isinstance(listed, tuple) and listed else None, Pod)
+
+
+def scale(document: Any) -> None:
+    """Read it as GET scale answers it."""
+    check(scale_of(document, "a"), Scale, Failure)
+
+
+def workload(document: Any) -> None:
+    """Read the scale from a built-in object, and of one as a custom resource; keep it."""
+    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
+    for group, plural in (("apps", "deployments"), ("", "replicationcontrollers")):
+        read = ScalableResource(group, "v1", plural).built_in
+        assert read is not None
+        check(refused(lambda: read(document, None)), Scale)  # noqa: B023 - called at once
+    kinds = ScalableKinds(Answering({}).api)
+    cache = ScaleCache(Answering({}).api, kinds, ref, "shop", lambda: frozenset({("shop", "web")}))
+    cache.path(9e9)
+    cache.begin()
+    refused(lambda: cache.add([document]))
+    cache.commit("1")
+    for kind in ("MODIFIED", "DELETED"):
+        check(cache.cached("shop", "web"), Scale, Unavailable)
+        refused(lambda: cache.apply(kind, document, "2"))  # noqa: B023 - called at once
+    scales = Scales(Answering(SCALE, {"items": [document]}).api)
+    check(scales.read_annotated("shop", ref, 9e9), Scale, Unavailable)
+
+
+def custom(document: Any) -> None:
+    """Read the paths of a scale, and an object by them."""
+    resource = ScalableResource("argoproj.io", "v1", "rollouts")
+    paths = read_paths(Answering(document).api, resource, 9e9)
+    if not isinstance(paths, Failure):
+        check(refused(lambda: paths.read(DEPLOYMENT, None)), Scale)
+
+
+def custom_object(document: Any) -> None:
+    """Read an object by paths."""
+    resource = ScalableResource("argoproj.io", "v1", "rollouts")
+    paths = read_paths(Answering(DEFINITION).api, resource, 9e9)
+    assert not isinstance(paths, Failure)
+    check(refused(lambda: paths.read(document, None)), Scale)
+
+
+def autoscaler(document: Any) -> None:
+    """Read an HPA by itself, of a list, and of a watch."""
+    check(refused(lambda: hpa_of(document)), Hpa)
+    cache = AutoscalerCache("shop", lambda _: True)
+    ref = ScaleTargetRef("apps/v1", "Deployment", "web")
+    cache.begin()
+    refused(lambda: cache.add([document]))
+    cache.commit("1")
+    for event in ("MODIFIED", "DELETED"):
+        assert isinstance(cache.controller("shop", ref), str | None)
+        check(cache.hpa("shop", ref, 0.0), Hpa)
+        refused(lambda: cache.apply(event, document, "2"))  # noqa: B023 - called at once
+
+
+def lease(document: Any) -> None:
+    """Read one, of a list, and of a watch; its annotations are texts."""
+    seen: list[Lease | None] = []
+    cache = LeaseCache("shop", lambda _, one: seen.append(one))
+    refused(lambda: cache.add([document]))
+    refused(lambda: cache.apply("MODIFIED", document, "2"))
+    cache.commit("1")
+    read = Leases(Answering(document).api, "shop", "web").read(9e9)
+    seen.append(None if isinstance(read, Failure) else read)
+    for one in seen:
+        check(None if one is None else one.record, LeaseRecord)
+        assert one is None or all(isinstance(text, str) for text in one.annotations.values())
+
+
+def group(document: Any) -> None:
+    """Find the versions of a kind."""
+    found(Answering(document, RESOURCES).api)
+
+
+def resources(document: Any) -> None:
+    """Find the resource of a kind."""
+    found(Answering(GROUP, document).api)
+
+
+def found(api: Api) -> None:
+    """Find a kind."""
+    ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
+    check(ScalableKinds(api).find(ref, 9e9), ScalableResource, Failure)
+
+
+def review(document: Any) -> None:
+    """Ask for rights."""
+    missing_rights(Answering(document).api, [], None, events=True, deadline=9e9)
+
+
+def failure(document: Any) -> None:
+    """Read a failure."""
+    body = json.dumps(document).encode()
+    for status in (404, 409, 500):
+        check(from_answer(Answer(status, {}, body, cast("OneAnswer", None)), "a", "b"), Failure)
+
+
+def page(document: Any) -> None:
+    """Read a list of two pages."""
+    taken: list[Any] = []
+    api = Answering(document, {"items": [], "metadata": {"resourceVersion": "1"}})
+    version = refused(lambda: read_list(lambda _: api.get(), taken.extend, {}, 1))
+    assert version is None or isinstance(version, Failure | str)
+
+
+PAGE: Json = {
+    "metadata": {"continue": "x", "resourceVersion": "1", "remainingItemCount": 1},
+    "items": [{}],
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A document, and what reads it."""
+
+    document: Json
+    parse: Parse
+
+
+ROWS = [
+    *(Row(POD, pod), Row(SCALE, scale), Row(DEPLOYMENT, workload), Row(DEFINITION, custom)),
+    *(Row(DEPLOYMENT, custom_object), Row(HPA, autoscaler), Row(LEASE, lease), Row(GROUP, group)),
+    *(Row(RESOURCES, resources), Row(REVIEW, review), Row(STATUS, failure), Row(PAGE, page)),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.parse.__name__ for row in ROWS])
+def test_whatever_is_anywhere_in_an_answer_is_typed_or_refused(row: Row) -> None:
+    """A value of another type is refused with its object; no other exception is raised."""
+    row.parse(row.document)
+
+    @settings(max_examples=100, deadline=None)
+    @given(hostile(row.document))
+    def holds(document: Any) -> None:
+        row.parse(document)
+
+    holds()
+
+
+POD_OF_TWO = PodRequests((ContainerRequests("a", {"cpu": 1}), ContainerRequests("b", {})))
+TYPED = Pod("web", "Running", ConditionStatus.TRUE, 1.0, None, deleted=False, requests=POD_OF_TWO)
+NAMES: list[Any] = [None, 5, b"web", ["web"], {}, "x" * 65_537]
+AMOUNTS: list[Any] = ["1", True, 10**29, {5: 1}]
+UNTYPED: list[dict[str, Any]] = [
+    *({"name": name} for name in NAMES),
+    *({"phase": True}, {"ready": "True"}, {"ready": ConditionStatus}, {"deleted": 0}),
+    *({"start_time": time} for time in ("1", math.nan, math.inf, True, 10**400)),
+    *({"requests": requests} for requests in (None, (), PodRequests(cast("Any", [])))),
+    *({"requests": PodRequests((ContainerRequests("a", {"cpu": amount}),))} for amount in AMOUNTS),
+]
+
+
+@pytest.mark.parametrize("change", UNTYPED, ids=map(repr, range(len(UNTYPED))))
+def test_a_value_of_another_type_is_refused(change: dict[str, Any]) -> None:
+    """In a field, or in a value of a field; a boolean is no number here."""
+    assert typed(TYPED) is TYPED
+    with pytest.raises(ValueError, match=r"^a field of the Pod has another type, or is too large$"):
+        typed(replace(TYPED, **change))
+
+
+@pytest.mark.parametrize(
+    "name", ["../..", "a/b", "..", "", "A", "a.b", "x" * 64, "a b", "a%2fb", "a?b", "\u0131"]
+)
+def test_no_name_of_a_server_leads_a_path_elsewhere(name: str) -> None:
+    """The versions and the resources that it names are parts of the paths of later requests."""
+    ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
+    named = json.loads(json.dumps(RESOURCES).replace("rollouts", name))
+    versions = {"versions": [{"version": name}], "preferredVersion": {"version": name}}
+    for answers in ((GROUP, named), (versions, RESOURCES)):
+        assert isinstance(ScalableKinds(Answering(*answers).api).find(ref, 9e9), Failure)
