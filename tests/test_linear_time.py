@@ -31,7 +31,8 @@ from autoscaler.core.text import printable
 from autoscaler.importers import promql_trees
 from autoscaler.importers.go_regexes import GoRegex
 from autoscaler.importers.go_templates import Template
-from autoscaler.importers.keda.formulas import Trigger, promql_of
+from autoscaler.importers.keda.scaling_modifiers import promql_of
+from autoscaler.importers.keda.triggers import FormulaTrigger as Trigger
 from autoscaler.settings import durations, fields
 from autoscaler.transport import retries
 from tests import hostile

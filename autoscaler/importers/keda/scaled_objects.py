@@ -25,6 +25,12 @@ _WORKLOAD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": ""}
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9./-]{0,251}[A-Za-z0-9])?")
 
 _BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
+_NIL = "scalingModifiers"
+"""The behavior, since KEDA 2.20, by which a trigger that fails is nil in a formula."""
+_NO_FALLBACK = (
+    "a trigger that fails is nil in KEDA's formula, and -1 without one; here a missing value is "
+    "what `??` replaces, nothing else does, and what has no value lowers nothing"
+)
 _RESTORED = (
     "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it: else "
     "KEDA sets the replicas of the time before KEDA then, under load too"
@@ -64,7 +70,8 @@ class _ScaledObject:
             self._spec, self._names, authentications, shared, in_formula=formula
         )
         if formula:
-            add_composite(modifiers, triggers, shared)
+            knows_nil = self._spec.peek("fallback", "behavior") == _NIL
+            add_composite(modifiers, triggers, shared, knows_nil=knows_nil)
         self._reference()
         self._bounds(triggers, shared)
         self._fallback(triggers)
@@ -240,6 +247,14 @@ class _ScaledObject:
             why = "KEDA refuses it where all triggers are of cpu or memory: leave it out"
             self._spec.refused("fallback", why=why)
             return
+        if fallback.peek("behavior") == _NIL:
+            fallback.different("behavior", why=_NO_FALLBACK)
+            for key in fallback.value.keys() & {"failureThreshold", "replicas"}:
+                fallback.ignored(key, why=f"it has no use with the behavior {_NIL}")
+            return
+        self._target["fallback"] = self._fallback_settings(fallback)
+
+    def _fallback_settings(self, fallback: Fields) -> dict[str, object]:
         threshold, replicas = (
             self._count("fallback", key) for key in ("failureThreshold", "replicas")
         )
@@ -260,9 +275,11 @@ class _ScaledObject:
             if behavior != "static":
                 settings["behavior"] = behavior
         elif behavior is not None:
-            why = f"must be one of {', '.join(_BEHAVIORS)}: the API server refuses all else"
+            why = (
+                f"must be one of {', '.join((*_BEHAVIORS, _NIL))}: the API server refuses all else"
+            )
             fallback.refused("behavior", why=why)
-        self._target["fallback"] = settings
+        return settings
 
     def _advanced(self) -> None:
         advanced = self._spec.within("advanced")

@@ -4,13 +4,13 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/#triggers
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from autoscaler.importers.drafts import Comment, Query, SecretValue, Shared
 from autoscaler.importers.fields import Fields
 from autoscaler.importers.keda import exporters
 from autoscaler.importers.keda.authentications import Authentications
 from autoscaler.importers.keda.cron_triggers import schedule_of
-from autoscaler.importers.keda.formulas import Trigger
 from autoscaler.importers.keda.metadata import name_of, number_of
 from autoscaler.importers.keda.prometheus_triggers import (
     NULLS,
@@ -47,6 +47,13 @@ _CRON_IN_FORMULA = "a formula takes it for a number, which no query has: use `sc
 _TOO_MANY = "the cron triggers are too many to compare: import fewer sources at once"
 
 
+class FormulaTrigger(NamedTuple):
+    """A trigger that a formula names: its query, and whether a missing value of it is 0."""
+
+    promql: str
+    missing_is_zero: bool = True
+
+
 @dataclass
 class Triggers:
     """What the triggers of one ScaledObject become."""
@@ -57,7 +64,7 @@ class Triggers:
     schedules: list[dict[str, object]] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     secrets: list[SecretValue] = field(default_factory=list)
-    operands: dict[str, Trigger] = field(default_factory=dict)
+    operands: dict[str, FormulaTrigger] = field(default_factory=dict)
     """Those that a formula can name."""
     servers: set[str] = field(default_factory=set)
     """The servers of these."""
@@ -185,7 +192,7 @@ class _TriggerReader:
             self._lose(trigger, _NAMELESS, "prometheus")
         elif question is not None:
             self._result.operands.setdefault(
-                name, Trigger(question.promql, question.nulls_are_zero)
+                name, FormulaTrigger(question.promql, question.nulls_are_zero)
             )
             self._result.servers.add(server)
 

@@ -268,7 +268,7 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     spec = NAMED.format(formula="(one + two)/2", kind="AverageValue")
     spec = spec.replace("query: sum(a)", 'query: sum(a), threshold: "5"')
     result = converted(scaled_object(spec))
-    assert result.configuration["queries"] == {"orders": "((sum(a) or vector(0)) + sum(b)) / 2"}
+    assert result.configuration["queries"] == {"orders": "(((sum(a) or vector(0)) + sum(b)) / 2)"}
     (first, second) = made(result)["metrics"]
     assert first == average(value=2)
     assert second["type"] == "Resource"

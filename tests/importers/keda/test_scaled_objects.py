@@ -211,7 +211,7 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             "spec.fallback.behavior",
             (
                 "must be one of static, currentReplicas, currentReplicasIfHigher, "
-                "currentReplicasIfLower: the API server refuses all else"
+                "currentReplicasIfLower, scalingModifiers: the API server refuses all else"
             ),
         ),
         (
@@ -268,6 +268,12 @@ def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
             prometheus(beside=", useCachedMetrics: true"),
             "spec.triggers[0].useCachedMetrics",
             "KEDA reads it once in each pollingInterval; here it is read at each sync",
+        ),
+        (
+            "fallback: {failureThreshold: 3, replicas: 1, behavior: scalingModifiers}\n"
+            + prometheus(),
+            "spec.fallback.behavior",
+            "a trigger that fails is nil in KEDA's formula, and -1 without one",
         ),
         (
             "advanced: {restoreToOriginalReplicaCount: true}\n" + prometheus(),
