@@ -1,11 +1,11 @@
 """Manifests -> the targets of one configuration, and what became of each manifest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, get_args
 
-from autoscaler.documents import describe, path_of
+from autoscaler.documents import child, describe, entries, path_of
 from autoscaler.importers.adapter_queries import (
     FindSeries,
     MetricType,
@@ -21,7 +21,14 @@ from autoscaler.importers.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.importers.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
 from autoscaler.importers.keda.authentications import Authentications, ReadSecret, never
 from autoscaler.importers.keda.scaled_objects import draft_of as scaled_object
-from autoscaler.importers.manifests import HPA, KEDA_1, SCALED_JOB, Manifest, ManifestRole
+from autoscaler.importers.manifests import (
+    HPA,
+    KEDA_1,
+    SCALED_JOB,
+    SCALED_OBJECT,
+    Manifest,
+    ManifestRole,
+)
 from autoscaler.importers.other_adapters import defined_by, served_by
 from autoscaler.importers.values import not_filled_in, placeholder, placeholders
 
@@ -56,6 +63,7 @@ _NO_URL = (
 )
 _NOT_ASKED = "no target asks this server: each names its own in `servers`"
 _MOST_NAMED = 3
+_OF_KEDA = "KEDA makes it of the ScaledObject {}: import that in place of it"
 _JOB = (
     "a ScaledJob starts Jobs, which have no replicas to set: leave it to KEDA, or scale a "
     "Deployment that works the queue"
@@ -198,7 +206,12 @@ def convert(
         for one in every
         if (tool := defined_by(one.group, one.kind))
     }
-    importer = _Importer(options, shared, authentications, adapter, tools)
+    scaled = {
+        (one.namespace or here, one.name)
+        for one in every
+        if one.kind == SCALED_OBJECT and one.group != KEDA_1
+    }
+    importer = _Importer(options, shared, authentications, adapter, tools, scaled)
     imported = []
     for manifest in every:
         if id(manifest) in found:
@@ -244,6 +257,8 @@ class _Importer:
     rules: AdapterRules
     tools: Mapping[str, str]
     """Who serves a metric, by its name, as other documents say."""
+    scaled_objects: Container[tuple[str, str]] = ()
+    """The namespaces and names of those that are imported."""
     not_asked: str = ""
     """Why Prometheus is not asked any more."""
 
@@ -258,11 +273,16 @@ class _Importer:
             case ManifestRole.OTHER:
                 return Imported(manifest, ImportState.OTHER, why=_what_it_is(manifest))
         imported = Imported(manifest, ImportState.IMPORTED)
-        refusal = _refusal(manifest)
+        namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
+        owner = _scaled_object_of(manifest)
+        if owner and (namespace, owner) in self.scaled_objects:
+            why = f"KEDA makes it of the ScaledObject {owner}, which stands for it"
+            manifest.fields.ignored(why=why)
+            return Imported(manifest, ImportState.USED, why=why)
+        refusal = _OF_KEDA.format(describe(owner)) if owner else _refusal(manifest)
         if refusal:
             imported.refuse(refusal)
             return imported
-        namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
         imported.draft = self._draft(manifest, namespace)
         if imported.draft.refusal:
             imported.refuse(imported.draft.refusal)
@@ -304,6 +324,21 @@ class _Importer:
             draft.comments.append(Comment(("namespace",), why))
 
 
+def _scaled_object_of(manifest: Manifest) -> str:
+    """Return the name of the ScaledObject of which KEDA makes an HPA; empty for none."""
+    metadata = manifest.fields.peek("metadata")
+    if manifest.kind != HPA:
+        return ""
+    owners = [
+        child(owner, "name")
+        for _, owner in entries(metadata, "ownerReferences")
+        if child(owner, "kind") == SCALED_OBJECT
+    ]
+    return str(
+        next(iter(owners), None) or child(metadata, "labels", "scaledobject.keda.sh/name") or ""
+    )
+
+
 def _refusal(manifest: Manifest) -> str:
     """Return why an autoscaler cannot be one, whatever is in it."""
     version = str(manifest.fields.peek("apiVersion") or "")
@@ -328,9 +363,9 @@ def _what_it_is(manifest: Manifest) -> str:
 def _account_for_the_rest(imported: Imported) -> None:
     """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
     fields = imported.manifest.fields
-    if (
-        imported.state in {ImportState.OTHER, ImportState.REFUSED}
-        or imported.manifest.role is ManifestRole.VALUES
+    if imported.state in {ImportState.OTHER, ImportState.REFUSED} or (
+        imported.state is ImportState.USED
+        and imported.manifest.role in {ManifestRole.VALUES, ManifestRole.AUTOSCALER}
     ):
         return  # one sentence holds for all of it
     for key in ("apiVersion", "kind"):

@@ -62,15 +62,17 @@ def question_of(metadata: Fields) -> Question | None:
         metadata.refused("query", why=_REQUIRED, kind=KIND)
         return None
     promql = tidied(text) if "\n" in text else text
-    nan, one, ratio = True, False, False
+    nan, one, ratio, problem = True, False, False, ""
     try:
         tree = parse(promql)
-    except ValueError:
-        pass  # Prometheus says what is wrong with it, if anything is
+    except ValueError as error:
+        problem = f"its PromQL is not understood: {error}; correct it, and delete this entry"
     else:
         nan, one, ratio = may_be_nan(tree), is_one_value(tree), is_ratio(tree)
     if found := placeholder(text):
-        metadata.refused("query", why=not_filled_in(found), kind=KIND)
+        problem = not_filled_in(found)
+    if problem:
+        metadata.refused("query", why=problem, kind=KIND)
     else:
         said = [_NULLS_IN_SHORT, *([_NAN_IN_SHORT] if nan else [])] if nulls_are_zero else []
         why = "; ".join([*said, *([] if one else [_SEVERAL])])

@@ -135,6 +135,11 @@ def test_a_workload_is_needed(reference: str, why: str) -> None:
             ),
         ),
         (
+            prometheus(query="sum(a"),
+            f"{METADATA}query",
+            "its PromQL is not understood: it ends too early; correct it, and delete this entry",
+        ),
+        (
             "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown:\n"
             "  {stabilizationWindowSeconds: '${DOWN}'}}}}\n" + prometheus(),
             (
@@ -458,3 +463,37 @@ def test_every_key_is_accounted_for() -> None:
     result = converted(text)
     (place,) = result.said(KeyOutcome.REFUSED)
     assert place == "spec.minReplicas"
+
+
+KEDAS_HPA = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: keda-hpa-orders, namespace: shop, LABELLED}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: order-worker}
+  maxReplicas: 10
+  metrics:
+  - type: External
+    external: {metric: {name: s0-prometheus}, target: {type: AverageValue, averageValue: 5}}
+"""
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "labels: {scaledobject.keda.sh/name: orders}",
+        "ownerReferences: [{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, name: orders}]",
+    ],
+)
+def test_the_hpa_of_keda_never_stands_for_its_scaled_object(marked: str) -> None:
+    """In any order it is left out, and alone it is refused."""
+    hpa, source = KEDAS_HPA.replace("LABELLED", marked), scaled_object(ONE + prometheus())
+    for texts in ((hpa, source), (source, hpa)):
+        result = converted(*texts)
+        assert result.target["metrics"][0]["external"]["metric"]["name"] == "orders"
+        assert result.refusals == []
+        states = {one.manifest.kind: one.state.value for one in result.conversion.imported}
+        assert states == {"ScaledObject": "imported", "HorizontalPodAutoscaler": "used"}
+    elsewhere = source.replace("namespace: shop", "namespace: bank")
+    for result in (converted(hpa), converted(hpa, elsewhere)):
+        assert "import that in place of it" in result.refusals[0]
