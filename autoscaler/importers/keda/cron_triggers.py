@@ -91,6 +91,8 @@ def _as_cron(key: str, text: str) -> str:
         Cron(cron, ZoneInfo("UTC"))
     except ValueError as error:
         raise ValueError(f"{key} {error}") from None
+    if "last" in cron.lower():
+        raise ValueError(f"{key} has last, which KEDA refuses")
     for part in cron.lower().split()[4].split(","):
         first, _, last = part.partition("/")[0].partition("-")
         if "7" in (first, last) or (last and _number(last) < _number(first)):

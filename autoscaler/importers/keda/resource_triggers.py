@@ -6,6 +6,7 @@ from autoscaler.importers.keda.metadata import parsed, text_of
 from autoscaler.importers.values import not_filled_in, placeholder
 
 _BOTH = "KEDA refuses a type both here and beside the trigger: leave out one"
+_OLD = "KEDA refuses it since 2.18, where it is `metricType` of the trigger"
 _NEITHER = "KEDA refuses it without a metricType; a number is read as a percentage, Utilization"
 _NO_PERCENTAGE = "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it"
 _NO_QUANTITY = "must be a quantity above 0, such as 500m or 1Gi: KEDA or Kubernetes refuse it"
@@ -29,6 +30,8 @@ def _target(resource: str, trigger: Fields) -> dict[str, object]:
     text = text_of(metadata, "value")
     if beside and within:
         metadata.refused("type", why=_BOTH, kind=resource)
+    elif within:
+        metadata.different("type", why=_OLD)
     kind = beside or within or "Utilization"
     problem, value = _value(kind, text)
     if problem:

@@ -54,6 +54,7 @@ def test_a_window(start: str, end: str) -> None:
         ("0 9 * * 7", "0 9 * * 1", "start has 7, which KEDA refuses"),
         ("0 9 * * 5-1", "0 9 * * 2", "start has 5-1, which KEDA refuses"),
         ("0 9 * * fri-sun", "0 9 * * 2", "start has fri-sun, which KEDA refuses"),
+        ("0 8 last * *", "0 9 last * *", "start has last, which KEDA refuses"),
         ("@daily", "0 9 * * *", "start must be the five fields minute, hour"),
         ("0 9 * * *", "0 25 * * *", 'end its hour is "25"'),
     ],

@@ -270,6 +270,11 @@ def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
             "KEDA polls every 60 s for what wakes the target or lets it sleep, and its HPA syncs",
         ),
         (
+            'triggers:\n- {type: cpu, metadata: {type: Utilization, value: "60"}}\n',
+            f"{METADATA}type",
+            "KEDA refuses it since 2.18, where it is `metricType` of the trigger",
+        ),
+        (
             prometheus(beside=", useCachedMetrics: true"),
             "spec.triggers[0].useCachedMetrics",
             "KEDA reads it once in each pollingInterval; here it is read at each sync",
