@@ -14,7 +14,7 @@ from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedClust
 from autoscaler.adapters.cluster.api import Api
 from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
 from autoscaler.adapters.cluster.events import Events
-from autoscaler.adapters.cluster.watch_requests import Budget
+from autoscaler.adapters.cluster.watch_requests import CacheBudget
 from autoscaler.config.cautions import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.core.election import ALWAYS_OPEN, WriteGate
@@ -102,7 +102,7 @@ class ConnectedCluster:
                 Pods(self.api),
                 (),
                 observer=self.observer,
-                budget=None if name == DEFAULT_CLUSTER else Budget(_BYTES_OF_ONE),
+                budget=None if name == DEFAULT_CLUSTER else CacheBudget(_BYTES_OF_ONE),
             )
             opened.enter_context(closing(self.caches))
             self._opened = opened.pop_all()

@@ -20,7 +20,7 @@ from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
 from autoscaler.adapters.cluster.leases import LeaseCache
 from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import is_newer
-from autoscaler.adapters.cluster.watch_requests import Budget, WatchTimings
+from autoscaler.adapters.cluster.watch_requests import CacheBudget, WatchTimings
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.election import (
     ClusterLeader,
@@ -461,7 +461,7 @@ def leader_election(
                 share.member(name, lease, clock.steady())
 
         cache = LeaseCache(settings.namespace, changed, name="" if stand.sharing else leases.name)
-        cache.budget = Budget(_BYTES_OF_LEASES)
+        cache.budget = CacheBudget(_BYTES_OF_LEASES)
         notes = OperatorNotes(observer.watch_changed)
         watch = Reflector(api, cache, WatchTimings(), notes, lambda _: leadership.wake())
         leadership.watching = lambda: watch.reason is None and watch.state is WatchState.SYNCED

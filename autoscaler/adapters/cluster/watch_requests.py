@@ -45,7 +45,7 @@ class OverBudgetError(Exception):
     """More would be kept of a cluster than its budget permits."""
 
 
-class Budget:
+class CacheBudget:
     """How many bytes are kept of one cluster, by all its caches together.
 
     A server may list objects without end, and others must not pay for it with their memory.
@@ -88,7 +88,7 @@ class Cache(ABC):
         self.selector: Mapping[str, str] = {}
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
-        self.budget = Budget()
+        self.budget = CacheBudget()
         """Those of one cluster have the same one."""
         self._bytes = self._bytes_listed = 0
 

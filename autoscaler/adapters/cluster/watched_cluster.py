@@ -17,7 +17,7 @@ from autoscaler.adapters.cluster.pods import PodCache, Pods, is_indexable
 from autoscaler.adapters.cluster.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.adapters.cluster.scale_cache import Key, ScaleCache
 from autoscaler.adapters.cluster.scales import Scales
-from autoscaler.adapters.cluster.watch_requests import Budget, WatchTimings
+from autoscaler.adapters.cluster.watch_requests import CacheBudget, WatchTimings
 from autoscaler.adapters.cluster.watch_scopes import Changed, WatchScopes
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
@@ -56,7 +56,7 @@ class WatchedCluster:
         *,
         observer: Observer = UNOBSERVED,
         timings: WatchTimings | None = None,
-        budget: Budget | None = None,
+        budget: CacheBudget | None = None,
     ) -> None:
         self._api = api
         self._scales = scales
@@ -64,7 +64,7 @@ class WatchedCluster:
         self._targets = tuple(targets)
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
-        self._budget = budget or Budget()
+        self._budget = budget or CacheBudget()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False

@@ -11,8 +11,8 @@ from autoscaler.adapters.cluster.failures import Failure
 from autoscaler.adapters.cluster.leases import LeaseCache
 from autoscaler.adapters.cluster.pods import PodCache
 from autoscaler.adapters.cluster.watch_requests import (
-    Budget,
     Cache,
+    CacheBudget,
     OverBudgetError,
     WatchRequests,
     WatchTimings,
@@ -86,7 +86,7 @@ def test_a_list_without_an_end_is_given_up_and_nothing_of_it_is_kept(
 ) -> None:
     """The list that was there before stays, and counts as before."""
     cache, server = make(), EndlessServer(made)
-    cache.budget = budget = Budget(MOST)
+    cache.budget = budget = CacheBudget(MOST)
     cache.begin()
     cache.add([made("first")])
     cache.commit("1")
@@ -108,7 +108,7 @@ def test_events_without_an_end_are_bounded(
 ) -> None:
     """Objects that go make room again; a change of one that is kept takes no more."""
     cache = make()
-    cache.budget = budget = Budget(MOST)
+    cache.budget = budget = CacheBudget(MOST)
     cache.begin()
     cache.commit("1")
     added: list[str] = []
@@ -133,7 +133,7 @@ def test_events_without_an_end_are_bounded(
 
 def test_caches_of_one_cluster_share_its_budget() -> None:
     """And another cluster has its own."""
-    budget, others = Budget(MOST), AutoscalerCache("shop")
+    budget, others = CacheBudget(MOST), AutoscalerCache("shop")
     first, second = pods(), AutoscalerCache("shop")
     first.budget = second.budget = budget
     first.begin()
