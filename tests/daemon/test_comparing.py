@@ -129,7 +129,7 @@ def test_it_is_kept_in_the_state_directory_or_a_temporary_one(
         one, reader = open_comparing(config, told.announcements, stack)
         assert one is not None
         assert reader is not None
-        for result in results(300):
+        for result in results(900):
             one.report(result)
     if kept:
         (found,) = DirectoryAgreement(state).of(["shop/Deployment/web"], 0, 9).values()

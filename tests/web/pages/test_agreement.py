@@ -199,7 +199,7 @@ def test_a_target_has_both_counts_readings_and_disagreements(
     assert "differs it agrees with the HPA in" in text
     assert "HPA carts 7 requests 15184m of 40 Here 7 requests 15.51 of 40 Free run 7" in text
     assert "7.5; 9.9 had it been live" in text
-    assert "a different configuration 65.9 % 1 h 58 min 9 13 min 22 s" in text
+    assert "a different configuration 66 % 1 h 58 min 9 13 min 22 s" in text
     assert "13 min 22 s 8 13 a different configuration: maxReplicas is 20 here and 8 there" in text
 
 
