@@ -1,6 +1,8 @@
 """One of several clusters is away, slow or hostile: it costs its own targets only."""
 
+import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -199,3 +201,31 @@ def test_a_fault_of_one_cluster(world: Fleet, row: Row) -> None:
     warnings = world.warnings(begin)
     assert all(f'"{name}' not in text for text in warnings for name in OTHERS), warnings
     assert set(warnings.values()) <= {1}, warnings
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_json_anywhere_in_the_answers_of_one_cluster(world: Fleet, seed: int) -> None:
+    """Pages and API answer, nothing is a defect, and the others keep their grid."""
+    daemon, choose = world.daemon, random.Random(seed)  # noqa: S311 - no secret
+    world.settle(LOW)
+    ready = f"http://{daemon.address}/readyz"
+    wait_until("it is ready", lambda: requests.get(ready, timeout=10).status_code == 200)
+    begin = len(daemon.lines)
+    paths = ("/", "/health", f"/targets/{key(BAD)}", "/api/v1/targets", "/metrics", "/readyz")
+    gone = on(failing("410 Gone", "Expired", "too old resource version"), is_watch)
+    with world.swinging():
+        scrambling = world.proxy.playing(
+            plays.scrambled(choose), lambda request: not is_watch(request)
+        )
+        with scrambling, gone(world):
+            world.demand(BAD, HIGH)
+            for _ in range(20):
+                for path in paths:
+                    answer = requests.get(f"http://{daemon.address}{path}", timeout=10)
+                    assert answer.status_code == 200, (path, answer.text[:3000])
+                time.sleep(0.3)
+        world.wait_for(BAD, HIGH, timeout=30)
+    world.check_grid(begin)
+    lines = daemon.lines[begin:]
+    assert [line for line in lines if line.get("event") == "fault" or "exception" in line] == []
+    assert not any("Traceback" in str(line) for line in lines)

@@ -135,7 +135,7 @@ class Api:
         ``may_send`` is called when all but the body has been sent, which may be late.  If it
         returns False the request is broken off, and the server does nothing.
         """
-        url = f"{self._url}{path}{f'?{urlencode(query)}' if query else ''}"
+        url = f"{self._url}{path}{f'?{_encoded(query)}' if query else ''}"
         content = None if body is None else _Content(body, content_type, may_send)
 
         def send(access: Access) -> JsonObject | Failure:
@@ -164,7 +164,7 @@ class Api:
             return response
 
         def send(access: Access) -> urllib3.HTTPResponse | Failure:
-            url = f"{self._url}{path}?{urlencode(query)}"
+            url = f"{self._url}{path}?{_encoded(query)}"
             answer = self._exchange("WATCH", url, access, timeout, read)
             if isinstance(answer, Answer):
                 return from_answer(answer, self.server, self.origin)
@@ -312,6 +312,11 @@ def path_of(group_version: str, plural: str, namespace: str = "", name: str = ""
     root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
+
+
+def _encoded(query: Mapping[str, str]) -> str:
+    # A server may send what UTF-8 cannot hold, and have it back as a token or a version.
+    return urlencode(query, errors="replace")
 
 
 def read_list(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -156,3 +157,45 @@ def status_of(code: int, reason: str, message: str) -> dict[str, object]:
 def _json_head(length: int) -> bytes:
     named = {"Content-Type": "application/json", "Content-Length": str(length)}
     return head_of("200 OK", named)
+
+
+def scrambled(choose: random.Random) -> Fault:
+    """Send the server's answer with random JSON at one random place of it."""
+
+    async def fault(exchange: Exchange) -> None:
+        _, body = await exchange.fetch()
+        with suppress(ValueError):
+            body = json.dumps(_scrambled(json.loads(body), choose)).encode()
+        named = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        exchange.client.write(head_of("200 OK", named) + body)
+        await exchange.client.drain()
+
+    return fault
+
+
+_JSON: tuple[object, ...] = (
+    5,
+    -1,
+    1e308,
+    "",
+    "x" * 1000,
+    None,
+    True,
+    [],
+    {},
+    [5],
+    {"a": 5},
+    [[{}]],
+    "\ud800",
+)
+
+
+def _scrambled(value: object, choose: random.Random) -> object:
+    """Return a JSON value with another one in place of one of its parts."""
+    if isinstance(value, dict) and value and choose.random() > 0.1:
+        key = choose.choice(list(value))
+        return value | {key: _scrambled(value[key], choose)}
+    if isinstance(value, list) and value and choose.random() > 0.1:
+        index = choose.randrange(len(value))
+        return [*value[:index], _scrambled(value[index], choose), *value[index + 1 :]]
+    return choose.choice(_JSON)
