@@ -3,7 +3,6 @@
 import pytest
 
 from benchmarks import counters
-from benchmarks.cadence import PERIODS, measure
 from benchmarks.figures import Figures, Steady, Step, Window, difference
 
 PAGE = """\
@@ -72,8 +71,3 @@ def test_the_median_step() -> None:
     slow, quick, middle = step(2.0, 9.0), step(2.0, 2.5), step(2.0, 4.0)
     assert Figures("x", 1, ups=[slow, quick, middle]).up is middle
     assert Figures("x", 1).up is None
-
-
-def test_every_period_is_measured() -> None:
-    """A few seconds of thirty targets give intervals of the shortest; no time is asserted."""
-    assert measure(targets=30, seconds=4.5)[PERIODS[0]]

@@ -1,0 +1,75 @@
+"""What `benchmarks.ramp` makes of what it saw, and a short run beside the real HPA.
+
+No time is asserted of the run: machines differ.
+"""
+
+import os
+
+import pytest
+
+from benchmarks import beside, ramp
+from benchmarks.landings import Change
+from benchmarks.ramp import HPA, OURS, Climb
+from benchmarks.series import SeriesPage
+from tests.worlds.controlplane.fixtures import if_available
+from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
+
+COUNTS = (5, 10, 20, 40, 80, 100)
+
+
+def climb(name: str, *times: float) -> Climb:
+    """Return a climb whose changes came at those times."""
+    return Climb(name, [Change(at, count) for at, count in zip(times, COUNTS, strict=False)])
+
+
+QUICK = climb("quick", 100.0, 115.0, 130.1, 145.1, 160.1, 175.2)
+SLOW = climb("slow", 100.0, 115.0, 145.0, 160.0, 205.3, 220.0)
+UNENDED = climb("unended", 100.0, 115.0)
+
+
+def test_a_step_is_as_long_as_the_syncs_it_took() -> None:
+    """The time from one change to the next is rounded to whole syncs."""
+    assert QUICK.steps(15) == [1, 1, 1, 1, 1]
+    assert SLOW.steps(15) == [1, 2, 1, 3, 1]
+    assert SLOW.seconds == 120.0
+    assert climb("moved never").steps(15) == []
+
+
+def test_a_ramp_fails_on_slow_steps_of_ours_alone() -> None:
+    """A slow step of the HPA is shown and is no fault; an unfinished climb is one on any side."""
+    assert ramp.faults({HPA: [SLOW], OURS: [QUICK]}, 15) == []
+    assert ramp.faults({HPA: [QUICK], OURS: [QUICK, SLOW]}, 15) == [
+        "2 steps of the autoscaler took more than one sync"
+    ]
+    assert ramp.faults({HPA: [UNENDED], OURS: [climb("still")]}, 15) == [
+        "unended did not come to 100 replicas",
+        "still did not come to 100 replicas",
+    ]
+
+
+def test_the_policies_of_a_ramp_are_the_defaults_at_the_default_period() -> None:
+    """At 15 s the policies are those of an HPA that names none for going up."""
+    assert ramp.behavior(15)["scaleUp"]["policies"] == [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ]
+
+
+def test_values_of_a_page_change_together() -> None:
+    """Series with values of their own replace those before in one piece."""
+    page = SeriesPage()
+    page.publish("load", [{"queue": "old"}], lambda: 7.0)
+    page.set_all("load", [({"queue": "a"}, 1.0), ({"queue": "b"}, 2.5)])
+    assert page.page() == b'load{queue="a"} 1.0\nload{queue="b"} 2.5\n'
+
+
+# The binaries are built where they are not there yet, which takes minutes.
+@pytest.mark.timeout(1200)
+def test_a_short_run() -> None:
+    """The HPA and the daemon take every step of a ramp."""
+    if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
+        pytest.skip("prometheus-adapter is not built; `python -m benchmarks.ramp` builds it")
+    with if_available(), beside.servers(print) as bed:
+        climbs = ramp.measure(bed, pairs=1, period=1)
+    for side in (HPA, OURS):
+        assert [change.replicas for change in climbs[side][0].changes] == list(COUNTS)
