@@ -1,5 +1,5 @@
 """`python -m autoscaler`."""
 
-from autoscaler.cli import main
+from autoscaler.app import main
 
 main()

@@ -19,9 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.adapters.record.file import open_file
-from autoscaler.adapters.state_directory import RECORD
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Scale, Values
@@ -30,8 +27,18 @@ from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Written, intend, settle_write
 from autoscaler.daemon.recording import Recorder
-from autoscaler.record.changes import Seen, change_key, deflated, numbers_of, seen_after, texts_of
-from autoscaler.record.packing import Packer, by_minute, pack_minutes, unpack
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.persistence.record.changes import (
+    Seen,
+    change_key,
+    deflated,
+    numbers_of,
+    seen_after,
+    texts_of,
+)
+from autoscaler.persistence.record.file import open_file
+from autoscaler.persistence.record.packing import Packer, by_minute, pack_minutes, unpack
+from autoscaler.persistence.state_directory import RECORD
 from autoscaler.rendering.chart import chart_of
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 

@@ -34,14 +34,14 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.building import Built
-from autoscaler.rehearsal.loads import RecordedLoad
-from autoscaler.rehearsal.measures import Measures
-from autoscaler.rehearsal.rehearse import rehearse
-from autoscaler.rehearsal.samples_file import Samples, read_samples
-from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.loads import RecordedLoad
+from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.rehearse import rehearse
+from autoscaler.lab.engine.workloads import SimulatedWorkload
+from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.lab.past.samples_file import Samples, read_samples
 from benchmarks.tables import markdown
 
 PERIOD = 15.0

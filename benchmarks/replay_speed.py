@@ -30,13 +30,13 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.building import Built
-from autoscaler.rehearsal.loads import RecordedLoad
-from autoscaler.rehearsal.processes import in_processes
-from autoscaler.rehearsal.rehearse import Rehearsal, rehearse
-from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.loads import RecordedLoad
+from autoscaler.lab.engine.processes import in_processes
+from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
+from autoscaler.lab.engine.workloads import SimulatedWorkload
+from autoscaler.lab.engine.world import SimulatedTarget
 from benchmarks.core import baseline, measure
 from benchmarks.tables import markdown
 

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from autoscaler.adapters.store import SqliteHistoryStore
 from autoscaler.core.decide import decide
 from autoscaler.core.history import History
 from autoscaler.core.observation import Observation, Scale, Values
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
 from autoscaler.core.writes import settle
+from autoscaler.persistence.store import SqliteHistoryStore
 from benchmarks.core import BEHAVIOR, NOW, QUEUE, SYNC_PERIOD
 
 SPEC = HorizontalPodAutoscalerSpec(

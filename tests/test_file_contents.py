@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.prometheus.range_files import default_folder
 from autoscaler.file_contents import replace_file, with_home, write_below, write_output
+from autoscaler.lab.past.range_files import default_folder
 
 
 def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:

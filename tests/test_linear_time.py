@@ -22,18 +22,17 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import autoscaler
-from autoscaler import documents, schedules
+from autoscaler import schedules
 from autoscaler.cli import times
-from autoscaler.config import loading, promql
+from autoscaler.config import documents, durations, fields, loading, promql
 from autoscaler.config.problems import ConfigError
 from autoscaler.core import quantity, selectors
 from autoscaler.core.text import printable
-from autoscaler.importers import promql_trees
-from autoscaler.importers.go_regexes import GoRegex
-from autoscaler.importers.go_templates import Template
-from autoscaler.importers.keda.scaling_modifiers import promql_of
-from autoscaler.importers.keda.triggers import FormulaTrigger as Trigger
-from autoscaler.settings import durations, fields
+from autoscaler.migrate import promql_trees
+from autoscaler.migrate.go_regexes import GoRegex
+from autoscaler.migrate.go_templates import Template
+from autoscaler.migrate.keda.scaling_modifiers import promql_of
+from autoscaler.migrate.keda.triggers import FormulaTrigger as Trigger
 from autoscaler.transport import retries
 from tests import hostile
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.series import QueryResult
-from autoscaler.rehearsal.answers import LOOKBACK_SECONDS
-from autoscaler.rehearsal.stated import StatedAnswers, StatedSeries
-from autoscaler.series_notation import (
+from autoscaler.lab.engine.answers import LOOKBACK_SECONDS
+from autoscaler.lab.engine.stated import StatedAnswers, StatedSeries
+from autoscaler.lab.series_notation import (
     MOST_SAMPLES,
     Item,
     Omitted,

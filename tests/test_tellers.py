@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.record import SyncRow
 from autoscaler.cli.showing_status import lines_for_programs
 from autoscaler.core.classification import Classification, Mark, State, failure_of
 from autoscaler.core.decision import Outcome, Zone
@@ -32,8 +31,9 @@ from autoscaler.core.writes import (
 )
 from autoscaler.daemon import LogLevel
 from autoscaler.daemon.recording import Recorder
-from autoscaler.record.changes import numbers_of
-from autoscaler.record.rows import Sample
+from autoscaler.persistence.record import SyncRow
+from autoscaler.persistence.record.changes import numbers_of
+from autoscaler.persistence.record.rows import Sample
 from autoscaler.rendering.answers import TargetList
 from autoscaler.rendering.chart import ShadeKind, chart_of
 from autoscaler.rendering.explanation import explain

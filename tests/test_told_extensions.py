@@ -45,7 +45,7 @@ from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.record.changes import change_key
+from autoscaler.persistence.record.changes import change_key
 from autoscaler.rendering.differences import differences
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.reasons import verdict

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from autoscaler import clock
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.cli import times
 from autoscaler.cli.output import exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
-from autoscaler.core.agreement import Agreement
 from autoscaler.core.text import duration, printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
 
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2

@@ -9,8 +9,8 @@ from contextlib import closing
 from itertools import groupby
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
+from autoscaler.config.container_usage import duplicates
 from autoscaler.config.queries import (
     CONTAINER,
     SERIES,
@@ -21,7 +21,6 @@ from autoscaler.config.queries import (
     QueryPlace,
     queries_of,
 )
-from autoscaler.container_usage import duplicates
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import Gap
@@ -29,6 +28,7 @@ from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.text import printable
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.rendering import wording
 from autoscaler.rendering.no_series import Ask, Coverage, coverage, values_of, why_no_series
 from autoscaler.transport.retries import FOR_A_COMMAND

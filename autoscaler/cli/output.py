@@ -10,7 +10,7 @@ from typing import ParamSpec
 from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.cli.times import UnknownTimeError
 from autoscaler.config import ConfigError
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record.rows import RecordError
 
 _NARROWEST = 40
 _INDENT = "  "

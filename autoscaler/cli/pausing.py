@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Scales
-from autoscaler.adapters.cluster.failures import in_namespace
 from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import KubernetesSettings, load
@@ -17,6 +15,8 @@ from autoscaler.core.pauses import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.clusters import endpoint_of
+from autoscaler.kubernetes import ConnectError, Scales
+from autoscaler.kubernetes.failures import in_namespace
 from autoscaler.rendering import wording
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind
 

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError
-from autoscaler.adapters.cluster.rights import HPAS
-from autoscaler.adapters.daemon import Daemon
 from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
+from autoscaler.config.documents import path_of
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.queries import MetricUse, is_built_in, queries_of
 from autoscaler.core.decision import Outcome
@@ -26,9 +24,11 @@ from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import printable
+from autoscaler.daemon.client import Daemon
 from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
 from autoscaler.daemon.wiring import ports_to_plan
-from autoscaler.documents import path_of
+from autoscaler.kubernetes import ConnectError
+from autoscaler.kubernetes.rights import HPAS
 from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.no_series import Findings, missing_in, of_target

@@ -16,11 +16,11 @@ from autoscaler.cli.sources import (
     source_of,
 )
 from autoscaler.cli.target_names import chosen
-from autoscaler.codec import is_same
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.step import recompute
 from autoscaler.core.text import printable, rfc3339_milli
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.codec import is_same
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import Change, Explanation, Lapse
 from autoscaler.rendering.explanation import labelled
 

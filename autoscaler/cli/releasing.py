@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.store import Release, Unreadable, read_saved, releases
 from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
@@ -15,6 +14,7 @@ from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.core.breaker import Trip
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable, rfc3339
+from autoscaler.persistence.store import Release, Unreadable, read_saved, releases
 from autoscaler.rendering import wording
 
 _ANSWERED_WITHIN_SECONDS = 10.0

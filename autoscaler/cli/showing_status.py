@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from autoscaler.agreement.sentences import moved
 from autoscaler.cli.leaders import who_leads
 from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
@@ -19,7 +20,6 @@ from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.rendering import wording
-from autoscaler.rendering.agreement import moved
 from autoscaler.rendering.answers import TargetList, TargetState
 from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component

@@ -13,8 +13,20 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter, ValidationError
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import AgreementError, DirectoryAgreement
-from autoscaler.adapters.daemon import (
+from autoscaler.agreement.database import AgreementError, DirectoryAgreement
+from autoscaler.agreement.sentences import agreement_answer, kept_of
+from autoscaler.cli import times
+from autoscaler.cli.output import CommandError
+from autoscaler.config import Address, ConfigError, load
+from autoscaler.config.documents import Value, child, documents
+from autoscaler.config.fields import Listen
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.reading import MOST_OF_A_FILE
+from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
+from autoscaler.core.extensions import Mode
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import rfc3339_milli, visible
+from autoscaler.daemon.client import (
     Daemon,
     NobodyListensError,
     NotThereError,
@@ -22,20 +34,9 @@ from autoscaler.adapters.daemon import (
     PageLimits,
     read_page,
 )
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.cli import times
-from autoscaler.cli.output import CommandError
-from autoscaler.config import Address, ConfigError, load
-from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.reading import MOST_OF_A_FILE
-from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
-from autoscaler.core.extensions import Mode
-from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.text import rfc3339_milli, visible
-from autoscaler.documents import Value, child, documents
 from autoscaler.file_contents import read_bytes
-from autoscaler.record.rows import RecordError
-from autoscaler.rendering.agreement import agreement_answer, kept_of
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import (
     AgreementList,
     AnswerModel,
@@ -50,7 +51,6 @@ from autoscaler.rendering.answers import (
     path_of_target,
 )
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
-from autoscaler.settings.fields import Listen
 from autoscaler.transport.answers import TooMuch, parse
 
 _LIMITS = PageLimits(connect_seconds=5.0, silence_seconds=10.0, most_bytes=64 << 20)

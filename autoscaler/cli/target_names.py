@@ -91,9 +91,9 @@ def _offered(options: Mapping[str, object]) -> Sequence[str]:
         with suppress(ConfigError, OSError):
             return [target.key for target in load(file, lambda: ANYWHERE).targets]
     elif "state_directory" in options:
-        from autoscaler.adapters.record import DirectoryRecord
         from autoscaler.config.settings import STATE_DIRECTORY
-        from autoscaler.record.rows import RecordError
+        from autoscaler.persistence.record import DirectoryRecord
+        from autoscaler.persistence.record.rows import RecordError
 
         directory = options["state_directory"] or STATE_DIRECTORY
         with suppress(RecordError, OSError):

@@ -7,8 +7,8 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
+from autoscaler.config import durations
 from autoscaler.core.text import instant_of, printable, rfc3339
-from autoscaler.settings import durations
 
 _EXAMPLES = "10m ago, 03:12, yesterday 18:00, monday 9:00, 2026-01-31T03:12:00Z"
 _TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?(Z|UTC))?", re.IGNORECASE)

@@ -1,6 +1,7 @@
 """YAML -> what is to be scaled, and how; or every mistake in it, at once."""
 
 from autoscaler.config.conversion import to_core
+from autoscaler.config.fields import Address
 from autoscaler.config.loading import load, parse_spec
 from autoscaler.config.problems import ConfigError, Problem
 from autoscaler.config.settings import (
@@ -9,7 +10,6 @@ from autoscaler.config.settings import (
     LeaderElection,
     Sources,
 )
-from autoscaler.settings.fields import Address
 
 __all__ = [
     "Address",

@@ -8,7 +8,11 @@ from itertools import chain, islice, permutations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from autoscaler.config import durations
+from autoscaler.config.documents import Location, child, entries, path_of
+from autoscaler.config.fields import is_loopback, listen_address
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
+from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.promql import selectors_of
 from autoscaler.config.queries import AskedQuery, BoundUse, HoldUse, MetricUse, queries_of
 from autoscaler.config.reading import sources_of
@@ -17,11 +21,7 @@ from autoscaler.config.settings import Config, Sources
 from autoscaler.config.sources import folder_of, named_files
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.target import Query
-from autoscaler.documents import Location, child, entries, path_of
 from autoscaler.schedules import may_be_open_together, seconds_open
-from autoscaler.settings import durations
-from autoscaler.settings.fields import is_loopback, listen_address
-from autoscaler.settings.prometheus import PrometheusSettings
 
 _MOST_WINDOWS = 30
 """Of a target; of more the pairs would take long to compare."""

@@ -8,7 +8,9 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
+from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.error_messages import Names
+from autoscaler.config.models import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.reading import Source
@@ -17,12 +19,8 @@ from autoscaler.config.settings import (
     DEFAULT_SERVER,
     IncludedFile,
     MainFile,
-    PrometheusServers,
 )
 from autoscaler.config.spec_model import TargetModel
-from autoscaler.documents import Location, child, entries, path_of
-from autoscaler.settings.models import InnerModel, inner_models
-from autoscaler.settings.policy_tests import PolicyTests
 
 
 def check_files(
@@ -145,13 +143,6 @@ def _workloads(target: object, clusters: Sequence[str]) -> Iterator[tuple[str, .
             yield (cluster, group_of(ref) or "", *names)
 
 
-class PolicyTestsFile(PolicyTests, MainFile):
-    """The policy tests of autoscaler, with the configuration that is tested, or its name."""
-
-    prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
-    """Where the metrics come from; a test needs none."""
-
-
 class SchemaOf(NamedTuple):
     """What a JSON Schema is of: its title, the model, and the name of its file."""
 
@@ -164,7 +155,6 @@ _DEFINITIONS = "#/$defs/"
 
 CONFIGURATION = SchemaOf("autoscaler configuration", MainFile, "autoscaler.schema.json")
 INCLUDED = SchemaOf("autoscaler targets", IncludedFile, "autoscaler-targets.schema.json")
-TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
 
 
 def json_schema(of: SchemaOf = CONFIGURATION) -> dict[str, JsonValue]:
@@ -216,8 +206,8 @@ class _WithRules(GenerateJsonSchema):
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         result = super().model_schema(schema)
-        if schema["cls"] is PolicyTestsFile:
-            return result  # those at the top are of a whole configuration, which may be elsewhere
+        if not getattr(schema["cls"], "whole", True):
+            return result
         fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
         return result | {"allOf": fragments} if fragments else result
 

@@ -23,11 +23,11 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from autoscaler.config.documents import Tally, Value, events_of, read
 from autoscaler.config.queries import targets_in
 from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Mode
-from autoscaler.documents import Tally, Value, events_of, read
 
 _KEY = "mode"
 _LINE_END = re.compile(r"\r\n|[\n\r]|\Z")

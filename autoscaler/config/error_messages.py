@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from autoscaler.config import durations
+from autoscaler.config.documents import Location, child, one_line
+from autoscaler.config.models import fields_by_key, inner_models, model_at
 from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
-from autoscaler.documents import Location, child, one_line
-from autoscaler.settings import durations
-from autoscaler.settings.models import fields_by_key, inner_models, model_at
 
 _TYPES = {
     "bool_type": "must be true or false",

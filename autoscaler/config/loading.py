@@ -14,7 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from autoscaler.config.checks import check_files, check_value
 from autoscaler.config.conversion import config_of
+from autoscaler.config.documents import Location, Value, entries
 from autoscaler.config.error_messages import findings_of
+from autoscaler.config.manifests import described
 from autoscaler.config.problems import (
     MOST_LOOKED_AT,
     ConfigError,
@@ -38,8 +40,6 @@ from autoscaler.config.sources import (
 )
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec, TargetModel
 from autoscaler.config.web_files import unusable_web_files
-from autoscaler.documents import Location, Value, entries
-from autoscaler.importers.manifests import described
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _FREE = "x-"

@@ -9,6 +9,7 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from autoscaler.config.documents import Location, Value, path_of, read
 from autoscaler.config.error_messages import findings_of
 from autoscaler.config.problems import (
     ConfigError,
@@ -20,7 +21,6 @@ from autoscaler.config.problems import (
     one_per_place,
     syntax_problem,
 )
-from autoscaler.documents import Location, Value, path_of, read
 from autoscaler.file_contents import read_bytes
 
 _MOST_BYTES = 8 * 2**20

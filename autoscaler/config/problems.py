@@ -19,8 +19,7 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from autoscaler.config.settings import Sources
-from autoscaler.documents import (
+from autoscaler.config.documents import (
     Location,
     Tally,
     TooMuchError,
@@ -33,6 +32,7 @@ from autoscaler.documents import (
     path_of,
     scalar,
 )
+from autoscaler.config.settings import Sources
 
 _MOST_PLAIN = 10_000
 """The distinct texts that are kept as they are written."""

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from autoscaler.promql_tokens import (
+from autoscaler.config import durations
+from autoscaler.config.promql_tokens import (
     AGGREGATIONS,
     COMPARISONS,
     MATCHER_OPERATORS,
     PromqlToken,
     tokens_of,
 )
-from autoscaler.settings import durations
 
 _MOST_CHARACTERS = 64 << 10
 """Of an expression whose selectors are read."""

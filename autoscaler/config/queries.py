@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from autoscaler.config import spec_model as model
+from autoscaler.config.container_usage import CONTAINERS, usage_once
+from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.promql import range_of
 from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import DEFAULT_SERVER, Config
-from autoscaler.container_usage import CONTAINERS, usage_once
 from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target
-from autoscaler.documents import Location, child, entries, path_of
 
 Labels = tuple[tuple[str, str], ...]
 """Labels of series with their values, sorted by name."""

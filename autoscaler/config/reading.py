@@ -9,7 +9,18 @@ from pathlib import Path
 
 import yaml
 
+from autoscaler.config.documents import (
+    SECOND,
+    TWICE,
+    Location,
+    Tally,
+    Value,
+    documents,
+    path_of,
+    read,
+)
 from autoscaler.config.error_messages import closest
+from autoscaler.config.manifests import described
 from autoscaler.config.problems import (
     MOST_LOOKED_AT,
     MOST_PROBLEMS,
@@ -18,9 +29,7 @@ from autoscaler.config.problems import (
     syntax_problem,
 )
 from autoscaler.config.settings import KEYS, Config
-from autoscaler.documents import SECOND, TWICE, Location, Tally, Value, documents, path_of, read
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
-from autoscaler.importers.manifests import described
 
 MOST_OF_A_FILE = 16 * 2**20
 """Bytes of one file of a configuration; 10,000 large targets have 10 million."""

@@ -15,8 +15,18 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
+from autoscaler.config import durations
 from autoscaler.config import spec_model as model
+from autoscaler.config.documents import child, entries
 from autoscaler.config.error_messages import closest, suggestion
+from autoscaler.config.fields import Address, listen_address
+from autoscaler.config.models import Model, fields_by_key
+from autoscaler.config.prometheus_connection import (
+    AzureAdSettings,
+    PrometheusSettings,
+    SigV4Settings,
+    Tls,
+)
 from autoscaler.config.promql import is_condition
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
@@ -30,11 +40,6 @@ from autoscaler.config.settings import (
 )
 from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.spec import SOURCES
-from autoscaler.documents import child, entries
-from autoscaler.settings import durations
-from autoscaler.settings.fields import Address, listen_address
-from autoscaler.settings.models import Model, fields_by_key
-from autoscaler.settings.prometheus import AzureAdSettings, PrometheusSettings, SigV4Settings, Tls
 
 Schema: TypeAlias = dict[str, JsonValue]
 Fields: TypeAlias = Mapping[str, object]

@@ -7,12 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from autoscaler.config.spec_model import QuerySource, TargetModel, Undecided
-from autoscaler.core.breaker import Breaker
-from autoscaler.core.extensions import Mode
-from autoscaler.core.spec import Flags
-from autoscaler.core.target import Target
-from autoscaler.settings.fields import (
+from autoscaler.config.fields import (
     DNS_LABEL,
     POSITIVE_DURATION_SCHEMA,
     Address,
@@ -34,8 +29,13 @@ from autoscaler.settings.fields import (
     Tolerance,
     matching,
 )
-from autoscaler.settings.models import Items, Model, OrDefault, fields_by_key, seconds
-from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.config.models import Items, Model, OrDefault, fields_by_key, seconds
+from autoscaler.config.prometheus_connection import PrometheusSettings
+from autoscaler.config.spec_model import QuerySource, TargetModel, Undecided
+from autoscaler.core.breaker import Breaker
+from autoscaler.core.extensions import Mode
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
 
 LISTEN = Address("127.0.0.1", 9191)
 STATE_DIRECTORY = "/var/lib/autoscaler"

@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel
 
+from autoscaler.config.documents import Location, child, entries
+from autoscaler.config.fields import FilePath, absolute
+from autoscaler.config.models import InnerModel, fields_by_key, inner_models
 from autoscaler.config.settings import MainFile
-from autoscaler.documents import Location, child, entries
 from autoscaler.file_contents import kind_of
-from autoscaler.settings.fields import FilePath, absolute
-from autoscaler.settings.models import InnerModel, fields_by_key, inner_models
 
 MOST_FILES = 10_000
 """Files that a pattern may stand for, and entries that `include` may have."""

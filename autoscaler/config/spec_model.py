@@ -14,11 +14,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from autoscaler.core import quantity, selectors, spec
-from autoscaler.core.extensions import Fallback, Idle, Schedule
-from autoscaler.core.target import Query, SeriesLabels
-from autoscaler.documents import one_line
-from autoscaler.settings.fields import (
+from autoscaler.config.documents import one_line
+from autoscaler.config.fields import (
     ActivationQuantity,
     ApiVersion,
     ContainerResource,
@@ -36,7 +33,10 @@ from autoscaler.settings.fields import (
     TimeZone,
     ToleranceQuantity,
 )
-from autoscaler.settings.models import Items, Model, OrDefault, SchemaAlternative, seconds
+from autoscaler.config.models import Items, Model, OrDefault, SchemaAlternative, seconds
+from autoscaler.core import quantity, selectors, spec
+from autoscaler.core.extensions import Fallback, Idle, Schedule
+from autoscaler.core.target import Query, SeriesLabels
 
 _USUAL = Query(promql="")
 _IDLE = Idle()

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from autoscaler.config.documents import child, documents
 from autoscaler.config.settings import REQUIRED, WebAuth, WebSettings, WebTls
 from autoscaler.config.sources import NamedFile
 from autoscaler.core.text import printable
-from autoscaler.documents import child, documents
 from autoscaler.file_contents import MOST_OF_A_SECRET, MOST_OF_CREDENTIALS, read_bytes
 
 MOST_COST = 14

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from autoscaler.config.documents import Location, one_line, path_of
+from autoscaler.config.durations import format_seconds
+from autoscaler.config.models import fields_by_key, model_at
 from autoscaler.config.promql import range_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
@@ -25,9 +28,6 @@ from autoscaler.core.spec import (
     ScalingRules,
 )
 from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.documents import Location, one_line, path_of
-from autoscaler.settings.durations import format_seconds
-from autoscaler.settings.models import fields_by_key, model_at
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

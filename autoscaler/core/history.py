@@ -1,7 +1,7 @@
 """The history of one target: the state that its decisions carry from sync to sync.
 
 A new field needs a default and a type: moving instants (`shifted`), keeping it in a file and
-checking what is read back (`autoscaler.codec`) follow from these.
+checking what is read back (`autoscaler.persistence.codec`) follow from these.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,6 @@ from pathlib import Path
 import structlog
 
 from autoscaler import __version__, clock
-from autoscaler.adapters.store import Resumption
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.cautions import warnings_of
 from autoscaler.core.text import duration, rfc3339
@@ -23,6 +22,7 @@ from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of

@@ -10,14 +10,8 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.connection import ClusterEndpoint, find_api_server
-from autoscaler.adapters.cluster.events import Events
-from autoscaler.adapters.cluster.watch_requests import CacheBudget
 from autoscaler.config.cautions import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
-from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
@@ -26,6 +20,12 @@ from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import Stand, leader_election
+from autoscaler.kubernetes import ConnectError, Pods, Scales, WatchedCluster
+from autoscaler.kubernetes.api import Api
+from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
+from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
+from autoscaler.kubernetes.events import Events
+from autoscaler.kubernetes.watch_requests import CacheBudget
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
 
 _BYTES_OF_ONE = 64 << 20

@@ -5,13 +5,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
-from autoscaler.adapters.agreement import AgreementRow, AgreementWriter, DirectoryAgreement
-from autoscaler.adapters.temporary_folder import temporary_folder
+from autoscaler.agreement.comparison import HpaComparison, Stretch, compared, ended, extended
+from autoscaler.agreement.database import AgreementRow, AgreementWriter, DirectoryAgreement
 from autoscaler.config import Config
-from autoscaler.core.agreement import HpaComparison, Stretch, compared, ended, extended
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
+from autoscaler.persistence.temporary_folder import temporary_folder
 from autoscaler.sync.ports import Reporter
 
 _MAX_AGE_SECONDS = 14 * 86400.0

@@ -14,14 +14,14 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
 from autoscaler.core.decision import Decision, Event, Zone
-from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
+from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter, SyncSummary
 from autoscaler.telemetry.metrics import EventCounts

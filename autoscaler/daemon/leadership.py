@@ -16,19 +16,8 @@ from enum import Enum
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
-from autoscaler.adapters.cluster.leases import LeaseCache
-from autoscaler.adapters.cluster.reflector import OperatorNotes, Reflector, WatchState
-from autoscaler.adapters.cluster.scale_cache import is_newer
-from autoscaler.adapters.cluster.watch_requests import CacheBudget, WatchTimings
+from autoscaler.config.fields import HOSTNAME
 from autoscaler.config.settings import LeaderElection
-from autoscaler.core.election import (
-    ClusterLeader,
-    Election,
-    ElectionTimes,
-    LeaseRecord,
-    WriteGate,
-)
 from autoscaler.core.text import printable
 from autoscaler.daemon.sharing import (
     URL,
@@ -39,7 +28,18 @@ from autoscaler.daemon.sharing import (
     process_of,
 )
 from autoscaler.daemon.writes_under_way import WritesUnderWay
-from autoscaler.settings.fields import HOSTNAME
+from autoscaler.kubernetes import Api, Failure, Lease, Leases
+from autoscaler.kubernetes.election import (
+    ClusterLeader,
+    Election,
+    ElectionTimes,
+    LeaseRecord,
+    WriteGate,
+)
+from autoscaler.kubernetes.leases import LeaseCache
+from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
+from autoscaler.kubernetes.scale_cache import is_newer
+from autoscaler.kubernetes.watch_requests import CacheBudget, WatchTimings
 from autoscaler.transport import Observer
 
 _JITTER, _SOON = 0.2, 0.1

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import NamedTuple
 
-from autoscaler.adapters.record import DirectoryRecord, Limits, RecordWriter, SyncRow
-from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.config import Config
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record import DirectoryRecord, Limits, RecordWriter, SyncRow
+from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
+from autoscaler.persistence.record.rows import RecordError
+from autoscaler.persistence.temporary_folder import temporary_folder
 from autoscaler.rendering.reasons import verdict
 from autoscaler.sync.ports import Reporter
 from autoscaler.telemetry.metrics import Metrics

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Daemon, NobodyListensError, PageError, PageLimits, read_page
-from autoscaler.adapters.store import Resumption, Saved, Unreadable, read_saved
 from autoscaler.config import Config
 from autoscaler.core.breaker import Trip
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import rfc3339
+from autoscaler.daemon.client import Daemon, NobodyListensError, PageError, PageLimits, read_page
+from autoscaler.persistence.store import Resumption, Saved, Unreadable, read_saved
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
 from autoscaler.web.site import HISTORIES

@@ -11,11 +11,9 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
@@ -38,6 +36,8 @@ from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.state_directory import await_turn, look_for_releases, open_memory
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
+from autoscaler.kubernetes import ConnectError
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, Ports, Reporter
 from autoscaler.sync.slots import Slot, slots_of

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Failure, Lease, Leases
-from autoscaler.core.election import LeaseRecord
 from autoscaler.core.sharing import MEMBER_RENEWALS, Roster, Statement
+from autoscaler.kubernetes import Failure, Lease, Leases
+from autoscaler.kubernetes.election import LeaseRecord
 
 ELECTION = "autoscaler/election"
 """The annotation of a member's Lease with the name of the Lease that it stands for."""

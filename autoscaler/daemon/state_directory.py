@@ -14,13 +14,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from autoscaler import clock
-from autoscaler.adapters.state_directory import DAEMON_LOCK, HeldError, UnusableError, lock
-from autoscaler.adapters.store import SqliteHistoryStore, releases
 from autoscaler.config import Config
 from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import History
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.remembered import known_of, of_cluster
+from autoscaler.persistence.state_directory import DAEMON_LOCK, HeldError, UnusableError, lock
+from autoscaler.persistence.store import SqliteHistoryStore, releases
 from autoscaler.sync.ports import HistoryStore, NoHistoryStore
 from autoscaler.telemetry.metrics import Metrics
 

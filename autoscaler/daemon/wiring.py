@@ -6,12 +6,9 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, ConnectError, UncachedCluster
-from autoscaler.adapters.cluster.autoscalers import ListedAutoscalers
-from autoscaler.adapters.cluster.rights import ElectionLease, LackedRight, missing_rights
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.loading import ANYWHERE
+from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import of_cluster
 from autoscaler.daemon.clusters import (
@@ -23,7 +20,10 @@ from autoscaler.daemon.clusters import (
     events_of,
 )
 from autoscaler.daemon.events import EventReporter
-from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.kubernetes import Api, ConnectError, UncachedCluster
+from autoscaler.kubernetes.autoscalers import ListedAutoscalers
+from autoscaler.kubernetes.rights import ElectionLease, LackedRight, missing_rights
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Cluster, Ports, Reporter
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import Observer

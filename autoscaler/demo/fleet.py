@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure
 from autoscaler.demo.apiserver import deployment
 from autoscaler.demo.children import DemoError
 from autoscaler.demo.queue import Workers
 from autoscaler.demo.services import Service
 from autoscaler.demo.story import DEPLOYMENT
+from autoscaler.kubernetes import Api, Failure
 
 _REQUEST = 10.0
 _REMOVAL = 90.0

@@ -14,8 +14,6 @@ from types import FrameType
 from rich.console import Console
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, connect
-from autoscaler.adapters.temporary_folder import temporary_folder
 from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
@@ -27,6 +25,8 @@ from autoscaler.demo.queue import RunningQueue
 from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
 from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
+from autoscaler.kubernetes import ConnectError, connect
+from autoscaler.persistence.temporary_folder import temporary_folder
 
 _EXAMPLE = Path("config/queue.yaml")
 """In a checkout."""

@@ -22,7 +22,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
-from autoscaler.record.changes import is_held, of_hpa, of_idle, of_stabilization
+from autoscaler.persistence.record.changes import is_held, of_hpa, of_idle, of_stabilization
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.record import WRITTEN, write_word

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from autoscaler.codec import UnreadableError, plain, reader_of
 from autoscaler.core.history import History, shifted
+from autoscaler.persistence.codec import UnreadableError, plain, reader_of
 
 VERSION = 2
 """The version of the format, the only one that can be read."""

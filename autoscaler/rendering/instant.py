@@ -4,16 +4,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.core.alternatives import (
-    PARTS,
-    BoundKey,
-    LeftOut,
-    OtherBound,
-    OtherValue,
-    Without,
-    alternatives_of,
-)
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Decision, MetricFailure
 from autoscaler.core.extensions import Mode
@@ -22,12 +12,22 @@ from autoscaler.core.observation import LONGEST_SENTENCE, Values
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, rfc3339, time_of_day
-from autoscaler.record.rows import (
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import (
     Change,
     RecordError,
     Sample,
 )
 from autoscaler.rendering import answers, wording
+from autoscaler.rendering.alternatives import (
+    PARTS,
+    BoundKey,
+    LeftOut,
+    OtherBound,
+    OtherValue,
+    Without,
+    alternatives_of,
+)
 from autoscaler.rendering.differences import differences
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.hpa import hpa_answer

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from autoscaler.config.container_usage import STARTS
 from autoscaler.config.promql import Matcher, VectorSelector, selectors_of
-from autoscaler.container_usage import STARTS
 from autoscaler.core.observation import (
     Gap,
     GapKind,

@@ -23,10 +23,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from autoscaler import __version__, clock
-from autoscaler.adapters.record import Status as RecordStatus
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
+from autoscaler.persistence.record import Status as RecordStatus
 from autoscaler.rendering import wording
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.sync.ports import Reporter, SyncSummary

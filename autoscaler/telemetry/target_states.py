@@ -13,7 +13,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.core.writes import WriteFailed
-from autoscaler.record.rows import Standing
+from autoscaler.persistence.record.rows import Standing
 from autoscaler.rendering import wording
 from autoscaler.rendering.reasons import verdict
 

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from autoscaler.adapters.agreement import DirectoryAgreement
-from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.agreement.database import DirectoryAgreement
+from autoscaler.agreement.sentences import agreement_answer, kept_of
+from autoscaler.agreement.spec_differences import FieldDifference, counterpart_of
 from autoscaler.config import Config
-from autoscaler.core.election import ClusterLeader
-from autoscaler.core.hpa_differences import FieldDifference, counterpart_of
-from autoscaler.record.rows import RecordError
-from autoscaler.rendering.agreement import agreement_answer, kept_of
+from autoscaler.kubernetes.election import ClusterLeader
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import LeaderState, RecordState, TargetAgreement
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health

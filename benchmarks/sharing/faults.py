@@ -200,7 +200,7 @@ class Faults:
         """Change a Lease by hand while everybody runs.
 
         A process that is started just after a deletion cannot know of the holder
-        (`autoscaler.core.election`).
+        (`autoscaler.kubernetes.election`).
         """
         cluster = self._cluster()
         pairs = frozenset((daemon, cluster.name) for daemon in self._bed.daemons)

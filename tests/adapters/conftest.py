@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, connect
+from autoscaler.kubernetes import Api, connect
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster

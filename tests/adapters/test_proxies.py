@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, connect
 from autoscaler.core.observation import Scale
+from autoscaler.kubernetes import ConnectError, connect
 from tests.adapters.prometheus.reading import answered, ask, failed
 from tests.worlds.cluster.faults import read_web
 from tests.worlds.cluster.scripted import ScriptedServer as ScriptedApiServer

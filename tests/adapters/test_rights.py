@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import connect
-from autoscaler.adapters.cluster.discovery import ScalableResource
-from autoscaler.adapters.cluster.rights import (
+from autoscaler.core.target import Query, Target
+from autoscaler.kubernetes import connect
+from autoscaler.kubernetes.discovery import ScalableResource
+from autoscaler.kubernetes.rights import (
     LEASE,
     TARGETS,
     ElectionLease,
     missing_rights,
     rights_needed,
 )
-from autoscaler.core.target import Query, Target
 from tests.core.builders import average, external, per_pod, spec
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 from tests.worlds.controlplane.api import Api

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.adapters.record.file import open_file
-from autoscaler.adapters.state_directory import (
+from autoscaler.app import app
+from autoscaler.file_contents import NoFileError
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.file import open_file
+from autoscaler.persistence.record.rows import RecordError
+from autoscaler.persistence.state_directory import (
     DATABASE,
     LOCK,
     RECORD,
@@ -19,11 +22,8 @@ from autoscaler.adapters.state_directory import (
     UnusableError,
     lock,
 )
-from autoscaler.adapters.store import Unreadable, read_saved
-from autoscaler.adapters.store.database import open_database
-from autoscaler.cli import app
-from autoscaler.file_contents import NoFileError
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.store import Unreadable, read_saved
+from autoscaler.persistence.store.database import open_database
 
 pytestmark = pytest.mark.timeout(20)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.rehearsal.samples_file import read_samples
+from autoscaler.lab.past.samples_file import read_samples
 from benchmarks import replay
 from benchmarks.replay import DEFAULT, MADE_BY_HAND, MEAN_PODS, SERVED_BY_POD, Setting
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster.replaced import Replaced, ReplacedAutoscalers
-from autoscaler.adapters.daemon import Daemon
-from autoscaler.cli import adopting, adoption_text, moving
-from autoscaler.cli.adopting import Wishes, adopt
-from autoscaler.cli.moving import Move, Other
 from autoscaler.cli.sources import SourceOptions
+from autoscaler.daemon.client import Daemon
 from autoscaler.file_contents import replace_file
+from autoscaler.migrate import adopting, adoption_text, moving
+from autoscaler.migrate.adopting import Wishes, adopt
+from autoscaler.migrate.moving import Move, Other
+from autoscaler.migrate.replaced import Replaced, ReplacedAutoscalers
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
 from tests.worlds.daemon import DaemonProcess, Document
@@ -173,7 +173,7 @@ def test_it_goes_on_where_it_ended(
         replace_file(path, content, **more)
 
     with monkeypatch.context() as context:
-        context.setattr("autoscaler.cli.moving.replace_file", refuse)
+        context.setattr("autoscaler.migrate.moving.replace_file", refuse)
         code, out, error = bed.adopt("a", EXECUTE)
     assert (code, out) == (1, "no other autoscaler scales it\n")
     assert error.startswith(

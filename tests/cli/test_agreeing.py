@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import DirectoryAgreement
-from autoscaler.core.agreement import Agreement
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.telemetry.health import Health
 from tests.adapters.agreement.keeping import keeping, row

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler import __version__
-from autoscaler.cli import app
+from autoscaler.app import app
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.daemon import write_config

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.cli.importing import ImportOptions, import_autoscalers
 from autoscaler.config import load
+from autoscaler.migrate.importing import ImportOptions, import_autoscalers
 from tests.cli.test_commands import NOWHERE, autoscaler, ran
 from tests.importers.importing import imported, run
 from tests.importers.test_horizontal_pod_autoscalers import RULES

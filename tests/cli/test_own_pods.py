@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.cli.own_pods import KeptTotals, of_own_pods, pods_of, runs_of, totals_of
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import (
     MetricIdentifier,
@@ -18,8 +16,10 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, SeriesLabels, Target
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.loads import Total
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.loads import Total
+from autoscaler.lab.past.own_pods import KeptTotals, of_own_pods, pods_of, runs_of, totals_of
+from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.core.builders import spec
 
 

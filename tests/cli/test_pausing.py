@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.discovery import annotations_of, manager_of
 from autoscaler.cli import pausing
 from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.pauses import pause_in_force
+from autoscaler.kubernetes.discovery import annotations_of, manager_of
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.rights import HPAS, LackedRight
-from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli import planning
 from autoscaler.cli.planning import _once, controller_of, print_plan, query_sources
 from autoscaler.cli.validating import validate_files
@@ -21,6 +19,8 @@ from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
 from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.target import QueryKey
+from autoscaler.kubernetes.rights import HPAS, LackedRight
+from autoscaler.persistence.store.rows import this_boot
 from autoscaler.rendering.record import QuerySource
 from autoscaler.sync.ports import Ports, Reporter
 from tests.adapters.store.opening import Sayings, Time, running

@@ -17,10 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.range_files import RangeFiles, RangeKey
-from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
-from autoscaler.cli.prometheus_data import DataError, PrometheusData, prometheus_data, selected
-from autoscaler.cli.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples, Values
@@ -37,10 +33,14 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query
 from autoscaler.core.text import instant_of, rfc3339
-from autoscaler.rehearsal.answers import Answers
-from autoscaler.rehearsal.loads import Total
-from autoscaler.rehearsal.time_grid import TimeGrid
-from autoscaler.settings.assumptions import Assumptions, LoadAssumption
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption
+from autoscaler.lab.engine.loads import Total
+from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.past.prometheus_data import DataError, PrometheusData, prometheus_data, selected
+from autoscaler.lab.past.range_fetching import LATE_SECONDS, FetchedRange, parts_of
+from autoscaler.lab.past.range_files import RangeFiles, RangeKey
+from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter
 from autoscaler.cli import recorded, sources
 from autoscaler.core.decision import Decision
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.recording import Recorder
+from autoscaler.kubernetes.election import ClusterLeader
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.web import api
 from tests.adapters.record.recording import Time, running

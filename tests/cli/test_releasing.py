@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from autoscaler import clock
-from autoscaler.adapters.store.rows import this_boot
-from autoscaler.cli import app, releasing
+from autoscaler.app import app
+from autoscaler.cli import releasing
 from autoscaler.core.breaker import BreakerState, Trip
+from autoscaler.persistence.store.rows import this_boot
 from tests.adapters.store.opening import DATABASE, Sayings, Time, running
 
 

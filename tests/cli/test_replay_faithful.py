@@ -10,16 +10,16 @@ from threading import Event
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.reader import PrometheusReader
-from autoscaler.cli.prometheus_data import prometheus_data
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
-from autoscaler.rehearsal.building import built
-from autoscaler.rehearsal.time_grid import TimeGrid
-from autoscaler.rehearsal.world import SimulatedTarget, World
-from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.lab.engine.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.lab.engine.building import built
+from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.engine.world import SimulatedTarget, World
+from autoscaler.lab.past.prometheus_data import prometheus_data
+from autoscaler.prometheus.reader import PrometheusReader
 from tests.cli.test_commands import queue_config
 from tests.rehearsal.fleets import PERIOD, fleet
 from tests.rehearsal.test_faithful import Counted, Counts, CountWatcher

@@ -10,10 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler import clock
-from autoscaler.cli import rehearsing
-from autoscaler.rehearsal.processes import LostProcessError
-from autoscaler.rehearsal.rehearse import rehearse
-from autoscaler.rendering.rehearsal import RehearsalAnswer
+from autoscaler.lab import rehearsing
+from autoscaler.lab.engine.processes import LostProcessError
+from autoscaler.lab.engine.rehearse import rehearse
+from autoscaler.lab.rendering import RehearsalAnswer
 from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config, ran
 from tests.cli.test_recorded import record

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.daemon import PageLimits
 from autoscaler.cli import sources
 from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
 from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
+from autoscaler.daemon.client import PageLimits
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.rendering.answers import TargetList
 from autoscaler.telemetry.health import REQUIRED, Component, Health
 from autoscaler.telemetry.metrics import Metrics

@@ -22,7 +22,7 @@ from tests.worlds.record import synced
 
 AS_INSTALLED = """
 import sys
-from autoscaler.cli import main
+from autoscaler.app import main
 sys.argv = ["autoscaler"]
 main()
 """

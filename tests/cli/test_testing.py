@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from autoscaler.cli.testing import _check_writable
+from autoscaler.lab.testing import _check_writable
 from tests.cli.test_commands import ran
 from tests.policy_tests.files import QUEUE, written
 from tests.worlds.waiting import wait_until

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.settings import durations
+from autoscaler.config import durations
 
 FORMS = """
 15s=15 5m=300 1h30m=5400 1d=86400 2w=1209600 1y=31536000 500ms=0.5 1.5h=5400 .5s=0.5 1.s=1 +3s=3

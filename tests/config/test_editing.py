@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.config import load
+from autoscaler.config.documents import Value, read
 from autoscaler.config.editing import NotEditableError, places_of, with_mode
 from autoscaler.core.extensions import Mode
-from autoscaler.documents import Value, read
 from tests.config.documents import PROMETHEUS
 from tests.config.test_include import MAIN, row, write
 

@@ -9,11 +9,11 @@ from jsonschema import Draft202012Validator
 
 from autoscaler.config import LeaderElection, load
 from autoscaler.config.checks import INCLUDED, json_schema
+from autoscaler.config.documents import read
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record, WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query
-from autoscaler.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
 from tests.config.schemas import validator
 from tests.importers.importing import imported

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.checks import INCLUDED, json_schema
-from autoscaler.documents import read
+from autoscaler.config.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 from tests.config.schemas import validator
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import Address, ConfigError, KubernetesSettings, LeaderElection, load
+from autoscaler.config.prometheus_connection import Tls
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query, SeriesLabels
-from autoscaler.settings.prometheus import Tls
 from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from autoscaler.config import Config, ConfigError, load, parse_spec, to_core
-from autoscaler.documents import Location, child, read
+from autoscaler.config.documents import Location, child, read
 from tests.config.api_form import defaulted
 from tests.importers import test_manifests
 

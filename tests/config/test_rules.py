@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from autoscaler.config.checks import CONFIGURATION, INCLUDED, json_schema
-from autoscaler.documents import read
+from autoscaler.config.documents import read
 from tests.config import (
     test_document_rules,
     test_extension_rules,

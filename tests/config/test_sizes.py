@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load, reading, sources
-from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
-from autoscaler.documents import (
+from autoscaler.config.documents import (
     DEEPEST,
     LONGEST_TEXT,
     MOST_ALIASED,
@@ -17,6 +16,7 @@ from autoscaler.documents import (
     Tally,
     read,
 )
+from autoscaler.config.problems import MOST_LOOKED_AT, MOST_PROBLEMS
 from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, refused
 from tests.config.test_refusal_cost import LARGE
 
@@ -94,7 +94,7 @@ def test_a_text_is_no_longer_than_any_query(tmp_path: Path) -> None:
 
 def test_values_over_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each file may have as many as all."""
-    monkeypatch.setattr("autoscaler.documents.MOST_VALUES", 1000)
+    monkeypatch.setattr("autoscaler.config.documents.MOST_VALUES", 1000)
     values = "targets: []\nqueries: {%s}\n"
     first, second = (
         ", ".join(f"{name}{one}: up" for one in range(300)) for name in ("main", "more")

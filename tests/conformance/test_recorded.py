@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.adapters.record.file import open_file
-from autoscaler.codec import is_same
 from autoscaler.core.step import recompute
+from autoscaler.persistence.codec import is_same
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.file import open_file
 from tests.adapters.record.recording import row_of
 from tests.conformance.player import played_ticks
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import Resumption
 from autoscaler.core.decision import Calculation, Decision, Formula
 from autoscaler.core.history import History
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs
+from autoscaler.persistence.store import Resumption
 from tests.adapters.store.opening import decided_in, running, same
 from tests.conformance.player import (
     Json,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoscaler.core.agreement import Agreement, HpaComparison, Stretch, compared
+from autoscaler.agreement.comparison import Agreement, HpaComparison, Stretch, compared
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus

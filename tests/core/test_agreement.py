@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.codec import dumps, loads
-from autoscaler.core.agreement import Agreement, HpaComparison, Stretch, compared, ended, extended
-from autoscaler.core.causes import Deviation
+from autoscaler.agreement.causes import Deviation
+from autoscaler.agreement.comparison import (
+    Agreement,
+    HpaComparison,
+    Stretch,
+    compared,
+    ended,
+    extended,
+)
 from autoscaler.core.extensions import Extensions, Mode, Pause
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScalingRules
+from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (
     BASE,
     average,

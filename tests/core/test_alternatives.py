@@ -6,16 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from autoscaler.core import alternatives
-from autoscaler.core.alternatives import (
-    PARTS,
-    BoundKey,
-    LeftOut,
-    OtherBound,
-    OtherValue,
-    Without,
-    alternatives_of,
-)
 from autoscaler.core.breaker import held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
@@ -26,6 +16,16 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, SyncResult
 from autoscaler.core.target import Target
+from autoscaler.rendering import alternatives
+from autoscaler.rendering.alternatives import (
+    PARTS,
+    BoundKey,
+    LeftOut,
+    OtherBound,
+    OtherValue,
+    Without,
+    alternatives_of,
+)
 from tests.core.builders import (
     BASE,
     average,

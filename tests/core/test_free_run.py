@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.codec import dumps, loads
-from autoscaler.core.agreement import HpaComparison, compared
+from autoscaler.agreement.comparison import HpaComparison, compared
+from autoscaler.agreement.free_run import FreeRun, Left, free_run
 from autoscaler.core.extensions import Extensions, Mode, Pause
-from autoscaler.core.free_run import FreeRun, Left, free_run
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (
     average,
     behavior,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from autoscaler.codec import dumps, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision, Refill
 from autoscaler.core.extensions import Extensions, Fallback
@@ -34,6 +33,7 @@ from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, ScaleTargetRef
 from autoscaler.core.target import Query, SeriesLabels, Target, metric_key
 from autoscaler.core.writes import settle
+from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (
     BASE,
     average,

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from autoscaler.codec import UnreadableError, dumps, loads, reader_of
 from autoscaler.core.history import (
     Condition,
     Contention,
@@ -18,6 +17,7 @@ from autoscaler.core.history import (
     shifted,
 )
 from autoscaler.core.observation import ConditionStatus, Gap, GapKind, Observation, Scale, Values
+from autoscaler.persistence.codec import UnreadableError, dumps, loads, reader_of
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same
 

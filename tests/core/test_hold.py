@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.codec import dumps, is_same, loads
-from autoscaler.core.alternatives import LeftOut, Without, alternatives_of
 from autoscaler.core.decision import Outcome, QueryHold, Zone
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
 from autoscaler.core.history import History
@@ -20,7 +18,9 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.record.changes import result_of, texts_of
+from autoscaler.persistence.codec import dumps, is_same, loads
+from autoscaler.persistence.record.changes import result_of, texts_of
+from autoscaler.rendering.alternatives import LeftOut, Without, alternatives_of
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.codec import dumps, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import (
@@ -25,6 +24,7 @@ from autoscaler.core.writes import (
     settle_failure,
     settle_write,
 )
+from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import BASE, average, behavior, external, pods, spec, values
 
 QUEUE = external(average("10"))

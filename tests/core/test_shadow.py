@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.codec import dumps, loads
 from autoscaler.core.classification import Mark, State, classify
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Mode, Pause
 from autoscaler.core.history import History
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (
     average,
     behavior,

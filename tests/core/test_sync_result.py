@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.codec import UnreadableError, dumps, is_same, loads
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions
@@ -29,7 +28,8 @@ from autoscaler.core.writes import (
     settle,
     settle_failure,
 )
-from autoscaler.record.changes import result_of, texts_of
+from autoscaler.persistence.codec import UnreadableError, dumps, is_same, loads
+from autoscaler.persistence.record.changes import result_of, texts_of
 from tests.adapters.store.opening import same
 from tests.core import strategies
 from tests.core.builders import BASE, spec

@@ -36,8 +36,8 @@ from autoscaler.core.spec import (
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.lab.engine.workloads import SimulatedWorkload
+from autoscaler.lab.engine.world import SimulatedTarget
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")

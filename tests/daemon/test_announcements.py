@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from autoscaler.adapters.cluster.events import Involved
 from autoscaler.core.breaker import Trip
 from autoscaler.daemon.events import own_pod
+from autoscaler.kubernetes.events import Involved
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.telemetry.health import Component
 from autoscaler.web.site import Site

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import AgreementRow, AgreementWriter, DirectoryAgreement
-from autoscaler.core.agreement import Agreement
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.database import AgreementRow, AgreementWriter, DirectoryAgreement
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon import comparing

@@ -8,17 +8,17 @@ from typing import cast
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, ConnectError
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
-from autoscaler.core.election import ALWAYS_OPEN
 from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
 from autoscaler.daemon.leadership import ElectionObserver, Stand
 from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
+from autoscaler.kubernetes import Api, ConnectError
+from autoscaler.kubernetes.election import ALWAYS_OPEN
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import Reporter
 from autoscaler.transport import UNOBSERVED
 from tests.config.documents import loaded

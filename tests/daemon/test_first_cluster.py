@@ -3,12 +3,12 @@
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.adapters.agreement import AgreementWriter, DirectoryAgreement
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter
-from autoscaler.adapters.store import Resumption
-from autoscaler.adapters.store.rows import Stamp
+from autoscaler.agreement.database import AgreementWriter, DirectoryAgreement
 from autoscaler.core.history import Contention, History
 from autoscaler.daemon.remembered import of_cluster
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter
+from autoscaler.persistence.store import Resumption
+from autoscaler.persistence.store.rows import Stamp
 from tests.adapters.agreement.keeping import row
 from tests.adapters.record.recording import plain
 

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.config import Config
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.recording import Recorder, Recording, open_recording
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.telemetry.health import Component
 from tests.adapters.record.recording import decided, running
 from tests.config.documents import loaded, top

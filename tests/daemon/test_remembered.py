@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.daemon import Daemon, PageLimits, read_page
 from autoscaler.config import Address, Config, load
 from autoscaler.core.history import History, shifted
+from autoscaler.daemon.client import Daemon, PageLimits, read_page
 from autoscaler.daemon.remembered import PageError, Remembered, remembered
 from autoscaler.rendering.history_lines import lines
 from autoscaler.telemetry.health import Health

@@ -13,17 +13,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler import clock
-from autoscaler.adapters.store import Saved, read_saved, releases
-from autoscaler.adapters.store.rows import this_boot
 from autoscaler.cli.releasing import release
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.observation import Unavailable
 from autoscaler.core.target import Target
 from autoscaler.daemon import service
 from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
+from autoscaler.kubernetes.election import ClusterLeader
+from autoscaler.persistence.store import Saved, read_saved, releases
+from autoscaler.persistence.store.rows import this_boot
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 from tests.adapters.store.opening import Sayings, Time, running
 from tests.config.documents import loaded, top

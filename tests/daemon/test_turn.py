@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.state_directory import DAEMON_LOCK, lock
 from autoscaler.daemon.state_directory import await_turn
+from autoscaler.persistence.state_directory import DAEMON_LOCK, lock
 from tests.adapters.store.opening import running
 
 LONG = 30.0

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Lease, Leases, Pods, Scales, connect
-from autoscaler.adapters.cluster.discovery import REPLICAS, manager_of
-from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
-from autoscaler.core.election import LeaseRecord
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
 from autoscaler.demo.apiserver.objects import is_ready
+from autoscaler.kubernetes import Api, Failure, Lease, Leases, Pods, Scales, connect
+from autoscaler.kubernetes.discovery import REPLICAS, manager_of
+from autoscaler.kubernetes.election import LeaseRecord
+from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, Reply, eventually
 

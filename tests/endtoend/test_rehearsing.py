@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.config import load
-from autoscaler.rehearsal.building import built
-from autoscaler.rehearsal.world import World as SimulatedWorld
-from autoscaler.settings.assumptions import Assumptions
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import built
+from autoscaler.lab.engine.world import World as SimulatedWorld
+from autoscaler.lab.past.record import RecordedData
+from autoscaler.persistence.record import DirectoryRecord
 from tests.rehearsal.test_faithful import CountWatcher
 from tests.worlds.waiting import let_pass
 from tests.worlds.world import World

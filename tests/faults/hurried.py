@@ -6,8 +6,8 @@
 import runpy
 import sys
 
-from autoscaler.adapters.cluster import credentials, watched_cluster
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
+from autoscaler.kubernetes import credentials, watched_cluster
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.telemetry import health
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Scales, connect
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
+from autoscaler.kubernetes import Scales, connect
 from tests.worlds.certificates import self_signed
 from tests.worlds.daemon import DaemonProcess, Document
 from tests.worlds.faults.loads import HIGH, LOW, Workloads, metric_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.adapters.agreement import test_keeping
 from tests.adapters.cluster import test_certificates, test_exec_plugins
 from tests.adapters.record import test_failures as test_record_failures

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autoscaler.documents import Location, path_of
+from autoscaler.config.documents import Location, path_of
 
 
 def leaves(value: Any, location: Location = ()) -> Iterator[Location]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from autoscaler.cli.importing import ImportOptions, import_autoscalers
 from autoscaler.config import Config, load
+from autoscaler.migrate.importing import ImportOptions, import_autoscalers
 
 Json = Any
 """Parsed JSON or YAML, whose form the tests know."""

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler import documents
-from autoscaler.importers.adapter_queries import (
+from autoscaler.config import documents
+from autoscaler.migrate.adapter_queries import (
     Described,
     Resolved,
     Unresolved,
     resolve,
     resource_queries,
 )
-from autoscaler.importers.adapter_rules import AdapterRules, merged, rules_in
-from autoscaler.importers.fields import Fields
+from autoscaler.migrate.adapter_rules import AdapterRules, merged, rules_in
+from autoscaler.migrate.fields import Fields
 
 _CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 _REFUSED = ("has no metricsQuery", "names no label for a namespace")

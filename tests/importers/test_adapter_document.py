@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, resolve
-from autoscaler.importers.adapter_rules import rules_in
-from autoscaler.importers.fields import Fields
+from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.migrate.adapter_rules import rules_in
+from autoscaler.migrate.fields import Fields
 
 TEXT = (Path(__file__).parents[2] / "docs" / "prometheus-adapter.md").read_text()
 (RULES,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)

@@ -18,9 +18,9 @@ import yaml
 from autoscaler.config import load
 from autoscaler.core.observation import Pod, PodRequests, PodSamples, Values
 from autoscaler.core.readings import read
-from autoscaler.importers.adapter_queries import Described, MetricType, Resolved, resolve
-from autoscaler.importers.adapter_rules import AdapterRules, rules_in
-from autoscaler.importers.fields import Fields
+from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, resolve
+from autoscaler.migrate.adapter_rules import AdapterRules, rules_in
+from autoscaler.migrate.fields import Fields
 from tests.adapters.prometheus.reading import answered, ask
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.fixtures import if_available

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler import documents
-from autoscaler.importers.adapter_queries import (
+from autoscaler.config import documents
+from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,
     Resolved,
@@ -17,8 +17,8 @@ from autoscaler.importers.adapter_queries import (
     resolve,
     resource_queries,
 )
-from autoscaler.importers.adapter_rules import rules_in
-from autoscaler.importers.fields import Fields
+from autoscaler.migrate.adapter_rules import rules_in
+from autoscaler.migrate.fields import Fields
 
 PARTS = (
     *(

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 import pytest
 
-from autoscaler.container_usage import usage_once
-from autoscaler.importers.adapter_queries import (
+from autoscaler.config.container_usage import usage_once
+from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,
     Resolved,
@@ -14,9 +14,9 @@ from autoscaler.importers.adapter_queries import (
     resolve,
     resource_queries,
 )
-from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, rules_in
-from autoscaler.importers.fields import Fields, KeyOutcome
-from autoscaler.importers.promql_trees import parse, selectors_of
+from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, rules_in
+from autoscaler.migrate.fields import Fields, KeyOutcome
+from autoscaler.migrate.promql_trees import parse, selectors_of
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
 BY_NAME = {"template": "<<.Resource>>"}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 import yaml
 
-from autoscaler.importers.adapter_rules import AdapterRules, chart_rules, merged, rules_in
-from autoscaler.importers.fields import Fields, KeyOutcome
+from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, merged, rules_in
+from autoscaler.migrate.fields import Fields, KeyOutcome
 
 RULE = {
     "seriesQuery": 'http_requests_total{namespace!="",pod!=""}',

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.importers.conversion import UNKNOWN_URL, Options
+from autoscaler.migrate.conversion import UNKNOWN_URL, Options
 from tests.importers.keda.converting import converted, loaded
 
 A, B = "http://a.shop:9090", "http://b.batch:9090"

@@ -1,6 +1,6 @@
 """What targets share stands once."""
 
-from autoscaler.importers.drafts import Shared
+from autoscaler.migrate.drafts import Shared
 
 
 def test_an_equal_query_has_one_name() -> None:

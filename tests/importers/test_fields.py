@@ -1,6 +1,6 @@
 """Who reads a document says of each key what became of it; what nobody speaks of is refused."""
 
-from autoscaler.importers.fields import Fields, KeyOutcome
+from autoscaler.migrate.fields import Fields, KeyOutcome
 
 DOCUMENT = {
     "kind": "A",

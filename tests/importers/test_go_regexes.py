@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from autoscaler.importers.go_regexes import (
+from autoscaler.migrate.go_regexes import (
     LONGEST,
     GoRegex,
     PossibleText,

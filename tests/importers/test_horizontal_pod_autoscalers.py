@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.cli.importing import ImportOptions
+from autoscaler.migrate.importing import ImportOptions
 from tests.importers.importing import imported
 
 RULES = textwrap.dedent("""\

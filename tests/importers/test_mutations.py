@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.documents import read
+from autoscaler.config.documents import read
 from tests.importers import test_manifests
 from tests.importers.accounting import unaccounted
 from tests.importers.importing import imported

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.importers import promql_trees
+from autoscaler.migrate import promql_trees
 
 KEPT = [
     ("sum(rate(x[2m])) by (pod)", "sum(rate(x[2m])) by (namespace, pod)"),

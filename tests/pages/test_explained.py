@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page
 
-from autoscaler.cli import app
+from autoscaler.app import app
 from autoscaler.core.text import rfc3339
 from tests.pages.conftest import Open
 from tests.worlds.browsing import ZONE

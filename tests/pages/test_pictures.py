@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from autoscaler.core.text import rfc3339
-from autoscaler.rendering.rehearsal import answer_of
-from autoscaler.web.pages.report import report_of
+from autoscaler.lab.rendering import answer_of
+from autoscaler.lab.report_page import report_of
 from tests.pages.conftest import Open
 from tests.pages.test_reading import brightness
 from tests.rehearsal.fleets import rehearsed

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from autoscaler.rendering.rehearsal import answer_of
-from autoscaler.web.pages.report import report_of
+from autoscaler.lab.rendering import answer_of
+from autoscaler.lab.report_page import report_of
 from tests.core.builders import BASE
 from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.worlds.browsing import PHONE, findings, tab

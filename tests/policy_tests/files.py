@@ -4,10 +4,10 @@ import textwrap
 from pathlib import Path
 
 from autoscaler.config import ConfigError
-from autoscaler.policy_tests.expectations import Unmet, unmet
-from autoscaler.policy_tests.kept_world import TargetRun
-from autoscaler.policy_tests.loading import PolicyTestFile, load_tests
-from autoscaler.policy_tests.running import PolicyTestRun, run
+from autoscaler.lab.policy_tests.expectations import Unmet, unmet
+from autoscaler.lab.policy_tests.kept_world import TargetRun
+from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
+from autoscaler.lab.policy_tests.running import PolicyTestRun, run
 
 QUEUE = """\
 queries: {queue: sum(queue_length)}

@@ -8,10 +8,9 @@ from typing import get_args
 import pytest
 import yaml
 
-from autoscaler.policy_tests.checks import MOST_REPLICAS, MOST_SYNCS
-from autoscaler.series_notation import MOST_SAMPLES
-from autoscaler.settings.models import fields_by_key
-from autoscaler.settings.policy_tests import (
+from autoscaler.config.models import fields_by_key
+from autoscaler.lab.policy_tests.checks import MOST_REPLICAS, MOST_SYNCS
+from autoscaler.lab.policy_tests.settings import (
     Expectation,
     LimitReason,
     Never,
@@ -21,6 +20,7 @@ from autoscaler.settings.policy_tests import (
     Start,
     WorldEvent,
 )
+from autoscaler.lab.series_notation import MOST_SAMPLES
 from tests.cli.test_commands import ran
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.policy_tests.expectations import unmet
-from autoscaler.policy_tests.running import run
+from autoscaler.lab.policy_tests.expectations import unmet
+from autoscaler.lab.policy_tests.running import run
 from tests.policy_tests.files import QUEUE, broken, loaded, ran
 
 UP = """

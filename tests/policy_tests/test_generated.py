@@ -4,11 +4,11 @@ import random
 import time
 from pathlib import Path
 
-from autoscaler.policy_tests.expectations import unmet
-from autoscaler.policy_tests.generated import CounterExample, made_up, searched
-from autoscaler.policy_tests.ready import ReadyTest
-from autoscaler.policy_tests.running import PolicyTestRun, run
-from autoscaler.series_notation import count_of, parse, samples_of, written
+from autoscaler.lab.policy_tests.expectations import unmet
+from autoscaler.lab.policy_tests.generated import CounterExample, made_up, searched
+from autoscaler.lab.policy_tests.ready import ReadyTest
+from autoscaler.lab.policy_tests.running import PolicyTestRun, run
+from autoscaler.lab.series_notation import count_of, parse, samples_of, written
 from tests.policy_tests.files import loaded
 
 RANDOM = "random: {series: [queue], between: [0, 600], runs: 30, seed: 1}"

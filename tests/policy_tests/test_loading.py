@@ -12,16 +12,16 @@ import pytest
 
 from autoscaler import core
 from autoscaler.config import ConfigError
-from autoscaler.config.checks import TESTS
+from autoscaler.config.documents import read
 from autoscaler.core import contention, normalize, status
 from autoscaler.core.classification import State
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey
-from autoscaler.documents import read
-from autoscaler.policy_tests.checks import EVENTS
-from autoscaler.policy_tests.loading import load_tests
-from autoscaler.series_notation import Ramp
-from autoscaler.settings.policy_tests import LimitReason, StateName
+from autoscaler.lab.policy_tests.checks import EVENTS
+from autoscaler.lab.policy_tests.loading import load_tests
+from autoscaler.lab.policy_tests.schema import TESTS
+from autoscaler.lab.policy_tests.settings import LimitReason, StateName
+from autoscaler.lab.series_notation import Ramp
 from tests.config.schemas import validator
 from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written
 

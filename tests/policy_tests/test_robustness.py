@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from autoscaler.config import ConfigError
-from autoscaler.documents import Location, Value, child, read
-from autoscaler.policy_tests import kept_world
-from autoscaler.policy_tests.expectations import unmet
-from autoscaler.policy_tests.generated import searched
-from autoscaler.policy_tests.kept_world import TooLargeTestError
-from autoscaler.policy_tests.loading import load_tests
-from autoscaler.policy_tests.ready import ReadyTest
-from autoscaler.policy_tests.running import run
+from autoscaler.config.documents import Location, Value, child, read
+from autoscaler.lab.policy_tests import kept_world
+from autoscaler.lab.policy_tests.expectations import unmet
+from autoscaler.lab.policy_tests.generated import searched
+from autoscaler.lab.policy_tests.kept_world import TooLargeTestError
+from autoscaler.lab.policy_tests.loading import load_tests
+from autoscaler.lab.policy_tests.ready import ReadyTest
+from autoscaler.lab.policy_tests.running import run
 from tests.config.test_robustness import VALUES, places
 from tests.policy_tests.files import WEB, ran
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.core.observation import Gap, GapKind, Values
-from autoscaler.policy_tests.expectations import limits_of, proposal_of
-from autoscaler.policy_tests.kept_world import TargetRun
+from autoscaler.lab.policy_tests.expectations import limits_of, proposal_of
+from autoscaler.lab.policy_tests.kept_world import TargetRun
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
 
 UNKNOWN_RANGES = ("2m*2+1m", "3e2", "0x12c", "max(5m,step())", "1i", "$__interval", "")

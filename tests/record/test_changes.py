@@ -31,7 +31,7 @@ from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed, WriteOutcome
-from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
+from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.record.packing import (
+from autoscaler.persistence.record.packing import (
     MOST_NUMBERS,
     Packer,
     by_minute,
@@ -16,7 +16,7 @@ from autoscaler.record.packing import (
     unpack,
     unpack_minutes,
 )
-from autoscaler.record.rows import Numbers, Sample
+from autoscaler.persistence.record.rows import Numbers, Sample
 
 BEGIN = 1_800_000_000.25
 PERIOD = 15.0

@@ -17,9 +17,9 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.building import Built
-from autoscaler.rehearsal.loads import (
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.loads import (
     MetricLoad,
     RecordedLoad,
     SharedLoad,
@@ -27,10 +27,10 @@ from autoscaler.rehearsal.loads import (
     labels_of,
     target_per_pod,
 )
-from autoscaler.rehearsal.rehearse import Rehearsal, rehearse
-from autoscaler.rehearsal.workloads import SimulatedWorkload, requests_of
-from autoscaler.rehearsal.world import SimulatedTarget
-from autoscaler.rendering.rehearsal import RehearsalAnswer, RehearsedLines, answer_of
+from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
+from autoscaler.lab.engine.workloads import SimulatedWorkload, requests_of
+from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.lab.rendering import RehearsalAnswer, RehearsedLines, answer_of
 from tests.core.builders import (
     BASE,
     average,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
 from tests.core.builders import BASE
 
 _FAILED = QueryFailure("no answer")

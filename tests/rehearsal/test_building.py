@@ -10,12 +10,12 @@ from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.rehearsal.building import BuildError, Built, built, metric_name
-from autoscaler.rehearsal.loads import LoadModel, QueueLoad, RecordedLoad, SharedLoad
-from autoscaler.rehearsal.stated import StatedData, StatedSeries
-from autoscaler.rehearsal.workloads import requests_of
-from autoscaler.series_notation import parse, samples_of
-from autoscaler.settings.assumptions import Assumptions
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import BuildError, Built, built, metric_name
+from autoscaler.lab.engine.loads import LoadModel, QueueLoad, RecordedLoad, SharedLoad
+from autoscaler.lab.engine.stated import StatedData, StatedSeries
+from autoscaler.lab.engine.workloads import requests_of
+from autoscaler.lab.series_notation import parse, samples_of
 from tests.core.builders import (
     BASE,
     average,

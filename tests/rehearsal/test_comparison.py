@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.rehearsal.comparison import DayCounts, Side, compared_days, sign_test, total
-from autoscaler.rehearsal.measures import Measures
+from autoscaler.lab.engine.comparison import DayCounts, Side, compared_days, sign_test, total
+from autoscaler.lab.engine.measures import Measures
 
 DAY = Measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
 

@@ -11,12 +11,12 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.loads import RecordedLoad
-from autoscaler.rehearsal.outcome import OutcomeWatcher, TargetOutcome
-from autoscaler.rehearsal.rehearse import own_reason
-from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.loads import RecordedLoad
+from autoscaler.lab.engine.outcome import OutcomeWatcher, TargetOutcome
+from autoscaler.lab.engine.rehearse import own_reason
+from autoscaler.lab.engine.workloads import SimulatedWorkload
+from autoscaler.lab.engine.world import SimulatedTarget, World
 from tests.core.builders import BASE, average, external, spec
 
 PERIOD, MINUTE = 15.0, 60.0

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.adapters.record.rehearsing import RecordedData
 from autoscaler.core.spec import Flags
 from autoscaler.core.step import Step
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.daemon.recording import Recorder
-from autoscaler.rehearsal.building import BuildError, built
-from autoscaler.rehearsal.outcome import OutcomeWatcher
-from autoscaler.rehearsal.rehearse import own_reason
-from autoscaler.rehearsal.world import SimulatedTarget, World
-from autoscaler.settings.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.lab.engine.assumptions import Assumptions, WorkloadAssumption
+from autoscaler.lab.engine.building import BuildError, built
+from autoscaler.lab.engine.outcome import OutcomeWatcher
+from autoscaler.lab.engine.rehearse import own_reason
+from autoscaler.lab.engine.world import SimulatedTarget, World
+from autoscaler.lab.past.record import RecordedData
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.sync.ports import Reporter
 from tests.adapters.record.recording import running, until
 from tests.core.builders import BASE, average, cpu, per_pod

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import Query
-from autoscaler.rehearsal.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.rehearsal.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total
-from autoscaler.rehearsal.workloads import SimulatedWorkload
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total
+from autoscaler.lab.engine.workloads import SimulatedWorkload
 from tests.core.builders import BASE, external, per_pod, value
 
 _PODS = PodSamples({})

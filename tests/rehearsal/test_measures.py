@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.rehearsal.measures import Measures, Score
+from autoscaler.lab.engine.measures import Measures, Score
 
 Interval = tuple[float, int | None, int]
 """Seconds, the demand, and the pods that are ready."""

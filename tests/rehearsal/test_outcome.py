@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.step import Step
-from autoscaler.rehearsal.loads import QueueLoad
-from autoscaler.rehearsal.measures import A_DAY
-from autoscaler.rehearsal.outcome import MOST_PARTS, OutcomeWatcher, TargetOutcome
-from autoscaler.rehearsal.rehearse import Rehearsal, own_reason
-from autoscaler.rehearsal.world import SimulatedTarget, World
-from autoscaler.rendering.rehearsal import answer_of
+from autoscaler.lab.engine.loads import QueueLoad
+from autoscaler.lab.engine.measures import A_DAY
+from autoscaler.lab.engine.outcome import MOST_PARTS, OutcomeWatcher, TargetOutcome
+from autoscaler.lab.engine.rehearse import Rehearsal, own_reason
+from autoscaler.lab.engine.world import SimulatedTarget, World
+from autoscaler.lab.rendering import answer_of
 from tests.core.builders import BASE
 from tests.rehearsal.fleets import PERIOD, rehearsed, series
 from tests.rehearsal.test_world import simulated

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from autoscaler.rehearsal.building import Built
-from autoscaler.rehearsal.processes import LostProcessError, in_processes
-from autoscaler.rehearsal.rehearse import Rehearsal, rehearse
+from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.processes import LostProcessError, in_processes
+from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
 from tests.core.builders import BASE
 from tests.rehearsal.fleets import PERIOD, fleet
 

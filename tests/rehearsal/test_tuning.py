@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.spec import PolicyType
-from autoscaler.rehearsal.measures import Measures
-from autoscaler.rehearsal.tuning import (
+from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.tuning import (
     Candidate,
     Preference,
     applied_to,
@@ -17,7 +17,7 @@ from autoscaler.rehearsal.tuning import (
     settings_of,
     walked_forward,
 )
-from autoscaler.settings.tuning import TuningSpace
+from autoscaler.lab.engine.tuning_space import TuningSpace
 from tests.core.builders import average, cpu, external, utilization
 from tests.worlds.memory import external as external_target
 

@@ -14,9 +14,9 @@ from autoscaler.core.step import Step
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
-from autoscaler.rehearsal.loads import QueueLoad, RecordedLoad
-from autoscaler.rehearsal.workloads import SimulatedWorkload
-from autoscaler.rehearsal.world import SimulatedTarget, World
+from autoscaler.lab.engine.loads import QueueLoad, RecordedLoad
+from autoscaler.lab.engine.workloads import SimulatedWorkload
+from autoscaler.lab.engine.world import SimulatedTarget, World
 from tests.core.builders import BASE, average, behavior, external, percent_policy, rules
 from tests.rehearsal.fleets import PERIOD, series
 from tests.rehearsal.test_faithful import Counted

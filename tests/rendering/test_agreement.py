@@ -5,13 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.adapters.agreement import KeptAgreement, Sum
-from autoscaler.core.agreement import Agreement, Stretch
-from autoscaler.core.agreement_readings import DifferingReading
-from autoscaler.core.causes import Deviation
-from autoscaler.core.hpa import Hpa, HpaStatus
-from autoscaler.core.hpa_differences import FieldDifference
-from autoscaler.rendering.agreement import (
+from autoscaler.agreement.causes import Deviation
+from autoscaler.agreement.comparison import Agreement, Stretch
+from autoscaler.agreement.database import KeptAgreement, Sum
+from autoscaler.agreement.readings import DifferingReading
+from autoscaler.agreement.sentences import (
     AGREEMENT_WORDS,
     DEVIATION_WORDS,
     DIFFERS,
@@ -26,6 +24,8 @@ from autoscaler.rendering.agreement import (
     percent,
     verdict_on,
 )
+from autoscaler.agreement.spec_differences import FieldDifference
+from autoscaler.core.hpa import Hpa, HpaStatus
 from tests.core.builders import BASE
 
 A = Agreement

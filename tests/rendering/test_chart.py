@@ -14,8 +14,8 @@ from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Extensions, Fallback, Pause
 from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
-from autoscaler.record.packing import by_minute
-from autoscaler.record.rows import Lapse, Sample
+from autoscaler.persistence.record.packing import by_minute
+from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
 from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
 from tests.core.builders import (

@@ -40,7 +40,7 @@ from autoscaler.core.writes import (
     WriteOutcome,
     Written,
 )
-from autoscaler.record.changes import change_key
+from autoscaler.persistence.record.changes import change_key
 from autoscaler.rendering.differences import differences
 from tests.core.builders import BASE, average, external, spec
 from tests.core.entries import of_last, pairs

@@ -14,7 +14,7 @@ from autoscaler.core.observation import HoldReading
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import rfc3339_milli
-from autoscaler.record.rows import Change, RecordError, Sample
+from autoscaler.persistence.record.rows import Change, RecordError, Sample
 from autoscaler.rendering.answers import Explanation
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import (

@@ -8,7 +8,6 @@ from contextlib import closing
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.config.promql import selectors_of
 from autoscaler.core.observation import (
     Gap,
@@ -35,6 +34,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, SeriesLabels, Target
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.rendering import no_series, wording
 from autoscaler.rendering.no_series import (
     Ask,

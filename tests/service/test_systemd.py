@@ -30,7 +30,7 @@ RestartSec=100ms
 WATCHDOG_SECONDS = 6
 """Within it a busy machine lets some syncs end."""
 PATIENCE_SECONDS = 120.0
-PROGRAM = "#!/opt/autoscaler/bin/python3\nfrom autoscaler.cli import main\nmain()\n"
+PROGRAM = "#!/opt/autoscaler/bin/python3\nfrom autoscaler.app import main\nmain()\n"
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.target import QueryKey
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.calls import NOT_BEGUN, FairQueries, PriorityPool
 from autoscaler.sync.run import write_urgency
 from tests.adapters.prometheus.reading import settings

@@ -7,13 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.codec import is_same
 from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.schedule import SyncSchedule, Tick
+from autoscaler.persistence.codec import is_same
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import MetricsReader
 from autoscaler.telemetry.metrics import Instruments
 from tests.adapters.prometheus.reading import settings

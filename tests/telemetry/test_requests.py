@@ -9,10 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import find_api_server
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryFailure
+from autoscaler.kubernetes import find_api_server
+from autoscaler.kubernetes.api import Api
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.transport.answers import AnswerMemory
 from tests.adapters.prometheus.reading import settings

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from autoscaler.adapters.record import Status
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import Written
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.service_manager import Notifier
+from autoscaler.persistence.record import Status
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import Metrics

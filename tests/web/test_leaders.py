@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.core.election import ClusterLeader
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.web.site import Views
 from tests.core.builders import values
 from tests.telemetry.results import result_of, target_of

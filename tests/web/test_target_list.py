@@ -21,7 +21,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed
-from autoscaler.record.rows import Standing
+from autoscaler.persistence.record.rows import Standing
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web.api.endpoints import target_list

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-import autoscaler.cli
+import autoscaler.app
 
 _LARGEST = 1 << 20
 _lock = threading.Lock()
@@ -107,7 +107,7 @@ def _origin() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 def _main(orders: socket.socket) -> None:
     """Fork for each order; return in no process but those that run a program."""
-    for module in pkgutil.iter_modules(autoscaler.cli.__path__, "autoscaler.cli."):
+    for module in pkgutil.iter_modules(autoscaler.app.__path__, "autoscaler.app."):
         importlib.import_module(module.name)
     importlib.import_module("autoscaler.daemon.service")
     gc.collect()

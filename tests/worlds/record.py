@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Self
 
-from autoscaler.adapters.record import DirectoryRecord
-from autoscaler.codec import dumps
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteFailed, Written
-from autoscaler.record.changes import Seen, change_key, numbers_of, seen_after
-from autoscaler.record.rows import Change, Lapse, RecordError, Sample, Standing
+from autoscaler.persistence.codec import dumps
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
+from autoscaler.persistence.record.rows import Change, Lapse, RecordError, Sample, Standing
 from autoscaler.rendering.reasons import verdict
 from tests.core.timeline import Timeline
 

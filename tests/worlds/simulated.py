@@ -14,7 +14,7 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import WriteOutcome, Written
-from autoscaler.rehearsal.world import SimulatedTarget
+from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.sync.ports import DEFAULT_CLUSTER, NoHistoryStore, Ports, Reporter
 from autoscaler.sync.syncer import Syncer
 from tests.worlds.virtual_clock import VirtualClock

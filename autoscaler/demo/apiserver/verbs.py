@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from autoscaler.adapters.cluster.discovery import selector_text
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -21,6 +20,7 @@ from autoscaler.demo.apiserver.objects import (
 from autoscaler.demo.apiserver.selections import selection
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.watches import number, watch_events
+from autoscaler.kubernetes.discovery import selector_text
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"

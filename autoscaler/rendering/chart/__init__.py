@@ -7,12 +7,12 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import ForeignChange
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.sync_result import Rules
-from autoscaler.record.rows import Change, Lapse, Sample
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import Change, Lapse, Sample
 from autoscaler.rendering import wording
 from autoscaler.rendering.chart import bands
 from autoscaler.rendering.chart.bands import MILLISECOND, OverTime, RulesOverTime, Write

@@ -11,7 +11,7 @@ from autoscaler.core.history import GAP_PERIODS, History, Recommendation, ScaleE
 from autoscaler.core.normalize import down_window, permitted
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.writes import AFTER_DUE_SECONDS
-from autoscaler.record.rows import Lapse, Sample
+from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart.model import Band
 
 MILLISECOND = 0.001

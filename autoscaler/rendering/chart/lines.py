@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.sync_result import Rules
-from autoscaler.record.rows import Lapse, Numbers, Sample
+from autoscaler.persistence.record.rows import Lapse, Numbers, Sample
 from autoscaler.rendering import wording
 from autoscaler.rendering.chart.bands import RulesOverTime
 from autoscaler.rendering.chart.model import MetricLines

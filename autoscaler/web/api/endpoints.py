@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from autoscaler import __version__, clock
-from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.agreement.sentences import AGREEMENT_SECONDS
+from autoscaler.config.durations import format_seconds as duration
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.text import printable, rfc3339, rfc3339_milli
-from autoscaler.record.rows import Change, RecordError
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering import answers, wording
-from autoscaler.rendering.agreement import AGREEMENT_SECONDS
 from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
@@ -24,7 +25,6 @@ from autoscaler.rendering.record import (
     whole,
 )
 from autoscaler.schedules import next_window
-from autoscaler.settings.durations import format_seconds as duration
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.api.requests import (
     AgreementParameters,

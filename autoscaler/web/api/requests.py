@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from autoscaler.adapters.agreement import AgreementError
+from autoscaler.agreement.database import AgreementError
 from autoscaler.core.classification import State
 from autoscaler.core.text import instant_of, printable
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import BadParameter
 from autoscaler.web.answering import PROBLEM_TYPE, RETRY_LATER, BusyError, problem_of
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from autoscaler.adapters.agreement import AgreementError
-from autoscaler.core.agreement import Agreement
-from autoscaler.rendering.agreement import (
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.database import AgreementError
+from autoscaler.agreement.sentences import (
     DIFFERS,
     EARLY,
     NOT_COMPARED,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.core.classification import Mark, State
-from autoscaler.record.rows import Change, RecordError
+from autoscaler.persistence.record import DirectoryRecord
+from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts

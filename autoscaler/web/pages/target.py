@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from autoscaler.adapters.agreement import AgreementError
+from autoscaler.agreement.database import AgreementError
+from autoscaler.agreement.sentences import AGREEMENT_SECONDS
+from autoscaler.config.durations import format_seconds as duration
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -18,9 +20,8 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
-from autoscaler.record.rows import Change, RecordError
+from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering import reasons, wording
-from autoscaler.rendering.agreement import AGREEMENT_SECONDS
 from autoscaler.rendering.answers import (
     Disagreement,
     Explanation,
@@ -31,7 +32,6 @@ from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.instant import explanation_at
 from autoscaler.rendering.record import metric_of
 from autoscaler.schedules import next_window
-from autoscaler.settings.durations import format_seconds as duration
 from autoscaler.telemetry.target_states import NOT_SYNCED_YET, TargetFacts
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.agreement import VERDICT_WORDS, bar_of

@@ -6,8 +6,8 @@ Prints nothing, and raises where something is not as it should be.
 import sys
 from pathlib import Path
 
-from autoscaler.adapters.agreement import DirectoryAgreement
-from autoscaler.core.agreement import Agreement
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.database import DirectoryAgreement
 from tests.adapters.agreement.keeping import WEB, keeping, row
 from tests.adapters.store.filling import full
 from tests.adapters.store.opening import Sayings

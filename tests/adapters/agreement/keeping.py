@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from autoscaler.adapters.agreement import AgreementRow, AgreementWriter
-from autoscaler.core.agreement import Agreement, Stretch
-from autoscaler.core.hpa_differences import FieldDifference
+from autoscaler.agreement.comparison import Agreement, Stretch
+from autoscaler.agreement.database import AgreementRow, AgreementWriter
+from autoscaler.agreement.spec_differences import FieldDifference
 from tests.core.builders import BASE
 
 WEB = "shop/Deployment/web"

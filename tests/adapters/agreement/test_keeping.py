@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import (
+from autoscaler.agreement.comparison import Agreement
+from autoscaler.agreement.database import (
     AgreementError,
     DirectoryAgreement,
     KeptAgreement,
     NothingComparedError,
 )
-from autoscaler.core.agreement import Agreement
 from tests.adapters.agreement.keeping import FIELD, WEB, keeping, row
 from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, Pods, Scales
+from autoscaler.kubernetes import Api, Pods, Scales
 
 
 @pytest.fixture

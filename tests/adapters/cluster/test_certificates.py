@@ -16,8 +16,8 @@ from kubernetes.client import Configuration
 from kubernetes.config import kube_config
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, connect, memory_files
-from autoscaler.adapters.cluster.api import JsonObject
+from autoscaler.kubernetes import Api, Failure, connect, memory_files
+from autoscaler.kubernetes.api import JsonObject
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.certificates import KeyPair, self_signed
 from tests.worlds.cluster.localserver import LocalHandler, LocalServer

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, Pods, connect, find_api_server
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.kubernetes import ConnectError, Pods, connect, find_api_server
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, scale
 from tests.worlds.controlplane.server import ControlPlane

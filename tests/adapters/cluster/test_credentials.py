@@ -11,10 +11,10 @@ import yaml
 from kubernetes.client import Configuration
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, ConnectError, Failure, connect, connection
-from autoscaler.adapters.cluster.credentials import Access, Credentials
-from autoscaler.adapters.cluster.failures import from_exception
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.kubernetes import Api, ConnectError, Failure, connect, connection
+from autoscaler.kubernetes.credentials import Access, Credentials
+from autoscaler.kubernetes.failures import from_exception
 from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import ScriptedServer, failure, scale

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import ConnectError, connect, credentials, exec_plugin
-from autoscaler.adapters.cluster.connection import find_api_server
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.kubernetes import ConnectError, connect, credentials, exec_plugin
+from autoscaler.kubernetes.connection import find_api_server
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import ScriptedServer, scale
 from tests.worlds.waiting import let_pass, wait_until
@@ -150,7 +150,7 @@ def test_a_failing_plugin_prints_nothing_of_the_clients(
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
     program = (
         "import logging, pathlib, sys\n"
-        "from autoscaler.adapters.cluster import ConnectError, connect\n"
+        "from autoscaler.kubernetes import ConnectError, connect\n"
         "try:\n"
         "    connect(pathlib.Path(sys.argv[1]))\n"
         "except ConnectError as error:\n"

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.writes import Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.kubernetes import Api, Pods, Scales, connect
 from autoscaler.transport import Observer
 from tests.worlds.cluster.faults import (
     BROKEN,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Pods, connect
-from autoscaler.adapters.cluster.api import JsonObject
-from autoscaler.adapters.cluster.pods import PodCache
+from autoscaler.kubernetes import Pods, connect
+from autoscaler.kubernetes.api import JsonObject
+from autoscaler.kubernetes.pods import PodCache
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 

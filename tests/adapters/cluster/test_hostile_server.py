@@ -16,11 +16,11 @@ from urllib.parse import quote
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Pods, Scales, connect
-from autoscaler.adapters.cluster.api import MOST_BYTES
-from autoscaler.adapters.cluster.watch_requests import WatchStream
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import WriteFailed
+from autoscaler.kubernetes import Api, Failure, Pods, Scales, connect
+from autoscaler.kubernetes.api import MOST_BYTES
+from autoscaler.kubernetes.watch_requests import WatchStream
 from autoscaler.transport.answers import AnswerMemory, LineTooLong
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.cluster.faults import WEB, within

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, ConnectError, connect
+from autoscaler.kubernetes import Api, ConnectError, connect
 from tests.adapters.cluster.test_exec_plugins import VERSION, credential
 from tests.worlds.cluster.faults import UNAUTHORIZED, Script, read_web
 from tests.worlds.cluster.scripted import Asked, scale

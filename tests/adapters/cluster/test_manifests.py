@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from autoscaler.adapters.cluster.api import Api
-from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.manifests import ClusterManifests
+from autoscaler.kubernetes.api import Api
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.migrate.manifests_of_cluster import ClusterManifests
 
 DENIED = Failure("configmaps is forbidden", status=403)
 ABSENT = Failure("not found", status=404)

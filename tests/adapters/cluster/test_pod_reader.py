@@ -2,9 +2,9 @@
 
 import pytest
 
-from autoscaler.adapters.cluster.api import MALFORMED, JsonObject
-from autoscaler.adapters.cluster.pods import read_pod, unix_seconds
 from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
+from autoscaler.kubernetes.api import MALFORMED, JsonObject
+from autoscaler.kubernetes.pods import read_pod, unix_seconds
 
 
 def _pod(name: str) -> JsonObject:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, connect
 from autoscaler.core.observation import ConditionStatus, Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, WriteFailed, Written
+from autoscaler.kubernetes import Api, Pods, Scales, connect
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 

@@ -11,24 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.cluster import Api, Failure
-from autoscaler.adapters.cluster.api import MALFORMED, read_list
-from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.discovery import (
-    ScalableKinds,
-    ScalableResource,
-    read_paths,
-    scale_of,
-)
-from autoscaler.adapters.cluster.failures import from_answer
-from autoscaler.adapters.cluster.horizontal_pod_autoscalers import hpa_of
-from autoscaler.adapters.cluster.leases import Lease, LeaseCache, Leases
-from autoscaler.adapters.cluster.pods import PodCache, Pods, read_pod
-from autoscaler.adapters.cluster.rights import missing_rights
-from autoscaler.adapters.cluster.scale_cache import ScaleCache
-from autoscaler.adapters.cluster.scales import Scales
-from autoscaler.adapters.cluster.typed import typed
-from autoscaler.core.election import LeaseRecord
 from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     ConditionStatus,
@@ -39,6 +21,24 @@ from autoscaler.core.observation import (
     Unavailable,
 )
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.kubernetes import Api, Failure
+from autoscaler.kubernetes.api import MALFORMED, read_list
+from autoscaler.kubernetes.autoscalers import AutoscalerCache
+from autoscaler.kubernetes.discovery import (
+    ScalableKinds,
+    ScalableResource,
+    read_paths,
+    scale_of,
+)
+from autoscaler.kubernetes.election import LeaseRecord
+from autoscaler.kubernetes.failures import from_answer
+from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of
+from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
+from autoscaler.kubernetes.pods import PodCache, Pods, read_pod
+from autoscaler.kubernetes.rights import missing_rights
+from autoscaler.kubernetes.scale_cache import ScaleCache
+from autoscaler.kubernetes.scales import Scales
+from autoscaler.kubernetes.typed import typed
 from autoscaler.transport.answers import Answer, OneAnswer
 from autoscaler.transport.redaction import Redactor
 

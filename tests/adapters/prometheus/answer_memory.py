@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
 from autoscaler.core.series import QueryResult
+from autoscaler.prometheus import PrometheusReader
 from tests.adapters.prometheus.reading import settings
 
 

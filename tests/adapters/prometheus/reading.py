@@ -8,10 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import PrometheusReader
-from autoscaler.adapters.prometheus.reader import MOST_BYTES
-from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.settings.prometheus import (
+from autoscaler.config.prometheus_connection import (
     AzureAdSettings,
     BasicAuth,
     GoogleIamSettings,
@@ -20,6 +17,9 @@ from autoscaler.settings.prometheus import (
     SigV4Settings,
     Tls,
 )
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.prometheus import PrometheusReader
+from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import AnswerMemory
 

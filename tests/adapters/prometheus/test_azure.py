@@ -9,14 +9,14 @@ from urllib.parse import unquote
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.azuread import AzureFetch
-from autoscaler.core.series import QueryResult
-from autoscaler.settings.prometheus import (
+from autoscaler.config.prometheus_connection import (
     AzureAdSettings,
     AzureOAuthSettings,
     ManagedIdentitySettings,
     WorkloadIdentitySettings,
 )
+from autoscaler.core.series import QueryResult
+from autoscaler.prometheus.azuread import AzureFetch
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.certificates import self_signed
 from tests.worlds.prometheus import faults

@@ -8,7 +8,7 @@ import pytest
 
 from tests.config.documents import prometheus, refused
 
-MODULES = ("botocore", "autoscaler.adapters.prometheus.google_iam", "azure.identity", "msal")
+MODULES = ("botocore", "autoscaler.prometheus.google_iam", "azure.identity", "msal")
 """google.auth itself is imported by the client of Kubernetes, where it is installed."""
 
 WAYS = {
@@ -25,7 +25,7 @@ from contextlib import closing
 from pathlib import Path
 import autoscaler.daemon.service, autoscaler.cli.planning, autoscaler.cli.validating
 from autoscaler.config import load
-from autoscaler.adapters.prometheus import PrometheusReader
+from autoscaler.prometheus import PrometheusReader
 for way in {list(WAYS)!r}:
     config = load(Path(way))
     with closing(PrometheusReader(config.prometheus, threading.Event())):

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.compute_engine import _metadata
 
-from autoscaler.adapters.prometheus.google_iam import GoogleFetch
+from autoscaler.config.prometheus_connection import GoogleIamSettings
 from autoscaler.core.series import QueryResult
-from autoscaler.settings.prometheus import GoogleIamSettings
+from autoscaler.prometheus.google_iam import GoogleFetch
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer

@@ -10,8 +10,8 @@ from typing import TypedDict
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.answers import answer_of, document_of
-from autoscaler.adapters.prometheus.reader import MOST_BYTES
+from autoscaler.prometheus.answers import answer_of, document_of
+from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, failed, query, reading

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.ranges import AskedRange, Grid, Matrix
+from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.core.series import QueryFailure
-from autoscaler.settings.prometheus import SigV4Settings
+from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.retries import RequestFailure
 from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
 from tests.adapters.prometheus.test_sigv4 import SECRET, assert_signed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.config.prometheus_connection import OAuth2Settings, PrometheusSettings, Tls
 from autoscaler.core.series import QueryResult
-from autoscaler.settings.prometheus import OAuth2Settings, PrometheusSettings, Tls
 from tests.adapters.prometheus.reading import (
     Observed,
     answered,

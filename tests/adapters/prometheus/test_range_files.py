@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.adapters.prometheus.range_files import (
+from autoscaler.lab.past.range_files import (
     RangeFiles,
     RangeKey,
     cut,
@@ -20,7 +20,7 @@ from autoscaler.adapters.prometheus.range_files import (
     identity_of,
     read_part,
 )
-from autoscaler.adapters.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import basic_auth, settings
 
 KEY = RangeKey("server", "sum(x)", Grid(15_000, 0))

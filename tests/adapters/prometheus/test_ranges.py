@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus import range_reader
-from autoscaler.adapters.prometheus.range_reader import AnsweredPart, RangeReader
-from autoscaler.adapters.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.core.series import QueryFailure
+from autoscaler.lab.past import range_reader
+from autoscaler.lab.past.range_reader import AnsweredPart, RangeReader
+from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.retries import FailureKind, RequestFailure
 from tests.adapters.prometheus.reading import Observed, reading

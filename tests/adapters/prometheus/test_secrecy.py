@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.settings.prometheus import PrometheusSettings
+from autoscaler.config.prometheus_connection import PrometheusSettings
 from tests.adapters.prometheus.reading import answered, ask, basic_auth, failed, settings
 from tests.worlds.process import free_port
 from tests.worlds.prometheus import faults

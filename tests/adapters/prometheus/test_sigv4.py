@@ -18,8 +18,8 @@ import pytest
 import requests
 
 from autoscaler import clock
-from autoscaler.adapters.prometheus.sigv4 import SigV4SignIn
-from autoscaler.settings.prometheus import SigV4Settings
+from autoscaler.config.prometheus_connection import SigV4Settings
+from autoscaler.prometheus.sigv4 import SigV4SignIn
 from autoscaler.transport import redaction
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading, settings

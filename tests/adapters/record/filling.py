@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.persistence.record import DirectoryRecord
 from tests.adapters.record.recording import (
     WEB,
     Time,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from autoscaler.adapters.record import DirectoryRecord, Limits, RecordWriter, SyncRow, Times
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.record.changes import numbers_of
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record import DirectoryRecord, Limits, RecordWriter, SyncRow, Times
+from autoscaler.persistence.record.changes import numbers_of
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.reasons import verdict
 from tests.adapters.store.opening import LONG, Sayings
 from tests.core.builders import BASE, average, external, spec

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.record import DirectoryRecord, Times
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record import DirectoryRecord, Times
+from autoscaler.persistence.record.rows import RecordError
 from tests.adapters.record.recording import (
     WEB,
     Time,

@@ -5,10 +5,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.adapters.record import DirectoryRecord, Limits
-from autoscaler.adapters.record.file import RecordFile, open_file
-from autoscaler.adapters.record.pruning import Pruner
-from autoscaler.record.rows import Sample
+from autoscaler.persistence.record import DirectoryRecord, Limits
+from autoscaler.persistence.record.file import RecordFile, open_file
+from autoscaler.persistence.record.pruning import Pruner
+from autoscaler.persistence.record.rows import Sample
 from tests.adapters.record.recording import (
     WEB,
     Time,

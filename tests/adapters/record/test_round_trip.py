@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from autoscaler.adapters import sqlite_files
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter
-from autoscaler.codec import is_same
 from autoscaler.core.classification import Mark
 from autoscaler.core.step import recompute
 from autoscaler.daemon.recording import Recorder
-from autoscaler.record.rows import Lapse, RecordError, Standing
+from autoscaler.persistence import sqlite_files
+from autoscaler.persistence.codec import is_same
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter
+from autoscaler.persistence.record.rows import Lapse, RecordError, Standing
 from tests.adapters.record.recording import WEB, Time, decided, plain, running, until, values
 from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE, average, external, spec

@@ -9,7 +9,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from autoscaler.adapters.record import RecordWriter
+from autoscaler.persistence.record import RecordWriter
 from tests.adapters.record.recording import QUICK, Time, decided, plain
 from tests.core.builders import BASE
 

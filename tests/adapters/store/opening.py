@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autoscaler.adapters.store import Clocks, DiskTimeouts, Resumption, SqliteHistoryStore
 from autoscaler.core.history import History
+from autoscaler.persistence.store import Clocks, DiskTimeouts, Resumption, SqliteHistoryStore
 
 DATABASE = "autoscaler.db"
 ANEW = (

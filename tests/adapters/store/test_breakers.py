@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.store import Saved, read_saved, releases
-from autoscaler.adapters.store.releases import Release
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import shifted
+from autoscaler.persistence.store import Saved, read_saved, releases
+from autoscaler.persistence.store.releases import Release
 from tests.adapters.store.histories import nth
 from tests.adapters.store.opening import T0, Sayings, Time, running
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler import clock
-from autoscaler.adapters.store import SqliteHistoryStore
-from autoscaler.adapters.store.rows import Stamp, seconds_to_move, this_boot
 from autoscaler.core.history import shifted
 from autoscaler.daemon import state_directory
+from autoscaler.persistence.store import SqliteHistoryStore
+from autoscaler.persistence.store.rows import Stamp, seconds_to_move, this_boot
 from autoscaler.sync.state import Histories
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.state_directory import set_aside
-from autoscaler.adapters.store import Saved, Unreadable, read_saved
 from autoscaler.core.history import History, shifted
+from autoscaler.persistence.state_directory import set_aside
+from autoscaler.persistence.store import Saved, Unreadable, read_saved
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     ANEW,

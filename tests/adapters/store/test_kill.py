@@ -8,7 +8,7 @@ import threading
 from itertools import count
 from pathlib import Path
 
-from autoscaler.adapters.store import SqliteHistoryStore
+from autoscaler.persistence.store import SqliteHistoryStore
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import PATIENT, Sayings, Time
 

@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.adapters.store import DiskTimeouts, SqliteHistoryStore
+from autoscaler.persistence.store import DiskTimeouts, SqliteHistoryStore
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (
     DATABASE,

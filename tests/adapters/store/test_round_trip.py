@@ -10,10 +10,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.sqlite_files import create_tables
-from autoscaler.adapters.store import SqliteHistoryStore
-from autoscaler.adapters.store.rows import OF_A_TARGET, SCHEMA, Changes, Record, read
 from autoscaler.core.history import History, Recommendation, shifted
+from autoscaler.persistence.sqlite_files import create_tables
+from autoscaler.persistence.store import SqliteHistoryStore
+from autoscaler.persistence.store.rows import OF_A_TARGET, SCHEMA, Changes, Record, read
 from tests.adapters.store.histories import decided_at, histories, nth
 from tests.adapters.store.opening import T0, Time, kept_in, running, same
 

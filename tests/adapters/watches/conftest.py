@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, WatchedCluster, connect
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.target import Target
+from autoscaler.kubernetes import Api, WatchedCluster, connect
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.adapters.watches.targets import SHOP, SLOW, Watch, watching
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest

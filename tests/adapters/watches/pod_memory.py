@@ -7,7 +7,7 @@ import gc
 import json
 import tracemalloc
 
-from autoscaler.adapters.cluster.pods import PodCache
+from autoscaler.kubernetes.pods import PodCache
 from tests.worlds.cluster import fleet
 
 _APPS = 100

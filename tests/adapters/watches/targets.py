@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -20,6 +18,8 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, Target
+from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.worlds.cluster.cluster import Noting, eventually
 from tests.worlds.cluster.scripted import failure
 from tests.worlds.cluster.watch_script import WatchScript

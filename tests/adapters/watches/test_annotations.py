@@ -3,11 +3,11 @@
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, UncachedCluster
-from autoscaler.adapters.cluster.discovery import annotations_of
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
+from autoscaler.kubernetes import Api, UncachedCluster
+from autoscaler.kubernetes.discovery import annotations_of
 from tests.adapters.watches.targets import (
     SLOW,
     WEB,

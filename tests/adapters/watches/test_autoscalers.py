@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api
-from autoscaler.adapters.cluster.autoscalers import AutoscalerCache, ListedAutoscalers
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.kubernetes import Api
+from autoscaler.kubernetes.autoscalers import AutoscalerCache, ListedAutoscalers
 from tests.adapters.watches.targets import (
     BROKEN,
     FORBIDDEN,

@@ -5,12 +5,12 @@ from typing import cast
 
 import pytest
 
-from autoscaler.adapters.cluster.api import Api, JsonObject
-from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.failures import Failure
-from autoscaler.adapters.cluster.leases import LeaseCache
-from autoscaler.adapters.cluster.pods import PodCache
-from autoscaler.adapters.cluster.watch_requests import (
+from autoscaler.kubernetes.api import Api, JsonObject
+from autoscaler.kubernetes.autoscalers import AutoscalerCache
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.kubernetes.leases import LeaseCache
+from autoscaler.kubernetes.pods import PodCache
+from autoscaler.kubernetes.watch_requests import (
     Cache,
     CacheBudget,
     OverBudgetError,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import WatchedCluster, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Written
+from autoscaler.kubernetes import WatchedCluster, connect
 from tests.adapters.watches.targets import (
     BROKEN,
     SLOW,

@@ -3,10 +3,10 @@
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Scales
-from autoscaler.adapters.cluster.discovery import manager_of
 from autoscaler.core.observation import Scale
 from autoscaler.core.writes import FIELD_MANAGER, Superseded, Written
+from autoscaler.kubernetes import Api, Scales
+from autoscaler.kubernetes.discovery import manager_of
 from tests.adapters.watches.targets import (
     SLOW,
     WEB,

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.autoscalers import AutoscalerCache
-from autoscaler.adapters.cluster.horizontal_pod_autoscalers import hpa_of
 from autoscaler.core.hpa import HpaCondition, HpaStatus
 from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
@@ -25,6 +23,8 @@ from autoscaler.core.spec import (
     SelectPolicy,
     TargetType,
 )
+from autoscaler.kubernetes.autoscalers import AutoscalerCache
+from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of
 from tests.adapters.watches.targets import WEB, deployment_ref
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.others import autoscaler

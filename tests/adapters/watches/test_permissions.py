@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api
 from autoscaler.core.observation import Scale
+from autoscaler.kubernetes import Api
 from tests.adapters.watches.targets import (
     WEB,
     await_scale,

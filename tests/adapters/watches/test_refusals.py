@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, WatchedCluster, watch_scopes
-from autoscaler.adapters.cluster.reflector import WatchState
-from autoscaler.adapters.cluster.watch_requests import WatchTimings
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
+from autoscaler.kubernetes import Api, WatchedCluster, watch_scopes
+from autoscaler.kubernetes.reflector import WatchState
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from tests.adapters.watches.targets import (
     BROKEN,
     FORBIDDEN,

@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from autoscaler.adapters.cluster import Api, Pods, Scales, WatchedCluster
-from autoscaler.adapters.cluster.pods import PodCache
 from autoscaler.core.observation import ConditionStatus, Pod, Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
+from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
+from autoscaler.kubernetes.pods import PodCache
 from tests.adapters.watches.targets import (
     QUICK,
     WEB,

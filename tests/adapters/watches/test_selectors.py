@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.adapters.cluster.api import JsonObject
-from autoscaler.adapters.cluster.discovery import selector_text
-from autoscaler.adapters.cluster.pods import SelectorIndex
 from autoscaler.core.selectors import parse
+from autoscaler.kubernetes.api import JsonObject
+from autoscaler.kubernetes.discovery import selector_text
+from autoscaler.kubernetes.pods import SelectorIndex
 
 _KEYS = st.sampled_from(["app", "tier", "zone", "x.example.com/y"])
 _VALUES = st.sampled_from(["", "a", "b", "c"])

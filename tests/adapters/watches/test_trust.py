@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, watched_cluster
 from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.kubernetes import Api, watched_cluster
 from tests.adapters.watches.targets import (
     BROKEN,
     QUICK,

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences, Sent
 from autoscaler.core.decision import Decision, Event, ForeignChange
-from autoscaler.core.election import ALWAYS_OPEN, WriteGate
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import WriteOutcome
 from autoscaler.daemon.events import EventPace, EventReporter
+from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
+from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences, Sent
 from autoscaler.telemetry.metrics import EventCounts
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.deciding import decided, observe

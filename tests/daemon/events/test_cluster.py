@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.adapters.cluster import Api as ClusterApi
-from autoscaler.adapters.cluster import connect
-from autoscaler.adapters.cluster.events import Events
 from autoscaler.core.decision import Event, ForeignChange
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.kubernetes import Api as ClusterApi
+from autoscaler.kubernetes import connect
+from autoscaler.kubernetes.events import Events
 from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
 from tests.worlds.cluster.cluster import Json, eventually
 from tests.worlds.controlplane import workloads

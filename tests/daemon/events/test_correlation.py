@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from autoscaler.adapters.cluster.events import Involved, Occurrences
 from autoscaler.core.decision import Event
 from autoscaler.daemon import events
 from autoscaler.daemon.events import Correlator
+from autoscaler.kubernetes.events import Involved, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import FAILED, RESCALED, UID
 

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.events import Fate, Involved, Occurrences, Sent
 from autoscaler.core.breaker import Trip
 from autoscaler.core.decision import Event, ForeignChange, Zone
-from autoscaler.core.election import WriteGate
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.observation import Gap, GapKind
 from autoscaler.core.sync_result import SyncResult
@@ -18,6 +16,8 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents, tell_breaker
+from autoscaler.kubernetes.election import WriteGate
+from autoscaler.kubernetes.events import Fate, Involved, Occurrences, Sent
 from autoscaler.sync.ports import BreakerChange, BreakerNews, SyncSummary
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import Observer

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster.events import Events, Fate, Involved, Occurrences
+from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import (
     BY_KUBECTL,

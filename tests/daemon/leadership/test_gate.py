@@ -4,11 +4,11 @@ import math
 import socket
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Failure, Scales, connect
-from autoscaler.core.election import WriteGate
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, WriteOutcome, Written
+from autoscaler.kubernetes import Api, Failure, Scales, connect
+from autoscaler.kubernetes.election import WriteGate
 from tests.worlds.cluster.faults import BROKEN, CONFLICT, HANG, WEB, Script, at_once, within
 from tests.worlds.cluster.scripted import scale
 from tests.worlds.controlplane import workloads

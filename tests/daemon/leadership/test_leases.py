@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Failure, Lease, Leases, connect
-from autoscaler.core.election import LeaseRecord
+from autoscaler.kubernetes import Failure, Lease, Leases, connect
+from autoscaler.kubernetes.election import LeaseRecord
 from tests.worlds.cluster.faults import Script
 from tests.worlds.cluster.scripted import Answer, failure
 from tests.worlds.controlplane.api import Api, Json

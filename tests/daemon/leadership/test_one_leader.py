@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.adapters.cluster import Api, Failure, Lease, Leases
-from autoscaler.core.election import ElectionTimes, LeaseRecord
 from autoscaler.daemon.leadership import Leadership
 from autoscaler.daemon.sharing import LeaseShare
+from autoscaler.kubernetes import Api, Failure, Lease, Leases
+from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
 
 LOST = Failure("no answer came", transient=True, uncertain=True)
 CONFLICT = Failure("the object has been modified", status=409)

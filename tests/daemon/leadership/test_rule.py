@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.core.election import Election, ElectionTimes, LeaseRecord
+from autoscaler.kubernetes.election import Election, ElectionTimes, LeaseRecord
 
 WALL = 1_800_000_000.0
 TIMES = ElectionTimes(lease_duration=15, renew_deadline=10, retry_period=2)

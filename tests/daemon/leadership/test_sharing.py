@@ -12,11 +12,11 @@ from typing import Protocol, Self
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import connect
 from autoscaler.config.settings import LeaderElection
 from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role, Stand, leader_election
 from autoscaler.daemon.sharing import LEADS, URL, process_of
 from autoscaler.daemon.writes_under_way import WritesUnderWay
+from autoscaler.kubernetes import connect
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.credentials import write_kubeconfig
 from tests.worlds.controlplane.server import ControlPlane

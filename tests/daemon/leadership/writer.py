@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Leases, Scales, connect
-from autoscaler.core.election import ElectionTimes
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.writes import NotWritten, Superseded, Written
 from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
+from autoscaler.kubernetes import Leases, Scales, connect
+from autoscaler.kubernetes.election import ElectionTimes
 
 _WRITE_SECONDS = 5.0
 _IDLE_SECONDS = 0.002

@@ -8,11 +8,11 @@ from typing import Any
 import yaml
 
 from autoscaler.config import load
-from autoscaler.documents import documents, path_of
-from autoscaler.importers.configuration import configuration_of
-from autoscaler.importers.conversion import Conversion, Options, convert
-from autoscaler.importers.fields import Fields, KeyOutcome
-from autoscaler.importers.manifests import Manifest
+from autoscaler.config.documents import documents, path_of
+from autoscaler.migrate.configuration import configuration_of
+from autoscaler.migrate.conversion import Conversion, Options, convert
+from autoscaler.migrate.fields import Fields, KeyOutcome
+from autoscaler.migrate.manifests import Manifest
 
 HEAD = """\
 apiVersion: keda.sh/v1alpha1

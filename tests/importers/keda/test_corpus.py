@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError
-from autoscaler.importers.fields import KeyOutcome
+from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import Converted, converted, loaded
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus" / "scaledobject"

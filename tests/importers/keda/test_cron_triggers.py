@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.extensions import Schedule
-from autoscaler.importers.fields import Fields, KeyOutcome
-from autoscaler.importers.keda.cron_triggers import schedule_of
+from autoscaler.migrate.fields import Fields, KeyOutcome
+from autoscaler.migrate.keda.cron_triggers import schedule_of
 from autoscaler.schedules import Cron, open_windows
 from tests.importers.keda.converting import converted, prometheus, scaled_object
 

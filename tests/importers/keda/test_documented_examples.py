@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from autoscaler.importers.conversion import Options
-from autoscaler.importers.fields import KeyOutcome
+from autoscaler.migrate.conversion import Options
+from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import (
     TARGET,
     Converted,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autoscaler.importers.fields import Fields
-from autoscaler.importers.keda.exporters import Proposal, instead_of, proposal_for
-from autoscaler.importers.promql_trees import parse
+from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.keda.exporters import Proposal, instead_of, proposal_for
+from autoscaler.migrate.promql_trees import parse
 
 SQS = "aws_sqs_approximate_number_of_messages"
 PUBSUB = "pubsub_googleapis_com:subscription"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from autoscaler.importers.keda.scaling_modifiers import promql_of
-from autoscaler.importers.keda.triggers import FormulaTrigger as Trigger
+from autoscaler.migrate.keda.scaling_modifiers import promql_of
+from autoscaler.migrate.keda.triggers import FormulaTrigger as Trigger
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 

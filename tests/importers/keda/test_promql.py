@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.importers.keda.promql import is_one_value
-from autoscaler.importers.promql_trees import parse
+from autoscaler.migrate.keda.promql import is_one_value
+from autoscaler.migrate.promql_trees import parse
 
 ONE = """\
 sum(x)

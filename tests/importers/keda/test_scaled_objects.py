@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.importers.fields import KeyOutcome
+from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
 
 ONE = "minReplicaCount: 1\n"

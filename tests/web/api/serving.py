@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
-from autoscaler.adapters.agreement import DirectoryAgreement
-from autoscaler.adapters.record import DirectoryRecord
+from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.config import Config
-from autoscaler.core.election import ClusterLeader
+from autoscaler.kubernetes.election import ClusterLeader
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.classification import Mark
-from autoscaler.record.rows import Change, RecordError
+from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.web.api import endpoints
 from autoscaler.web.site import Views
 from tests.telemetry.results import metrics_of, result_of, target_of

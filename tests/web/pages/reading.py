@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 from starlette.applications import Starlette
 
-from autoscaler.adapters.record import DirectoryRecord
 from autoscaler.config import Config, load
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.web import pages
 from autoscaler.web.site import Views

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import AgreementRow, AgreementWriter, DirectoryAgreement
-from autoscaler.core.agreement import Agreement, Stretch
+from autoscaler.agreement.comparison import Agreement, Stretch
+from autoscaler.agreement.database import AgreementRow, AgreementWriter, DirectoryAgreement
+from autoscaler.agreement.spec_differences import FieldDifference
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.hpa_differences import FieldDifference
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.web.site import Views
 from tests.core.builders import BASE, values

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from autoscaler import clock
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.telemetry.health import Component
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.timeline import Timeline

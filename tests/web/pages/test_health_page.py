@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.target import Query
+from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component
 from tests.core.builders import BASE

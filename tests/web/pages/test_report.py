@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.cli.output import CommandError
-from autoscaler.cli.reporting import ReportOptions, refuse_to_overwrite, write_report
-from autoscaler.rendering.rehearsal import MEASURES, answer_of, measure_text
-from autoscaler.web.pages.report import _section, report_of
+from autoscaler.lab.rendering import MEASURES, answer_of, measure_text
+from autoscaler.lab.report_page import _section, report_of
+from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
 from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.web.pages.reading import Parsed
 

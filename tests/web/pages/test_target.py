@@ -9,7 +9,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.extensions import Extensions, Idle, Schedule
 from autoscaler.core.text import rfc3339, rfc3339_milli
-from autoscaler.record.rows import RecordError
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.instant import explanation_at
 from autoscaler.web.pages.target import View, planned, view_of
 from autoscaler.web.site import Views

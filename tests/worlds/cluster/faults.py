@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api, Scales, connect
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.kubernetes import Api, Scales, connect
 from tests.worlds.cluster.scripted import Answer, ScriptedServer, failure
 
 WEB = ScaleTargetRef("apps/v1", "Deployment", "web")

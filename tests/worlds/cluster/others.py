@@ -1,7 +1,7 @@
 """Others who scale: HorizontalPodAutoscalers, and clients that set the replicas."""
 
-from autoscaler.adapters.cluster import WatchedCluster
 from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.kubernetes import WatchedCluster
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 from tests.worlds.controlplane.api import MERGE_PATCH, Api
 

@@ -1,7 +1,7 @@
 """What the user "limited" may do, as roles give it."""
 
 from autoscaler import clock
-from autoscaler.adapters.cluster import Api
+from autoscaler.kubernetes import Api
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

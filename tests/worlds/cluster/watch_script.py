@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from autoscaler.adapters.cluster import Api
+from autoscaler.kubernetes import Api
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.localserver import LocalServer
 from tests.worlds.cluster.scripted import Answer, AnsweringHandler

@@ -9,7 +9,6 @@ from pathlib import Path
 import yaml
 
 from autoscaler.config import Config, load
-from autoscaler.core.election import ClusterLeader
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.hpa import Hpa, HpaStatus
 from autoscaler.core.observation import Gap, GapKind, Values
@@ -22,6 +21,7 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Target
+from autoscaler.kubernetes.election import ClusterLeader
 from tests.core.hpa_beside import status_of
 from tests.worlds.daemon import Document, external, target
 from tests.worlds.pages.playing import NO_ANSWER, Moment, Play, Player, value

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import cast
 
 from autoscaler import clock
-from autoscaler.adapters.agreement import AgreementWriter, DirectoryAgreement
-from autoscaler.adapters.record import DirectoryRecord, RecordWriter, SyncRow
-from autoscaler.adapters.record.file import open_file
+from autoscaler.agreement.database import AgreementWriter, DirectoryAgreement
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.comparing import Comparer
 from autoscaler.daemon.recording import Recorder
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.persistence.record.file import open_file
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
 from autoscaler.telemetry.metrics import Metrics

@@ -1,5 +1,0 @@
-"""Prometheus: queries over its HTTP API, or that of anything that speaks it (Thanos, Mimir)."""
-
-from autoscaler.adapters.prometheus.reader import PrometheusReader
-
-__all__ = ["PrometheusReader"]

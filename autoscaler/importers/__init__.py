@@ -1,1 +1,0 @@
-"""Autoscalers of others -> targets, as YAML to paste; what cannot be converted is `undecided`."""

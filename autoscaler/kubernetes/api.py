@@ -1,0 +1,349 @@
+"""Requests to the API server: JSON in, JSON or a `Failure` out; paths, and lists in pages."""
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, TypeVar, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+import urllib3
+from kubernetes.client import Configuration
+
+from autoscaler import __version__, clock
+from autoscaler.kubernetes.credentials import Access, Credentials
+from autoscaler.kubernetes.failures import Failure, from_answer, from_exception, malformed
+from autoscaler.transport import UNOBSERVED, Observer
+from autoscaler.transport.answers import (
+    MIB,
+    Answer,
+    AnswerMemory,
+    NoMemory,
+    OneAnswer,
+    TooMuch,
+    UnexpectedEncoding,
+    check_encoding,
+    is_success,
+    receive,
+)
+from autoscaler.transport.deadline import GRACE_SECONDS, RequestDeadline
+from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.redaction import without_secrets
+from autoscaler.transport.retries import FailureKind, Retrier
+
+T = TypeVar("T")
+ReadT = TypeVar("ReadT", bound=urllib3.HTTPResponse | Answer)
+
+JsonObject = dict[str, Any]
+"""A JSON object as the API server sent it; `Any` because its form is checked nowhere before."""
+
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What reading JSON raises that has not the form of its kind."""
+
+MERGE_PATCH = "application/merge-patch+json"
+
+MOST_BYTES = 16 * MIB
+"""Of an answer, or a line of a watch: 1.5 MiB of etcd, escaped, have 9; 500 pods have 2 to 10."""
+MOST_MEMORY = 128 * MIB
+"""Of a line once it is parsed."""
+_SHORTEST_TIMEOUT = 0.001
+"""Below this nothing is begun; a timeout of 0 would mean none at all to the client."""
+_MOST_CONNECTING = 128
+"""Connections that are made at once, with those that were given up and have not ended yet."""
+_LONGEST_MESSAGE = 1200
+"""Of a failure; the server's words in it are shorter."""
+_MOST_PAGES = 10_000
+"""Of one list: 5 million objects, or as many as a server permits without an end."""
+_PAGE_SHRINKS = 4
+"""A page that is too large is asked for again with its objects divided by this."""
+
+
+class Api:
+    """The API server; thread-safe.
+
+    The official client carries the requests; its typed models would cost twenty times what reading
+    the JSON does.  Deadlines are instants of `clock.monotonic`, and hold whatever the server does.
+    The ``observer`` is called at each request and retry, on the thread that asks for it.  A server
+    that is not there is tried for ``absent_seconds``, if not None.  Once ``stop`` is set no request
+    is tried again; ``request_timeout`` is the seconds of one try, ``origin`` that of credentials.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        credentials: Credentials,
+        *,
+        origin: str,
+        request_timeout: float = 5.0,
+        stop: threading.Event | None = None,
+        observer: Observer = UNOBSERVED,
+        absent_seconds: float | None = None,
+    ) -> None:
+        self._url = str(configuration.host).rstrip("/")
+        self._credentials = credentials
+        self.redactor = credentials.redactor
+        """Hides our credentials in what the server sends."""
+        self.request_timeout = request_timeout
+        self._on_request = observer.kubernetes_request
+        self.server = without_secrets(self._url)
+        """The server's URL, for messages."""
+        self.origin = origin
+        self.identity = (*_address(self._url), *credentials.trusted)
+        """Equal where two connections lead to the same server: by its address and authority."""
+        self.retrier = Retrier(
+            Failure("stopping: nothing more is asked of the API server"),
+            stop or threading.Event(),
+            holds_all=True,
+            absent_seconds=absent_seconds,
+            on_retry=observer.kubernetes_retry,
+        )
+        self.memory = AnswerMemory(MOST_BYTES, parsed=160 * MIB)
+        # Without the stop event: a request that was sent before the daemon stops is completed.
+        self._deadline = RequestDeadline(_MOST_CONNECTING, name="kubernetes-request")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._credentials.close()
+
+    def get(
+        self, path: str, deadline: float, query: Mapping[str, str] | None = None
+    ) -> JsonObject | Failure:
+        """Read a path, trying again what is transient."""
+        return self.retrier.call(lambda: self.once("GET", path, deadline, query=query), deadline)
+
+    def once(
+        self,
+        method: str,
+        path: str,
+        deadline: float,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: JsonObject | None = None,
+        content_type: str = "application/json",
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> JsonObject | Failure:
+        """Send one request, once: again only with other credentials, when these are rejected.
+
+        ``may_send`` is called when all but the body has been sent, which may be late.  If it
+        returns False the request is broken off, and the server does nothing.
+        """
+        url = f"{self._url}{path}{f'?{_encoded(query)}' if query else ''}"
+        content = None if body is None else _Content(body, content_type, may_send)
+
+        def send(access: Access) -> JsonObject | Failure:
+            timeout = min(self.request_timeout, deadline - clock.monotonic())
+            if timeout < _SHORTEST_TIMEOUT:
+                return Failure(
+                    f"no time was left to ask the API server {self.server} before the deadline",
+                    kind=FailureKind.CUT_SHORT,
+                )
+
+            read = partial(self._receive, seconds=timeout)
+            answer = self._exchange(method, url, access, timeout, read, content)
+            return answer if isinstance(answer, Failure) else self._interpret(answer)
+
+        return self._accepted(send, deadline)
+
+    def stream(
+        self, path: str, query: Mapping[str, str], timeout: float
+    ) -> urllib3.HTTPResponse | Failure:
+        """Begin a watch, whose head has ``timeout`` seconds; the caller reads and closes it."""
+
+        def read(response: urllib3.HTTPResponse, until: float) -> urllib3.HTTPResponse | Answer:
+            if not is_success(response.status):
+                return self._receive(response, until, timeout)
+            check_encoding(response)
+            return response
+
+        def send(access: Access) -> urllib3.HTTPResponse | Failure:
+            url = f"{self._url}{path}?{_encoded(query)}"
+            answer = self._exchange("WATCH", url, access, timeout, read)
+            if isinstance(answer, Answer):
+                return from_answer(answer, self.server, self.origin)
+            return answer
+
+        return self._accepted(send, clock.monotonic() + timeout)
+
+    def _accepted(self, send: Callable[[Access], T | Failure], deadline: float) -> T | Failure:
+        """Send a request, and once more if there are other credentials than those rejected."""
+        access = self._credentials.access(deadline)
+        if isinstance(access, Failure):
+            return access
+        answer = send(access)
+        if isinstance(answer, Failure) and answer.kind is FailureKind.REJECTED:
+            other = self._credentials.renewed(access, deadline)
+            if isinstance(other, Failure):
+                return other
+            if other is not None:
+                answer = send(other)
+            elif self._credentials.fault:
+                answer = replace(answer, message=f"{answer.message}; {self._credentials.fault}")
+        return self._fit(answer) if isinstance(answer, Failure) else answer
+
+    def _exchange(
+        self,
+        verb: str,
+        url: str,
+        access: Access,
+        timeout: float,
+        read: Callable[[urllib3.HTTPResponse, float], ReadT],
+        content: "_Content | None" = None,
+    ) -> ReadT | Failure:
+        began = clock.monotonic()
+        until = began + timeout
+        headers = urllib3.HTTPHeaderDict(access.impersonation)
+        headers |= {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
+        if access.authorization is not None:
+            headers["Authorization"] = access.authorization
+        if content is not None:
+            content.until = until
+            headers |= content.headers
+
+        def exchange() -> ReadT:
+            # The client's own method accepts no body that is generated while it is sent.
+            response = access.client.rest_client.pool_manager.request(
+                "GET" if verb == "WATCH" else verb,
+                url,
+                headers=headers,
+                body=content,
+                timeout=urllib3.Timeout(total=timeout),
+                preload_content=False,
+                decode_content=False,
+            )
+            return read(cast("urllib3.HTTPResponse", response), until)
+
+        answer: ReadT | Failure
+        try:
+            answer = self._deadline.run(timeout + GRACE_SECONDS, exchange)
+        except UnexpectedEncoding as error:
+            answer = malformed(self.server, str(error))
+        except RAISED as error:
+            if content is not None and content.withheld:
+                message = f"a request to the API server {self.server} came too late to be sent"
+                return Failure(message, kind=FailureKind.WITHHELD)
+            hurried = timeout < self.request_timeout
+            answer = from_exception(error, self.server, cut_short=hurried)
+        self._on_request(verb, str(answer.status or ""), clock.monotonic() - began)
+        return answer
+
+    def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> Answer:
+        return receive(response, OneAnswer(self.memory, until, seconds), self.redactor, until)
+
+    def _interpret(self, answer: Answer) -> JsonObject | Failure:
+        if not is_success(answer.status):
+            return from_answer(answer, self.server, self.origin)
+        if answer.unread is not None:
+            return self._unread(answer.unread)
+        try:
+            document = answer.memory.parse(answer.body)
+        except (TooMuch, NoMemory) as error:
+            return self._unread(error)
+        except (ValueError, RecursionError):
+            kind = answer.headers.get("Content-Type", "no Content-Type")
+            return malformed(self.server, f"something that is not JSON ({kind})")
+        if not isinstance(document, dict):
+            return malformed(self.server, "JSON that is not an object")
+        kept = _KeptDocument(document)
+        answer.memory.keep(kept)
+        return kept
+
+    def _unread(self, error: Exception) -> Failure:
+        """Return the failure for a success that was not received, or not parsed."""
+        if isinstance(error, NoMemory):
+            message = f"the API server {self.server} answered, and {error}"
+            return Failure(message, transient=True, uncertain=True)
+        failure = malformed(self.server, str(error))
+        # What is too large would be as large again.
+        lasting = replace(failure, transient=False, kind=FailureKind.TOO_LARGE)
+        return failure if isinstance(error, UnexpectedEncoding) else lasting
+
+    def failed(self, error: Exception) -> Failure:
+        """Return the failure for what reading a stream raised, one of RAISED."""
+        return self._fit(from_exception(error, self.server))
+
+    def _fit(self, failure: Failure) -> Failure:
+        """Return a failure whose message is short and has no credentials."""
+        return replace(failure, message=self.redactor.line(failure.message, _LONGEST_MESSAGE))
+
+
+def _address(url: str) -> tuple[object, ...]:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, parts.path
+
+
+class _KeptDocument(dict[str, object]):
+    """A JSON object that tells when it is freed, as a plain dict cannot."""
+
+
+class _Content:
+    """The body of a request, which is withheld if it may not be sent when the time has come."""
+
+    def __init__(
+        self, document: JsonObject, content_type: str, may_send: Callable[[], bool]
+    ) -> None:
+        self._payload = json.dumps(document).encode()
+        self._may_send = may_send
+        self.headers = {"Content-Type": content_type, "Content-Length": str(len(self._payload))}
+        self.withheld = False
+        self.until = math.inf
+        """When the request is given up; the connection may be made only later."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        if not self._may_send():
+            self.withheld = True
+            # The pool closes the connection after it, as after any OSError.
+            raise InterruptedError("the body may not be sent any more")
+        if clock.monotonic() >= self.until:
+            raise TimeoutError("the request was given up")
+        yield self._payload
+
+
+def path_of(group_version: str, plural: str, namespace: str = "", name: str = "") -> str:
+    """Return the path of a collection, such as of `apps/v1` or `v1`, or of one object of it."""
+    root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+    where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{where}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
+
+
+def _encoded(query: Mapping[str, str]) -> str:
+    # A server may send what UTF-8 cannot hold, and have it back as a token or a version.
+    return urlencode(query, errors="replace")
+
+
+def read_list(
+    get: Callable[[dict[str, str]], JsonObject | Failure],
+    add: Callable[[list[JsonObject]], None],
+    query: dict[str, str],
+    limit: int,
+) -> str | Failure:
+    """Pass the objects of a list to ``add``, page by page, and return its resourceVersion.
+
+    A page that is too large is asked for again with fewer objects; a ``limit`` of 0 asks for one
+    page.  Raises one of MALFORMED for what is no list, and for one of too many pages.
+    """
+    for _ in range(_MOST_PAGES):
+        answer = get(query | {"limit": str(limit)} if limit else query)
+        if isinstance(answer, Failure):
+            if answer.kind is not FailureKind.TOO_LARGE or limit <= 1:
+                return answer
+            limit = max(1, limit // _PAGE_SHRINKS)
+            continue
+        add(answer["items"])
+        metadata = answer["metadata"]
+        more, version = metadata.get("continue") or "", metadata.get("resourceVersion", "")
+        if not (isinstance(more, str) and isinstance(version, str)):
+            raise TypeError("its metadata are no texts")
+        if not more:
+            return version
+        query = query | {"continue": more}
+        del answer  # the next page may need its memory
+    raise ValueError(f"it has more than {_MOST_PAGES} pages")

@@ -1,0 +1,231 @@
+"""Which objects a HorizontalPodAutoscaler controls, made by hand or by KEDA."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from autoscaler import clock
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import Unchecked
+from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.text import printable
+from autoscaler.kubernetes.api import Api, JsonObject, path_of
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.kubernetes.horizontal_pod_autoscalers import (
+    KEDA_KIND,
+    hpa_of,
+    scaled_object_of,
+)
+from autoscaler.kubernetes.watch_requests import (
+    ALL,
+    Cache,
+    WatchRequests,
+    WatchTimings,
+    weight,
+)
+from autoscaler.transport import Observer
+
+_FORBIDDEN = 403
+_LONGEST_NAME = 253
+_MOST_STATUSES = 8
+"""So many are kept from one sync to the next; more change within one period by others."""
+
+Controlled = tuple[str, str, str, str]
+"""Namespace, group, kind and name of an object; as for the HPA, the version does not matter."""
+
+_Name = tuple[str, str]
+"""Namespace and name of a HorizontalPodAutoscaler."""
+
+
+class _Listed(NamedTuple):
+    """What a HorizontalPodAutoscaler controls, its name for messages, and all of it if wanted."""
+
+    controlled: Controlled
+    words: str
+    hpa: Hpa | None = None
+
+
+class AutoscalerCache(Cache):
+    """Finds HorizontalPodAutoscalers by what they control; the last list outlives a refusal.
+
+    Of those that control what is ``wanted`` it keeps spec and status, too.
+    """
+
+    def __init__(self, namespace: str, wanted: Callable[[Controlled], bool] | None = None) -> None:
+        super().__init__(
+            "HorizontalPodAutoscaler.autoscaling",
+            namespace,
+            "a target that one of them controls is refused there only if that was seen before",
+        )
+        self.listed = False
+        """Whether there was a list."""
+        self._wanted = wanted or (lambda _: False)
+        self._listing: dict[_Name, _Listed] = {}
+        self._entries: dict[_Name, _Listed] = {}
+        self._words: dict[Controlled, dict[_Name, str]] = {}
+
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | None:
+        """Return the name of the one that controls an object; None if none is known."""
+        with self._lock:
+            words = self._words.get((namespace, ref.group, ref.kind, ref.name))
+            return None if words is None else min(words.values())
+
+    def hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
+        """Return the one that controls a wanted object, with its statuses since a Unix time.
+
+        With these there is the one that was in force then.  None without one, or of several.
+        """
+        with self._lock:
+            words = self._words.get((namespace, ref.group, ref.kind, ref.name)) or {}
+            hpa = self._entries[next(iter(words))].hpa if len(words) == 1 else None
+        if hpa is None or not hpa.statuses:
+            return hpa
+        *earlier, last = hpa.statuses
+        kept = [one for one, next_ in pairwise(hpa.statuses) if next_.time > since]
+        return hpa if len(kept) == len(earlier) else replace(hpa, statuses=(*kept, last))
+
+    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
+        """Return the path; autoscaling/v2 is served by every version since 1.23."""
+        return path_of("autoscaling/v2", "horizontalpodautoscalers", self.namespace)
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._drop_listed()
+        self._listing = {}
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page; what names no target is malformed."""
+        for name, entry in map(self._read, items):
+            self._count(weight(self._listing.get(name)), weight(entry), listed=True)
+            self._listing[name] = entry
+
+    def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
+        """Use the list from now on."""
+        with self._lock:
+            self._use_listed()
+            before, self._entries, self._words = self._entries, {}, {}
+            for name, entry in self._listing.items():
+                self._put(name, entry, before.get(name))
+            self.listed = True
+        self._listing = {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
+        """Apply an event."""
+        if kind != "BOOKMARK":
+            name, entry = self._read(obj)
+            new = None if kind == "DELETED" else entry
+            self._count(weight(self._entries.get(name)), weight(new))
+            with self._lock:
+                self._put(name, new)
+
+    def clear(self) -> None:
+        """Keep what is known, as over a restart (`History.controller`): not to write is safe."""
+
+    def _read(self, obj: JsonObject) -> tuple[_Name, _Listed]:
+        name, entry = _read(obj)
+        if self._wanted(entry.controlled):
+            entry = entry._replace(hpa=hpa_of(obj, clock.wall()))
+        return name, entry
+
+    def _put(self, name: _Name, entry: _Listed | None, before: _Listed | None = None) -> None:
+        old = self._entries.pop(name, None)
+        if old is not None:
+            words = self._words[old.controlled]
+            del words[name]
+            if not words:
+                del self._words[old.controlled]
+        if entry is not None:
+            old = old or before
+            if old is not None and old.controlled != entry.controlled:
+                old = None  # what it wanted for another object
+            if entry.hpa is not None and old is not None and old.hpa is not None:
+                entry = entry._replace(hpa=_following(old.hpa, entry.hpa))
+            self._entries[name] = entry
+            self._words.setdefault(entry.controlled, {})[name] = entry.words
+
+
+def _following(old: Hpa, new: Hpa) -> Hpa:
+    """Return an HPA with its earlier statuses; one that says nothing new is as old as before."""
+    last, status = old.status, new.status
+    if last is None or status is None:
+        return new
+    same = replace(status, time=last.time) == last
+    spec = old.spec if old.spec == new.spec else new.spec
+    statuses = old.statuses if same else (*old.statuses, status)[-_MOST_STATUSES:]
+    return replace(new, spec=spec, statuses=statuses)
+
+
+class ListedAutoscalers:
+    """HorizontalPodAutoscalers, listed when first needed; ``observer`` is told if that fails.
+
+    ``forbidden`` has what the API server said of lists that it does not permit, which are not
+    reported to the observer: `rights.missing_rights` names the missing right once.
+    """
+
+    def __init__(self, api: Api, namespaces: Collection[str], observer: Observer) -> None:
+        self._api = api
+        self._namespaces = sorted(set(namespaces))
+        self._observer = observer
+        self.forbidden: list[str] = []
+
+    def controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Return who controls an object; None without one, Unchecked where none can be listed."""
+        listed = self._by_namespace[namespace]
+        if isinstance(listed, Failure):
+            return Unchecked(listed.message)
+        return listed.controller(namespace, ref)
+
+    def hpa(self, namespace: str, ref: ScaleTargetRef) -> Hpa | None:
+        """Return the one that controls an object; None without one, of several, or if unknown."""
+        listed = self._by_namespace[namespace]
+        return None if isinstance(listed, Failure) else listed.hpa(namespace, ref, math.inf)
+
+    @cached_property
+    def _by_namespace(self) -> Mapping[str, AutoscalerCache | Failure]:
+        if len(self._namespaces) > 1:
+            listed = self._list(ALL)
+            if not (isinstance(listed, Failure) and listed.status == _FORBIDDEN):
+                return dict.fromkeys(self._namespaces, listed)
+        by_namespace: dict[str, AutoscalerCache | Failure] = {}
+        for namespace in self._namespaces:
+            by_namespace[namespace] = listed = self._list(namespace)
+            if isinstance(listed, Failure) and listed.status != _FORBIDDEN:
+                return dict.fromkeys(self._namespaces, listed) | by_namespace
+        return by_namespace
+
+    def _list(self, scope: str) -> AutoscalerCache | Failure:
+        cache = AutoscalerCache(scope, lambda _: True)
+        listed = WatchRequests(self._api, cache, WatchTimings()).list_all(cache.path(0.0))
+        if not isinstance(listed, Failure):
+            return cache
+        sentence = f"{_UNKNOWN}: {listed.message}"
+        if listed.status != _FORBIDDEN:
+            self._observer.watch_changed(ok=False, sentence=sentence)
+        elif scope != ALL:
+            self.forbidden.append(sentence)
+        return listed
+
+
+_UNKNOWN = "it is not known whether a HorizontalPodAutoscaler controls a target too"
+
+
+def _read(obj: JsonObject) -> tuple[_Name, _Listed]:
+    metadata, target = obj["metadata"], obj["spec"]["scaleTargetRef"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    group = target.get("apiVersion", "").rpartition("/")[0]
+    controlled = (namespace, group, target["kind"], target["name"])
+    if not all(
+        isinstance(text, str) and len(text) <= _LONGEST_NAME for text in (*controlled, name)
+    ):
+        raise ValueError("a name is no text, or too long")
+    return (namespace, name), _Listed(controlled, words_of(metadata))
+
+
+def words_of(metadata: JsonObject) -> str:
+    """Name a HorizontalPodAutoscaler, and the ScaledObject if KEDA made it."""
+    words = f'HorizontalPodAutoscaler "{printable(metadata["name"], _LONGEST_NAME)}"'
+    keda = printable(scaled_object_of(metadata), _LONGEST_NAME)
+    return f'{words} of {KEDA_KIND} "{keda}"' if keda else words

@@ -1,0 +1,136 @@
+"""Kubernetes Events (core/v1), as `kubectl describe` shows them below the object."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from autoscaler import clock
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.kubernetes.api import MERGE_PATCH, Api, JsonObject, path_of
+from autoscaler.kubernetes.failures import Failure
+
+COMPONENT = "autoscaler"
+"""`source.component` of our Events."""
+
+_REQUEST_SECONDS = 2.0
+_LONGEST_MESSAGE = 1024
+_LONGEST_NAME = 253
+_NAMESPACE_TERMINATING = "NamespaceTerminating"
+
+
+@dataclass(frozen=True, slots=True)
+class Involved:
+    """The object that an Event is about; ``uid`` is empty where it is not known."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(slots=True)
+class Occurrences:
+    """Something that happened to an object, once or repeatedly; the instants are Unix seconds."""
+
+    involved: Involved
+    type: str
+    reason: str
+    message: str
+    first: float
+    last: float = 0.0
+    count: int = 0
+    name: str = ""
+    """The name of the Event in the cluster; empty where there is none yet."""
+    seen: float = 0.0
+    """When it happened last, by `clock.monotonic`."""
+
+
+class Fate(Enum):
+    """The outcome of writing an Event."""
+
+    WRITTEN = "it is in the cluster"
+    DROPPED = "it will never be accepted, such as in a namespace that is being deleted"
+    FORBIDDEN = "the right is missing"
+    LATER = "the server does not answer or is overloaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The fate of an Event, why, and the seconds that the server asks to wait, if any."""
+
+    fate: Fate
+    message: str = ""
+    retry_after: float | None = None
+
+
+class Events:
+    """Writes Events one after the other; not thread-safe."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._last_number = 0
+
+    def write(self, happened: Occurrences, deadline: float) -> Sent:
+        """Create the Event, or update that of its name; nothing while a 429 holds us back."""
+        if self._api.retrier.held:
+            return Sent(Fate.LATER, "the API server is short of room")
+        involved, until = happened.involved, min(deadline, clock.monotonic() + _REQUEST_SECONDS)
+        changing = {
+            "message": printable(happened.message, _LONGEST_MESSAGE),
+            "count": happened.count,
+            "lastTimestamp": rfc3339(happened.last),
+        }
+        path = path_of("v1", "events", involved.namespace)
+        if happened.name:
+            own = path_of("v1", "events", involved.namespace, happened.name)
+            answer = self._api.once("PATCH", own, until, body=changing, content_type=MERGE_PATCH)
+            if not isinstance(answer, Failure) or answer.status != 404:
+                return _sent(answer)
+            happened.name = ""
+        name = self._new_name(involved.name)
+        new = _event(happened, name) | changing
+        answer = self._api.once("POST", path, until, body=new)
+        # Without an answer it may exist all the same; then it is updated later.
+        if not isinstance(answer, Failure) or answer.uncertain:
+            happened.name = name
+        return _sent(answer)
+
+    def _new_name(self, of: str) -> str:
+        """Return `<object>.<hex>`, as client-go does, with the nanoseconds of now."""
+        self._last_number = max(self._last_number + 1, int(clock.wall() * 1e9))
+        suffix = f".{self._last_number:x}"
+        return of[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
+
+
+def _sent(answer: JsonObject | Failure) -> Sent:
+    if not isinstance(answer, Failure):
+        return Sent(Fate.WRITTEN)
+    if answer.status == 403 and answer.cause != _NAMESPACE_TERMINATING:
+        return Sent(Fate.FORBIDDEN, answer.message)
+    lasting = 400 <= answer.status < 500 and answer.status not in {401, 429}
+    fate = Fate.DROPPED if lasting else Fate.LATER
+    return Sent(fate, answer.message, answer.retry_after)
+
+
+def _event(happened: Occurrences, name: str) -> JsonObject:
+    """Return the Event without what changes when it happens again."""
+    involved = happened.involved
+    about = {
+        "apiVersion": involved.api_version,
+        "kind": involved.kind,
+        "namespace": involved.namespace,
+        "name": involved.name,
+        "uid": involved.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": involved.namespace},
+        "involvedObject": {key: value for key, value in about.items() if value},
+        "type": happened.type,
+        "reason": happened.reason,
+        "firstTimestamp": rfc3339(happened.first),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": "",
+    }

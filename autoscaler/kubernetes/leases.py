@@ -1,0 +1,235 @@
+"""A Lease of `coordination.k8s.io/v1`: read it, write it over what was read, and watch it."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of
+from autoscaler.kubernetes.election import LeaseRecord
+from autoscaler.kubernetes.failures import Failure, malformed
+from autoscaler.kubernetes.typed import typed
+from autoscaler.kubernetes.watch_requests import Cache, weight
+
+_GROUP_VERSION = "coordination.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A Lease as the server sent it: its record, and the whole object, which a write must keep."""
+
+    record: LeaseRecord
+    document: JsonObject = field(repr=False)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations of the object."""
+        return (self.document.get("metadata") or {}).get("annotations") or {}
+
+
+class Leases:
+    """One Lease, by its namespace and name.  Each method sends one request, once."""
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self._api = api
+        self._metadata = {"name": name, "namespace": namespace}
+        self._path = path_of(_GROUP_VERSION, "leases", namespace, name)
+
+    def __str__(self) -> str:
+        """Name the Lease, for messages."""
+        return f"the Lease {self._metadata['namespace']}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The name of the Lease."""
+        return self._metadata["name"]
+
+    def read(self, deadline: float) -> Lease | Failure | None:
+        """Read it; None where there is none."""
+        lease = self._send("GET", self._path, deadline)
+        missing = isinstance(lease, Failure) and lease.missing == self.name
+        return None if missing else lease
+
+    def write(
+        self,
+        record: LeaseRecord,
+        over: Lease | None,
+        deadline: float,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Lease | Failure:
+        """Write a record over the Lease that was read, or make the Lease where there was none.
+
+        Of ``annotations`` those with an empty value are removed; all others stay.  409 means that
+        it was written by others meanwhile, 404 that the Lease, or before a first one its namespace,
+        does not exist.
+        """
+        spec = {
+            "holderIdentity": record.holder,
+            # Whole seconds, rounded up: other candidates may wait longer, never shorter.
+            "leaseDurationSeconds": max(1, math.ceil(record.duration)),
+            "acquireTime": _micro_time(record.acquired),
+            "renewTime": _micro_time(record.renewed),
+            "leaseTransitions": record.transitions,
+        }
+        old: JsonObject = {} if over is None else over.document
+        said = {**({} if over is None else over.annotations), **(annotations or {})}
+        kept = {name: value for name, value in said.items() if value != ""}
+        metadata: JsonObject = {**(old.get("metadata") or self._metadata)}
+        if kept or "annotations" in metadata:
+            metadata["annotations"] = kept
+        body: JsonObject = {
+            **old,
+            # Objects of a list have neither.
+            "apiVersion": _GROUP_VERSION,
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": {**(old.get("spec") or {}), **spec},
+        }
+        if over is not None:
+            return self._send("PUT", self._path, deadline, body)
+        return self._send("POST", self._path.rpartition("/")[0], deadline, body)
+
+    def delete(self, known: Lease, deadline: float) -> Failure | None:
+        """Delete it if it is still the one that is known."""
+        metadata = known.document["metadata"]
+        conditions = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        body: JsonObject = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": conditions,
+        }
+        answer = self._api.once("DELETE", self._path, deadline, body=body)
+        return answer if isinstance(answer, Failure) else None
+
+    def _send(
+        self, method: str, path: str, deadline: float, body: JsonObject | None = None
+    ) -> Lease | Failure:
+        answer = self._api.once(method, path, deadline, body=body)
+        if isinstance(answer, Failure):
+            return answer
+        try:
+            return _lease_of(answer)
+        except MALFORMED:
+            return malformed(self._api.server, "something that is not a Lease")
+
+
+LeaseChanged = Callable[[str, Lease | None], None]
+"""Hears the name of a Lease and what it is now, None for one that is gone."""
+
+
+class LeaseCache(Cache):
+    """The Leases of a namespace that are ``wanted``, or one by its ``name``.
+
+    ``changed`` hears of each change, on the thread of the watch.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        changed: LeaseChanged,
+        *,
+        name: str = "",
+        wanted: Callable[[str, Lease], bool] = lambda _, __: True,
+    ) -> None:
+        instead = "who leads is asked for once in a retryPeriod"
+        super().__init__("leases.coordination.k8s.io", namespace, instead)
+        self.selector = {"fieldSelector": f"metadata.name={name}"} if name else {}
+        self._name = name
+        self._changed = changed
+        self._wanted = wanted
+        self._listing: dict[str, Lease] = {}
+        self._versions: dict[str, str] = {}
+
+    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
+        """Return the path."""
+        return path_of(_GROUP_VERSION, "leases", self.namespace)
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._drop_listed()
+        self._listing = {}
+
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page."""
+        for item in items:
+            lease, name = _lease_of(item), _name_of(item)
+            if self._is_wanted(name, lease):
+                self._count(0, weight(lease.document), listed=True)
+                self._listing[name] = lease
+
+    def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
+        """Use the list from now on."""
+        self._drop_listed()
+        for name in self._versions.keys() - self._listing.keys():
+            self._put(name, None)
+        for name, lease in self._listing.items():
+            self._put(name, lease)
+        self._listing = {}
+
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
+        """Apply an event."""
+        if kind == "BOOKMARK":
+            return
+        lease, name = _lease_of(obj), _name_of(obj)
+        if kind == "DELETED":
+            self._put(name, None)
+        elif self._is_wanted(name, lease):
+            self._put(name, lease)
+
+    def clear(self) -> None:
+        """Forget all: they are not watched any more."""
+        self._drop_listed()
+        self._use_listed()
+        self._versions = {}
+
+    def _is_wanted(self, name: str, lease: Lease) -> bool:
+        # A server may send others than the one that was asked for.
+        return self._name in {"", name} and self._wanted(name, lease)
+
+    def _put(self, name: str, lease: Lease | None) -> None:
+        if lease is None:
+            if (version := self._versions.pop(name, None)) is not None:
+                self._count(weight((name, version)), 0)
+                self._changed(name, None)
+        elif (version := self._versions.get(name)) != lease.record.version:
+            before = 0 if version is None else weight((name, version))
+            self._count(before, weight((name, lease.record.version)))
+            self._versions[name] = lease.record.version
+            self._changed(name, lease)
+
+
+def _lease_of(document: JsonObject) -> Lease:
+    """Read a Lease; raises one of MALFORMED."""
+    spec = document.get("spec") or {}
+    record = LeaseRecord(
+        holder=spec.get("holderIdentity") or "",
+        duration=spec.get("leaseDurationSeconds") or 0,
+        acquired=_seconds(spec.get("acquireTime")),
+        renewed=_seconds(spec.get("renewTime")),
+        transitions=spec.get("leaseTransitions") or 0,
+        version=document["metadata"]["resourceVersion"],
+    )
+    lease = Lease(typed(record), document)
+    if not all(isinstance(text, str) for text in lease.annotations.values()):
+        raise ValueError("an annotation is no text")
+    return lease
+
+
+def _name_of(document: JsonObject) -> str:
+    name = document["metadata"]["name"]
+    if not isinstance(name, str):
+        raise TypeError("its name is no text")
+    return name
+
+
+def _seconds(micro_time: str | None) -> float | None:
+    # In UTC: one that is out of range there could not be written again.
+    at = None if micro_time is None else datetime.fromisoformat(micro_time).astimezone(UTC)
+    return None if at is None else at.timestamp()
+
+
+def _micro_time(seconds: float | None) -> str | None:
+    """Write a time as `metav1.MicroTime`: RFC 3339 in UTC with six decimals."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

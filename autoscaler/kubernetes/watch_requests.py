@@ -1,0 +1,383 @@
+"""The requests of a watch: a list in pages, then the stream of events that follow it."""
+
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import urllib3
+
+from autoscaler import clock
+from autoscaler.kubernetes.api import (
+    MALFORMED,
+    MOST_BYTES,
+    MOST_MEMORY,
+    Api,
+    JsonObject,
+    read_list,
+)
+from autoscaler.kubernetes.failures import Failure, malformed
+from autoscaler.transport.answers import LineTooLong, TooMuch, lines_of, parse
+from autoscaler.transport.network_errors import RAISED
+
+_SHORTEST_TIMEOUT = 0.001
+_GRACE_SECONDS = 0.1
+"""How much later than a socket's time-out a slow answer is cut."""
+_CHUNK_BYTES = 1 << 18
+_PAGE_SECONDS = 60.0
+_WORKED_SECONDS = 1.0
+"""A watch that lasted this long without an error worked."""
+_LONGEST_MESSAGE, _LONGEST_CAUSE = 1000, 200
+OBJECT_BYTES = 300
+"""What Python takes for an object that is kept, besides its text."""
+_RESUMABLE = frozenset({429, 500, 502, 503, 504})
+_EVENTS = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
+
+
+ALL = ""
+"""The namespace of a watch of all namespaces."""
+
+
+class OverBudgetError(Exception):
+    """More would be kept of a cluster than its budget permits."""
+
+
+class CacheBudget:
+    """How many bytes are kept of one cluster, by all its caches together.
+
+    A server may list objects without end, and others must not pay for it with their memory.
+    """
+
+    def __init__(self, most: int = 1 << 30) -> None:
+        self._most = most
+        self.kept = 0
+        self._lock = threading.Lock()
+
+    def add(self, change: int) -> None:
+        """Count bytes that are kept from now on, or are not any more.  Raises OverBudgetError."""
+        with self._lock:
+            if change > 0 and self.kept + change > self._most:
+                raise OverBudgetError(
+                    f"more than {self._most >> 20} MiB would have to be kept of this cluster"
+                )
+            self.kept += change
+
+
+def weight(kept: object) -> int:
+    """Return about how many bytes a value takes: its text, and the objects around that."""
+    return 0 if kept is None else OBJECT_BYTES + len(repr(kept))
+
+
+class Cache(ABC):
+    """A copy of a collection.  One watch writes it; any thread may read it.
+
+    A list fills a second copy, which `commit` puts in place of the first; events change the first.
+    `add` and `apply` raise one of MALFORMED for what cannot be read at all, and OverBudgetError.
+    """
+
+    def __init__(self, collection: str, namespace: str, instead: str) -> None:
+        """``instead`` says what happens while the objects of one namespace cannot be watched."""
+        self.name = f'{collection} in namespace "{namespace}"' if namespace else collection
+        """The collection, for messages: `deployments.apps in namespace "shop"`."""
+        self.instead = instead if namespace else "each namespace is watched by itself"
+        """What happens while it cannot be watched, for messages."""
+        self.namespace = namespace
+        self.selector: Mapping[str, str] = {}
+        """The parameters of the requests that select objects of the collection."""
+        self._lock = threading.Lock()
+        self.budget = CacheBudget()
+        """Those of one cluster have the same one."""
+        self._bytes = self._bytes_listed = 0
+
+    def _count(self, before: int, after: int, *, listed: bool = False) -> None:
+        """Count bytes that are kept in place of others, in the second copy or in the first."""
+        change = after - before
+        self.budget.add(change)
+        if listed:
+            self._bytes_listed += change
+        else:
+            self._bytes += change
+
+    def _drop_listed(self) -> None:
+        """Count the second copy as dropped."""
+        self.budget.add(-self._bytes_listed)
+        self._bytes_listed = 0
+
+    def _use_listed(self) -> None:
+        """Count the second copy in place of the first."""
+        self.budget.add(-self._bytes)
+        self._bytes, self._bytes_listed = self._bytes_listed, 0
+
+    @abstractmethod
+    def path(self, deadline: float) -> str | Failure:
+        """Return the path of the collection; called before each list, may ask the server."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin a list; pages of an earlier one that was not committed are dropped."""
+
+    @abstractmethod
+    def add(self, items: list[JsonObject]) -> None:
+        """Add a page of the list."""
+
+    @abstractmethod
+    def commit(self, version: str) -> None:
+        """Use the list from now on; it is the collection at a resourceVersion."""
+
+    @abstractmethod
+    def apply(self, kind: str, obj: JsonObject, version: str) -> None:
+        """Apply an event: ADDED, MODIFIED, DELETED, or BOOKMARK, which has only a version."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all objects: the collection is not watched any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimings:
+    """Times of a watch, in seconds, and the size of a page."""
+
+    shortest_watch: int = 40
+    longest_watch: int = 55
+    """The server is asked to end each watch after a time between these."""
+    grace: float = 5.0
+    """How much later than that a watch that did not end counts as broken."""
+    head: float = 10.0
+    """The time for the head of an answer."""
+    first_pause: float = 0.2
+    longest_pause: float = 10.0
+    """Bounds of the pauses between tries, which double."""
+    refused_pause: float = 300.0
+    """The longest pause after a refusal (forbidden, not served); they double from the one above."""
+    refusal_confirmed_after: float = 30.0
+    """How long refusals of a collection that was watched must last before they are confirmed: an
+    API server that has just started refuses what it has not loaded yet."""
+    first_refusal_confirmed_after: float = 60.0
+    """The same for HorizontalPodAutoscalers that were never listed, in each namespace: one of them
+    may control a target, so nothing is decided there until then."""
+    trusted: float = 60.0
+    """How long a copy is trusted whose watch is broken, or that is being listed anew."""
+    pods_trusted: float = 5.0
+    """The same for pods: no resourceVersion protects a decision from an old list of them."""
+    gather: float = 0.5
+    """How long a wanted list is delayed, so that it serves further wishes too."""
+    page: int = 500
+
+
+class WatchStream:
+    """An open answer, read by line until an instant of `clock.monotonic`; any thread may cancel."""
+
+    def __init__(self, response: urllib3.HTTPResponse, until: float) -> None:
+        self._response = response
+        self._until = until
+        self._cancelled = threading.Event()
+        # A socket's time-out is that of each wait; bytes between two chunks may arrive one by one.
+        self._timer = threading.Timer(until - clock.monotonic() + _GRACE_SECONDS, self._shut_down)
+        self._timer.name = "watch-end"
+        self._timer.daemon = True
+        self._timer.start()
+        self.heard = clock.monotonic()
+        """When something was last received."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield whole lines; raises urllib3's TimeoutError at ``until``, LineTooLong and others."""
+        for line in lines_of(self._chunks(), MOST_BYTES):
+            if self._cancelled.is_set():
+                return  # this may be half a line
+            if line:
+                yield line
+
+    def _chunks(self) -> Iterator[bytes]:
+        late = urllib3.exceptions.TimeoutError("the answer did not end in time")
+        chunk = b"\n"
+        while (left := self._until - clock.monotonic()) >= _SHORTEST_TIMEOUT:
+            connection = self._response.connection
+            if connection is not None and connection.sock is not None:
+                connection.sock.settimeout(left)
+            last = chunk
+            try:
+                chunk = self._response.read1(_CHUNK_BYTES)
+            except (urllib3.exceptions.HTTPError, OSError, ValueError):
+                if clock.monotonic() >= self._until:
+                    raise late from None
+                raise
+            if not chunk:
+                if not last.endswith(b"\n") and not self._cancelled.is_set():
+                    raise urllib3.exceptions.ProtocolError("the answer ended inside a line")
+                return
+            self.heard = clock.monotonic()
+            yield chunk
+        raise late
+
+    def cancel(self) -> None:
+        """End the iteration, from any thread."""
+        self._cancelled.set()
+        self._shut_down()
+
+    def _shut_down(self) -> None:
+        # urllib3 raises these when the answer has ended already.
+        with suppress(ValueError, RuntimeError, OSError):
+            self._response.shutdown()
+
+    def close(self) -> None:
+        """Close the connection of an answer that was not read to its end."""
+        self._timer.cancel()
+        self._response.close()
+
+
+@dataclass(slots=True)
+class WatchOutcome:
+    """The outcome of a watch: ``version`` is where to resume, None for a new list."""
+
+    version: str | None
+    failure: Failure | None = None
+    """Why it ended, unless the server ended it as agreed, or it was interrupted."""
+    worked: bool = False
+    heard: float = 0.0
+    """The last instant at which the server certainly answered."""
+
+
+class WatchRequests:
+    """Sends the requests and fills the cache, on one thread; others may interrupt."""
+
+    def __init__(self, api: Api, cache: Cache, timings: WatchTimings) -> None:
+        self._api = api
+        self._cache = cache
+        self._timings = timings
+        self._lock = threading.Lock()
+        self._stream: WatchStream | None = None
+        self._interrupted = False
+        self._ended = False
+
+    def end(self) -> None:
+        """End for good: a watch at once, a list after the page that is being read."""
+        self._ended = True
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End the current watch, or else the next one; a list is completed."""
+        with self._lock:
+            self._interrupted = True
+            if self._stream is not None:
+                self._stream.cancel()
+
+    def resume(self) -> None:
+        """Allow watches again after an interruption."""
+        with self._lock:
+            self._interrupted = False
+
+    def list_all(self, path: str) -> str | Failure | None:
+        """Fill the cache; return the list's resourceVersion, None when ended."""
+        self._cache.begin()
+
+        def get(query: dict[str, str]) -> JsonObject | Failure:
+            if self._ended:
+                return Failure("the watch has ended")
+            until = clock.monotonic() + _PAGE_SECONDS
+            return self._api.once("GET", path, until, query=query)
+
+        try:
+            version = read_list(get, self._cache.add, {**self._cache.selector}, self._timings.page)
+            if not version:
+                raise ValueError("it has no resourceVersion")
+        except MALFORMED as error:
+            return self._unreadable("list", error)
+        except OverBudgetError as error:
+            self._cache.begin()
+            return self._too_much(error)
+        if isinstance(version, Failure):
+            self._cache.begin()  # the pages so far are of no use
+        if isinstance(version, str):
+            self._cache.commit(version)
+        return None if self._ended else version
+
+    def follow(self, path: str, version: str, opened: Callable[[], None]) -> WatchOutcome | Failure:
+        """Apply the events after a version until the watch ends; ``opened`` once it is accepted."""
+        timings = self._timings
+        seconds = random.randint(timings.shortest_watch, timings.longest_watch)  # noqa: S311 - no secret
+        query = {
+            **self._cache.selector,
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        response = self._api.stream(path, query, timings.head)
+        if isinstance(response, Failure):
+            return response
+        opened()
+        began = clock.monotonic()
+        stream = WatchStream(response, began + seconds + timings.grace)
+        outcome = WatchOutcome(version, heard=began)
+        with self._lock:
+            self._stream = stream
+        try:
+            if not self._interrupted:
+                self._consume(stream, outcome)
+        finally:
+            with self._lock:
+                self._stream = None
+            stream.close()
+        outcome.worked = outcome.worked or clock.monotonic() - began >= _WORKED_SECONDS
+        if self._interrupted:
+            outcome.failure = None
+        elif outcome.failure is None and not outcome.worked:
+            outcome.failure = Failure(f"the API server {self._api.server} ended the watch at once")
+        return outcome
+
+    def _consume(self, stream: WatchStream, outcome: WatchOutcome) -> None:
+        server = self._api.server
+        try:
+            for line in stream:
+                outcome.failure = self._apply(line, outcome)
+                if outcome.failure is not None:
+                    break
+        except urllib3.exceptions.TimeoutError:
+            outcome.heard = stream.heard
+            outcome.failure = Failure(f"the API server {server} did not end a watch in time")
+            return
+        except LineTooLong as error:
+            outcome.version = None
+            outcome.failure = malformed(server, f"{error} in a watch")
+        except RAISED as error:
+            outcome.failure = self._api.failed(error)
+        outcome.heard = clock.monotonic()
+
+    def _apply(self, line: bytes, outcome: WatchOutcome) -> Failure | None:
+        try:
+            event = cast("JsonObject", parse(self._api.redactor.data(line), MOST_MEMORY))
+            kind, obj = event["type"], event["object"]
+            if kind == "ERROR":
+                return self._error(obj, outcome)
+            version = obj["metadata"]["resourceVersion"]
+            if kind not in _EVENTS or not version:
+                raise ValueError(f"type {kind}, resourceVersion {version}")
+            self._cache.apply(kind, obj, version)
+        except OverBudgetError as error:
+            outcome.version = None
+            return self._too_much(error)
+        except (TooMuch, *MALFORMED) as error:
+            outcome.version = None
+            return self._unreadable("watch event", error)
+        outcome.version = version
+        outcome.worked = True
+        return None
+
+    def _too_much(self, error: OverBudgetError) -> Failure:
+        return Failure(f"the API server {self._api.server} sent too many objects: {error}")
+
+    def _unreadable(self, what: str, error: Exception) -> Failure:
+        cause = self._api.redactor.line(f"{type(error).__name__}: {error}", _LONGEST_CAUSE)
+        return malformed(self._api.server, f"a {what} that cannot be read ({cause})")
+
+    def _error(self, status: JsonObject, outcome: WatchOutcome) -> Failure:
+        """Read the ERROR event that ends a watch; only a transient one lets it be resumed."""
+        code = status.get("code", 0)
+        if code not in _RESUMABLE:
+            outcome.version = None
+        said = str(status.get("message", "an error without a message"))
+        message = self._api.redactor.line(said, _LONGEST_MESSAGE)
+        return Failure(message, status=code or 500, transient=True)

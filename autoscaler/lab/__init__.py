@@ -1,0 +1,1 @@
+"""Trying a configuration out: replay, compare, tune and policy tests."""

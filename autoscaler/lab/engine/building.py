@@ -1,0 +1,334 @@
+"""Builds the simulated targets of a configuration from what is recorded and what is assumed."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from autoscaler.core.extensions import Mode
+from autoscaler.core.observation import PodRequests
+from autoscaler.core.quantity import parse
+from autoscaler.core.series import QueryResult
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    Flags,
+    MetricSpec,
+    ResourceMetric,
+    measures_pods,
+)
+from autoscaler.core.sync_result import Rules
+from autoscaler.core.target import QueryKey, Target, TargetName
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.assumptions import (
+    Assumptions,
+    LoadAssumption,
+    WorkloadAssumption,
+    units,
+)
+from autoscaler.lab.engine.loads import (
+    LoadModel,
+    MetricLoad,
+    QueueLoad,
+    RecordedLoad,
+    SharedLoad,
+    Totals,
+    default_model,
+    labels_of,
+    target_per_pod,
+)
+from autoscaler.lab.engine.workloads import MOST_PODS, SimulatedWorkload, requests_of
+from autoscaler.lab.engine.world import SimulatedTarget
+
+READY_SECONDS = 30.0
+"""From a pod's creation until it is ready, where neither history nor a file says it."""
+_ONE_CORE: Mapping[str, int] = {"cpu": 10**9, "memory": 2**30 * 10**9}
+_CONTAINER = "app"
+
+_V = TypeVar("_V")
+
+
+class RehearsalData(ABC):
+    """What is known of the past: answers to queries, and the pods that ran.
+
+    Each call returns answers that begin anew.  What a source does not know it does not override.
+    """
+
+    @abstractmethod
+    def answers(self, query: QueryKey) -> Answers:
+        """Return the whole answers to a query.  Raises BuildError where none are known."""
+
+    @abstractmethod
+    def reading(self, target: Target, number: int) -> Answers:
+        """Return the answers to the query of the metric with this number, as it reads them."""
+
+    @abstractmethod
+    def totals(self, target: Target, number: int) -> Totals:
+        """Return the total over the pods of a target of its metric with this number."""
+
+    def others(self, target: Target) -> Mapping[QueryKey, Answers]:
+        """Return the answers to the queries of a target that are of no metric."""
+        return {key: self.answers(key) for key in other_queries(target)}
+
+    def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - of those that know it
+        """Return which count a sync of a target really saw; None if it is not known."""
+        return None
+
+    def ran_after(self, target: Target) -> Answers | None:  # noqa: ARG002 - as above
+        """Return which count there really was after a sync; None if nothing else is known of it."""
+        return None
+
+    def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - as above
+        """Return the count at the begin, or at that of a warm-up; None if it is not known."""
+        return None
+
+    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - as above
+        """Return when it really was synced; None to sync it once a period."""
+        return None
+
+    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - as above
+        """Return what else is to be known of the time, in sentences."""
+        return ()
+
+    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - as above
+        """Return how long pods of a target took to become ready; None if it is not known."""
+        return None
+
+    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - as above
+        """Return what a pod of a target requests; None if it is not known."""
+        return None
+
+
+def other_queries(target: Target) -> list[QueryKey]:
+    """Return the queries of a target that are of no metric: of bounds, and of a hold."""
+    own = {query.key for query in target.queries}
+    return [query.key for query in target.all_queries if query.key not in own]
+
+
+class BuildError(Exception):
+    """A target cannot be rehearsed with what is stated; the text is a sentence for the operator."""
+
+
+@dataclass(slots=True)
+class Built:
+    """A simulated target, and what was assumed for it, in sentences."""
+
+    target: SimulatedTarget
+    assumed: list[str] = field(default_factory=list)
+
+    def named_loads(self) -> Iterator[tuple[str, MetricLoad]]:
+        """Yield the name of each metric, and its load."""
+        metrics = self.target.rules.target.spec.metrics
+        yield from zip(map(metric_name, metrics), self.target.loads, strict=True)
+
+
+def built(
+    target: Target, flags: Flags, data: RehearsalData, assumptions: Assumptions, begin: float
+) -> Built:
+    """Return a target for a world that begins at an instant.  Raises BuildError.
+
+    One in shadow is rehearsed as if it were live.
+    """
+    live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
+    assumed: list[str] = []
+    workload = _workload(live, data, list(_of_target(assumptions.workloads, live)), begin, assumed)
+    loads = tuple(
+        _load(live, number, workload, data, assumptions, assumed, begin)
+        for number in range(len(live.spec.metrics))
+    )
+    others = data.others(live)
+    simulated = SimulatedTarget(
+        Rules(live, flags),
+        workload,
+        loads,
+        others,
+        ran=data.ran(live),
+        ran_after=data.ran_after(live),
+        instants=data.instants(live),
+    )
+    assumed += data.notes(live)
+    return Built(simulated, assumed)
+
+
+# -- the pods ------------------------------------------------------------------------------------
+
+
+def _workload(
+    target: Target,
+    data: RehearsalData,
+    stated: Sequence[WorkloadAssumption],
+    begin: float,
+    assumed: list[str],
+) -> SimulatedWorkload:
+    replicas = _first(one.replicas for one in stated)
+    if replicas is None:
+        replicas = data.replicas(target)
+    if replicas is None:
+        replicas = max(target.spec.min_replicas, 1)
+        counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
+        assumed.append(f"it begins with {counted}: how many there were at the begin is not known")
+    if replicas > MOST_PODS:
+        raise BuildError(f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated")
+    ready = _first(one.ready_after for one in stated)
+    if ready is None:
+        ready = data.ready_seconds(target)
+    if ready is None:
+        ready = READY_SECONDS
+        assumed.append(f"a pod is ready {ready:g} s after it is created: nothing says how long")
+    name = target.spec.scale_target_ref.name
+    return SimulatedWorkload(name, begin, replicas, ready, _requests(target, data, stated, assumed))
+
+
+def _requests(
+    target: Target,
+    data: RehearsalData,
+    stated: Sequence[WorkloadAssumption],
+    assumed: list[str],
+) -> PodRequests:
+    texts = _first(one.requests for one in stated)
+    of_containers = {
+        metric.container
+        for metric in target.spec.metrics
+        if isinstance(metric, ContainerResourceMetric)
+    } or {_CONTAINER}
+    if texts is not None:
+        own = {name: parse(text) for name, text in texts.items()}
+        return requests_of(dict.fromkeys(sorted(of_containers), own))
+    known = data.requests(target)
+    if known is not None:
+        return known
+    if any(
+        isinstance(metric, ResourceMetric | ContainerResourceMetric)
+        and metric.target.average_utilization is not None
+        for metric in target.spec.metrics
+    ):
+        assumed.append(
+            "a pod requests 1 core and 1Gi of memory: nothing says how much, and a utilization "
+            "is a part of it"
+        )
+    return requests_of(dict.fromkeys(sorted(of_containers), _ONE_CORE))
+
+
+# -- the metrics ---------------------------------------------------------------------------------
+
+
+def _load(
+    target: Target,
+    number: int,
+    workload: SimulatedWorkload,
+    data: RehearsalData,
+    assumptions: Assumptions,
+    assumed: list[str],
+    begin: float,
+) -> MetricLoad:
+    metric, query = target.spec.metrics[number], target.queries[number]
+    name, of_metric = metric_name(metric), stated_loads(assumptions, target, metric)
+    model_name = _first(one.model for one in of_metric)
+    model = default_model(metric) if model_name is None else LoadModel(model_name)
+    capacity = _first(one.capacity for one in of_metric)
+    limit = None if capacity is None else units(capacity)
+    per_pod = limit or target_per_pod(metric, workload)
+    if model is LoadModel.QUEUE:
+        return _queue(target, number, data, of_metric, assumed, begin)
+    if per_pod is None:
+        assumed.append(
+            f"for how many pods there is work is not known by {name}, so nothing is scored; state "
+            "its capacity, which is what one pod takes"
+        )
+    if model is LoadModel.SHARED:
+        labels = labels_of(metric, query, target.namespace)
+        return SharedLoad(
+            data.totals(target, number), metric, query, target.namespace, per_pod, limit, labels
+        )
+    if metric.target.value is not None:
+        assumed.append(
+            f"{name} is read as it was recorded, whatever the count is; if it falls with more "
+            "pods, state model: shared"
+        )
+    return RecordedLoad(data.reading(target, number), per_pod)
+
+
+def _queue(
+    target: Target,
+    number: int,
+    data: RehearsalData,
+    stated: Sequence[LoadAssumption],
+    assumed: list[str],
+    begin: float,
+) -> QueueLoad:
+    metric, query = target.spec.metrics[number], target.queries[number]
+    arrivals = _first(one.arrivals for one in stated)
+    served, name = _first(one.served_per_pod for one in stated), metric_name(metric)
+    if arrivals is None or served is None or measures_pods(metric):
+        why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
+        why = "it is of each pod" if measures_pods(metric) else why
+        raise BuildError(f"{target.key}: the metric {name} cannot be a queue: {why}")
+    assumed.append(
+        f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
+    )
+    answers = data.answers(QueryKey(query.server, arrivals))
+    labels = labels_of(metric, query, target.namespace)
+    return QueueLoad(answers, units(served), labels, _length(data, target, number, begin))
+
+
+def _length(data: RehearsalData, target: Target, number: int, begin: float) -> float:
+    """Return how long a queue was at the begin; 0 where that is not known."""
+    try:
+        answer = data.reading(target, number).at(begin)
+    except BuildError:
+        return 0.0
+    values = [one.value for one in answer.series] if isinstance(answer, QueryResult) else []
+    return max(sum(values), 0.0) if all(map(math.isfinite, values)) else 0.0
+
+
+def metric_name(metric: MetricSpec) -> str:
+    """Return the name of a metric in the configuration."""
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        return metric.name
+    return metric.metric.name
+
+
+def stated_loads(
+    assumptions: Assumptions, target: Target, metric: MetricSpec
+) -> list[LoadAssumption]:
+    """Return what is stated of a metric of a target; the first one counts for each key."""
+    name = metric_name(metric)
+    return [one for one in _of_target(assumptions.loads, target) if fnmatchcase(name, one.metric)]
+
+
+def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[tuple[str, str]]:
+    """Yield the key path of each assumption that is of no target, or no metric, and why."""
+    for number, load in enumerate(assumptions.loads):
+        own = [target for target in targets if any(_of_target((load,), target))]
+        metrics = [metric_name(metric) for target in own for metric in target.spec.metrics]
+        if not own:
+            yield f"loads[{number}].target", f"no target is called {load.target}"
+        elif not any(fnmatchcase(name, load.metric) for name in metrics):
+            yield f"loads[{number}].metric", f"no metric is called {load.metric}"
+    for number, workload in enumerate(assumptions.workloads):
+        if not any(any(_of_target((workload,), target)) for target in targets):
+            yield f"workloads[{number}].target", f"no target is called {workload.target}"
+
+
+def stated_replicas(assumptions: Assumptions, target: Target) -> int | None:
+    """Return the count of a target that is stated; None if none is."""
+    return _first(one.replicas for one in _of_target(assumptions.workloads, target))
+
+
+_A = TypeVar("_A", LoadAssumption, WorkloadAssumption)
+
+
+def _of_target(stated: Iterable[_A], target: Target) -> Iterator[_A]:
+    """Yield what is stated of a target."""
+    return (one for one in stated if is_called(target, one.target))
+
+
+def is_called(target: Target, pattern: str) -> bool:
+    """Return whether a pattern is of a target: of its key, or of that without the kind."""
+    short = TargetName.of(target.key).short
+    return fnmatchcase(target.key, pattern) or fnmatchcase(short, pattern)
+
+
+def _first(values: Iterable[_V | None]) -> _V | None:
+    return next((value for value in values if value is not None), None)

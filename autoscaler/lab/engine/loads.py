@@ -1,0 +1,349 @@
+"""What a metric reads of a workload whose count is not the one that was recorded.
+
+    recorded   the reading does not depend on the count: requests a second of a whole service
+    shared     the recorded total is divided by the pods that are ready now: averages, utilization
+    queue      arrivals come in, ready pods take out what they can, and the length follows
+
+Values are in units of the metric, instants Unix seconds.  What was not recorded is not read: a gap
+stays a gap.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
+from autoscaler.core.selectors import LabelSelector, Operator
+from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    ExternalMetric,
+    MetricSpec,
+    ObjectMetric,
+    ResourceMetric,
+    measures_pods,
+)
+from autoscaler.core.target import Query
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.workloads import MOST_PODS, SimulatedWorkload
+
+_EMPTY = QueryResult(())
+_NANO = 10**9
+
+
+class LoadModel(StrEnum):
+    """How a reading follows the count."""
+
+    RECORDED = "recorded"
+    SHARED = "shared"
+    QUEUE = "queue"
+
+
+def default_model(metric: MetricSpec) -> LoadModel:
+    """Return the model of a metric of which nothing is stated."""
+    return LoadModel.SHARED if measures_pods(metric) else LoadModel.RECORDED
+
+
+def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | None:
+    """Return how much one pod takes at the metric's target, in units; None of a `Value` target."""
+    target = metric.target
+    if target.average_value is not None:
+        return target.average_value / 1000
+    if target.average_utilization is not None and isinstance(
+        metric, ResourceMetric | ContainerResourceMetric
+    ):
+        requested = requested_by_pod(metric, workload.requests)
+        return requested * target.average_utilization / 100 if requested else None
+    return None
+
+
+def requested_by_pod(
+    metric: ResourceMetric | ContainerResourceMetric, requests: PodRequests
+) -> float | None:
+    """Return what one pod, or its container, requests of the metric's resource, in units."""
+    containers = [
+        one
+        for one in requests.counted
+        if isinstance(metric, ResourceMetric) or one.name == metric.container
+    ]
+    return sum(one.requests.get(metric.name, 0) for one in containers) / _NANO or None
+
+
+# -- recorded ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RecordedLoad:
+    """A reading that is as it was recorded.
+
+    ``per_pod`` is what one pod takes, for the demand.
+    """
+
+    answers: Answers
+    per_pod: float | None
+    model: LoadModel = LoadModel.RECORDED
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+        """Fit `MetricLoad`."""
+        return self.answers.at(at)
+
+    def demand(self, reading: Reading) -> float | None:
+        """Fit `MetricLoad`."""
+        if not self.per_pod or not isinstance(reading, Values) or reading.gaps:
+            return None
+        return max(reading.units, 0.0) / self.per_pod
+
+
+# -- shared --------------------------------------------------------------------------------------
+
+
+class Total(NamedTuple):
+    """What was measured of all pods together, in units, and of how many."""
+
+    value: float
+    pods: int
+
+
+class Average(NamedTuple):
+    """What was measured of a pod on average, in units, while the count was ``replicas``.
+
+    It is of at least ``least`` and at most ``most`` pods: of those that were ready.  A reading at
+    the same count is the average as it was.
+    """
+
+    value: float
+    replicas: int
+    least: int
+    most: int
+
+
+class Totals(Protocol):
+    """A total, or an average, over time; instants never decrease from call to call."""
+
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:
+        """Return it as of an instant; None where there is none."""
+
+
+@dataclass(slots=True)
+class TotalOfAnswers:
+    """The total of the series of an answer, each of one pod.
+
+    Where it is one series of an average, ``replicas`` is the count that there was.
+    """
+
+    answers: Answers
+    replicas: Answers | None = None
+
+    def at(self, instant: float) -> Total | Average | QueryFailure | None:
+        """Fit `Totals`: a value that is no number is a gap."""
+        answer = self.answers.at(instant)
+        if isinstance(answer, QueryFailure):
+            return answer
+        values = [series.value for series in answer.series]
+        if not values or not all(map(math.isfinite, values)):
+            return None
+        if self.replicas is None:
+            return Total(sum(values), len(values))
+        counted = self.replicas.at(instant)
+        if isinstance(counted, QueryFailure):
+            return counted
+        counts = [series.value for series in counted.series]
+        if len(values) != 1 or len(counts) != 1 or not 0 <= counts[0] <= MOST_PODS:
+            return None
+        count = round(counts[0])
+        return Average(values[0], count, min(count, 1), count)
+
+
+@dataclass(slots=True)
+class SharedLoad:
+    """A total that is divided by the pods that are ready.
+
+    A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
+    work that there was is known to be no less: it is ``censored``.  An average is of the recorded
+    pods that were ready, which become so as those of the rehearsal do.
+    """
+
+    totals: Totals
+    metric: MetricSpec
+    query: Query
+    namespace: str
+    per_pod: float | None
+    capacity: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those of the one series of a metric that is not of each pod."""
+    model: LoadModel = LoadModel.SHARED
+    censored: bool = False
+    """Whether the last total was."""
+    _total: Total | None = None
+    _recorded: SimulatedWorkload | None = None
+    """The pods that an average is of."""
+    _before: float = 0.0
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
+        """Fit `MetricLoad`."""
+        total, is_as_recorded = self.totals.at(at), False
+        if isinstance(total, Average):
+            is_as_recorded = total.replicas == workload.replicas
+            total = self._total_of(total, at, workload)
+        self._total = total if isinstance(total, Total) else None
+        self.censored = False
+        if isinstance(total, QueryFailure) or total is None:
+            return total or _EMPTY
+        average = total.value / (total.pods or 1)
+        self.censored = self.capacity is not None and average >= self.capacity
+        ready = workload.ready_names(at)
+        if not ready:
+            return _EMPTY
+        value = average if is_as_recorded else total.value / len(ready)
+        if self.capacity is not None:
+            value = min(value, self.capacity)
+        if not measures_pods(self.metric):
+            return QueryResult([Series(self.labels, value, at)])
+        return self._of_each(value, ready, at)
+
+    def _total_of(self, average: Average, at: float, workload: SimulatedWorkload) -> Total:
+        """Return the total of an average, by how many of the recorded pods were ready."""
+        pods = self._recorded
+        if pods is None:
+            pods = SimulatedWorkload("", at, average.replicas, workload.ready_seconds)
+        elif pods.replicas != average.replicas:
+            # What a sync sees was changed after the one before it.
+            pods.set(average.replicas, self._before)
+        self._recorded, self._before = pods, at
+        measured = min(max(pods.ready(at), average.least), average.most)
+        return Total(average.value * measured, measured)
+
+    def _of_each(self, value: float, ready: list[str], at: float) -> QueryResult:
+        """Return a series for each pod, whose thousandths add up to the total."""
+        whole, values = milli_of(value * len(ready)), [value] * len(ready)
+        if whole is not None:
+            least, rest = divmod(whole, len(ready))
+            values = [(least + (number < rest)) / 1000 for number in range(len(ready))]
+        return of_each_pod(values, ready, self.metric, self.query, self.namespace, at)
+
+    def demand(self, reading: Reading) -> float | None:
+        """Fit `MetricLoad`."""
+        if self._total is None or not self.per_pod or not math.isfinite(self._total.value):
+            return None
+        if isinstance(reading, PodSamples) and reading.gaps:
+            return None
+        return max(self._total.value, 0.0) / self.per_pod
+
+
+def of_each_pod(
+    values: Sequence[float],
+    pods: Sequence[str],
+    metric: MetricSpec,
+    query: Query,
+    namespace: str,
+    at: float,
+) -> QueryResult:
+    """Return an answer with one series for each of these pods, as the metric reads them."""
+    names, labels = query.labels, {**dict(query.series_labels), query.labels.namespace: namespace}
+    if isinstance(metric, ContainerResourceMetric):
+        labels[names.container] = metric.container
+    return QueryResult(
+        [
+            Series({**labels, names.pod: pod}, value, at)
+            for value, pod in zip(values, pods, strict=True)
+        ]
+    )
+
+
+# -- queue ---------------------------------------------------------------------------------------
+
+
+class QueueTime(NamedTuple):
+    """What happened to a queue in a time: its mean length, what was served, what the last waits."""
+
+    seconds: float
+    length: float
+    served: float
+    wait: float
+
+
+@dataclass(slots=True)
+class QueueLoad:
+    """A queue's length: what arrives each second, less what the ready pods take out.
+
+    In a gap of the arrivals the length is not known: it is not read, and goes on from where it was.
+    """
+
+    arrivals: Answers
+    served_by_pod: float
+    """Of each second."""
+    labels: Mapping[str, str]
+    length: float = 0.0
+    model: LoadModel = LoadModel.QUEUE
+    passed: list[QueueTime] = field(default_factory=list)
+    """What happened since it was last taken."""
+    _rate: float | None = None
+    _stood: float = 0.0
+    """For so many seconds no pod has been ready."""
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+        """Fit `MetricLoad`."""
+        answer = self.arrivals.at(at)
+        self._rate = None
+        if isinstance(answer, QueryFailure):
+            return answer
+        values = [series.value for series in answer.series]
+        if not values or not all(map(math.isfinite, values)):
+            return _EMPTY
+        self._rate = max(sum(values), 0.0)
+        return QueryResult([Series(self.labels, self.length, at)], answer.warnings)
+
+    def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
+        """Fit `MetricLoad`: so many pods take out what comes in."""
+        return None if self._rate is None else self._rate / self.served_by_pod
+
+    def advance(self, begin: float, end: float, ready: int) -> None:
+        """Let time pass in which so many pods were ready."""
+        if self._rate is None:
+            return
+        seconds, before = end - begin, self.length
+        most = ready * self.served_by_pod
+        grown = (self._rate - most) * seconds
+        self.length = max(before + grown, 0.0)
+        served = before + self._rate * seconds - self.length
+        # Until it is empty the length is a straight line.
+        falls = before / -grown if before + grown < 0.0 else 1.0
+        mean = (before + self.length) / 2 * falls
+        # Without a ready pod, those that wait have waited for so long already.
+        self._stood = 0.0 if most or not self.length else self._stood + seconds
+        wait = self.length / most if most else self._stood
+        self.passed.append(QueueTime(seconds, mean, served, wait))
+
+
+class MetricLoad(Protocol):
+    """The load of one metric of one target."""
+
+    model: LoadModel
+
+    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
+        """Return what the metric's query answers as of an instant."""
+
+    def demand(self, reading: Reading) -> float | None:
+        """Return for how many pods there is work as of the last answer; None if that is unknown.
+
+        ``reading`` is what the decision made of that answer.
+        """
+
+
+def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:
+    """Return the labels of a series that a metric selects."""
+    if not isinstance(metric, ExternalMetric | ObjectMetric):
+        return {}
+    selector = metric.metric.selector or LabelSelector()
+    labels = {**dict(selector.match_labels), **dict(query.series_labels)}
+    for one in selector.match_expressions:
+        if one.operator in {Operator.IN, Operator.EXISTS}:
+            labels.setdefault(one.key, one.values[0] if one.values else "any")
+    if isinstance(metric, ObjectMetric):
+        described = metric.described_object
+        labels[query.labels.namespace] = namespace
+        if described.kind != "Namespace" or described.group:
+            labels[described.kind.lower()] = described.name
+    return labels

@@ -1,0 +1,319 @@
+"""What became of one target in a rehearsal: its counts over time, its demand, and its measures.
+
+However long the time is, it takes the same room: lines are kept in parts of the time, each with its
+least and its most, and sentences are kept of some instants in each part.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from autoscaler.core.decision import Outcome
+from autoscaler.core.step import Step
+from autoscaler.lab.engine.loads import LoadModel, MetricLoad, QueueLoad, SharedLoad
+from autoscaler.lab.engine.measures import A_DAY, Measures, Score
+from autoscaler.lab.engine.world import SimulatedTarget
+
+MOST_PARTS = 1_000
+"""Of the time of a chart."""
+MOST_CHANGES = 2_000
+"""So many changes of a count are kept with their sentences; later ones are only counted."""
+_KNOWN_PERIODS = 2
+"""For so many periods after a sync its demand is known: a longer time without any is a gap."""
+_DIGITS = 9
+
+
+class RehearsedChange(NamedTuple):
+    """A write of the count, and the sentence of why."""
+
+    time: float
+    before: int
+    after: int
+    text: str
+
+
+class Reason(NamedTuple):
+    """Why a count was as it was, from an instant on."""
+
+    time: float
+    text: str
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of the time: the least and the most of the demand and of the ready pods in it.
+
+    ``short`` is how many pods were missing at the worst instant of the part: the most of the demand
+    and the least of the ready pods may be of different instants.  Both are None where the demand
+    was not known.  ``demand``, ``ready``, ``replicas`` and ``ran`` are the last of the part; the
+    last two are the count, and the count that really was.
+    """
+
+    begin: float
+    demand: int | None
+    demand_low: int | None
+    demand_high: int | None
+    ready: int
+    ready_low: int
+    ready_high: int
+    short: int | None
+    replicas: int
+    ran: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOutcome:
+    """One target's rehearsal; ``ran`` are the measures of what really ran, None if not known."""
+
+    key: str
+    begin: float
+    end: float
+    measures: Measures
+    days: tuple[Measures, ...]
+    """Of each day since the begin; the last one may be cut short."""
+    changes: tuple[RehearsedChange, ...]
+    reasons: tuple[Reason, ...]
+    parts: tuple[Part, ...]
+    first_replicas: int
+    last_replicas: int
+    ran: Measures | None
+    failed_seconds: float
+    """For so long a metric had no proposal."""
+    censored_seconds: float
+    """For so long the recorded pods were at their capacity: there may have been more work."""
+
+
+Explain = Callable[[Step], str]
+
+
+class OutcomeWatcher:
+    """Takes the outcome of each target; it fits `Watcher`.
+
+    ``explain`` says why a count is as it is.  Of the reasons between changes at most
+    ``most_reasons`` are kept of a target.
+    """
+
+    def __init__(
+        self, begin: float, end: float, explain: Explain, most_reasons: int = MOST_PARTS
+    ) -> None:
+        self._span = begin, end
+        self._explain = explain
+        self._most_reasons = most_reasons
+        self._taken: dict[str, _Taken] = {}
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        """Fit `Watcher`."""
+        taken = self._taken.get(target.key)
+        if taken is None:
+            first = step.decision.current or 0
+            taken = _Taken(*self._span, first, self._explain, self._most_reasons)
+            self._taken[target.key] = taken
+            taken.begun(target, step.decision.stamp)
+        taken.synced(target, step)
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Fit `Watcher`."""
+        self._taken[target.key].passed(target, begin, end, ready)
+
+    def outcomes(self) -> list[TargetOutcome]:
+        """Return what is there by now, in the order in which targets were synced first."""
+        return [taken.outcome(key) for key, taken in self._taken.items()]
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What is taken of one target."""
+
+    begin: float
+    end: float
+    first_replicas: int
+    explain: Explain
+    most_reasons: int
+    score: Score = field(default_factory=Score)
+    days: list[Measures] = field(default_factory=list)
+    day_ends: float = 0.0
+    ran: Score | None = None
+    last_ran: int | None = None
+    changes: list[RehearsedChange] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    reason_key: object = None
+    next_reason: float = -math.inf
+    parts: list[Part] = field(default_factory=list)
+    part_ends: float = -math.inf
+    demand: int | None = None
+    known_until: float = math.inf
+    maximum: int = 0
+    failed: bool = False
+    until: float = 0.0
+    replicas: int = 0
+    failed_seconds: float = 0.0
+    censored_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.day_ends = self.begin + A_DAY
+        self.until = self.begin
+
+    def begun(self, target: SimulatedTarget, first: float) -> None:
+        """Take the time before the first sync, in which nothing is known of the target."""
+        if first - self.begin > _KNOWN_PERIODS * target.period:
+            self.known_until = self.begin
+            self.passed(target, self.begin, first, 0)
+        if target.ran_pods is not None:
+            self.last_ran = target.ran_pods.replicas
+
+    def synced(self, target: SimulatedTarget, step: Step) -> None:
+        decision = step.decision
+        if decision.written:
+            self._changed(step)
+        elif decision.stamp >= self.next_reason:
+            self._explain_if_new(step)
+        self.maximum = decision.max_replicas
+        self.failed = decision.outcome is not Outcome.OK
+        self.replicas = target.workload.replicas
+        self.demand = demand_of(target, step)
+        self.known_until = decision.stamp + _KNOWN_PERIODS * target.period
+
+    def _changed(self, step: Step) -> None:
+        decision = step.decision
+        self.score.changed()
+        if len(self.changes) < MOST_CHANGES:
+            before = decision.current or 0
+            text = self.explain(step)
+            self.changes.append(RehearsedChange(decision.stamp, before, decision.desired, text))
+            self.reason_key = None
+
+    def _explain_if_new(self, step: Step) -> None:
+        """Keep a reason that is another one than before, in each part of the time once."""
+        decision = step.decision
+        held, limit = decision.stabilization, decision.limit
+        key = (
+            decision.zone,
+            decision.outcome,
+            decision.desired,
+            None if held is None else (held.reason, held.before > held.after),
+            None if limit is None else limit.reason,
+        )
+        if key == self.reason_key or not self.most_reasons:
+            return
+        self.reason_key = key
+        self.next_reason = decision.stamp + (self.end - self.begin) / self.most_reasons
+        self.reasons.append(Reason(decision.stamp, self.explain(step)))
+
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        if end <= self.day_ends and end <= self.known_until:
+            self._passed(target, begin, end, ready)
+            return
+        while begin < end:
+            while begin >= self.day_ends:
+                self.days.append(self.score.cut())
+                self.day_ends += A_DAY
+            then = min(end, self.day_ends)
+            if begin < self.known_until:
+                then = min(then, self.known_until)
+            else:
+                self.demand = None
+            self._passed(target, begin, then, ready)
+            begin = then
+
+    def _passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
+        """Add a time within one day, in which the demand is known or is not."""
+        seconds, demand, replicas = end - begin, self.demand, self.replicas
+        at_max = replicas >= self.maximum > 0
+        self.score.interval(seconds, demand, ready, replicas, at_max=at_max)
+        if target.ran is not None:
+            self._score_what_ran(target, begin, end)
+        self.until = end
+        if self.failed:
+            self.failed_seconds += seconds
+        for load in target.loads:
+            if load.model is not LoadModel.RECORDED:
+                self._take_from(load, seconds)
+        self._draw(begin, ready)
+
+    def _score_what_ran(self, target: SimulatedTarget, begin: float, end: float) -> None:
+        """Score the count that really was likewise; before the first sync it is not known."""
+        if self.ran is None:
+            self.ran = Score()
+        if not self.maximum:
+            self.ran.interval(end - begin, None, 0, 0, at_max=False)
+            return
+        before = self.last_ran
+        self.last_ran, parts = target.what_ran(begin, end)
+        count = self.last_ran or 0
+        demand = None if self.last_ran is None else self.demand
+        for at, then, ready in parts:
+            at_max = count >= self.maximum
+            self.ran.interval(then - at, demand, ready, count, at_max=at_max)
+        if None not in {self.last_ran, before} and self.last_ran != before:
+            self.ran.changed()
+
+    def _take_from(self, load: MetricLoad, seconds: float) -> None:
+        """Take what a load tells besides the demand."""
+        if isinstance(load, QueueLoad):
+            for each, length, served, wait in load.passed:
+                self.score.queue(each, length, served, wait)
+            load.passed.clear()
+        elif isinstance(load, SharedLoad) and load.censored:
+            self.censored_seconds += seconds
+
+    def _draw(self, begin: float, ready: int) -> None:
+        demand = self.demand
+        short = None if demand is None else max(0, demand - ready)
+        if begin >= self.part_ends:
+            span = (self.end - self.begin) / MOST_PARTS
+            passed = round((begin - self.begin) / span, _DIGITS) if span > 0 else 0.0
+            self.part_ends = self.begin + (math.floor(passed) + 1) * span
+            of_demand, of_ready = (demand, demand, demand), (ready, ready, ready)
+            part = Part(begin, *of_demand, *of_ready, short, self.replicas, self.last_ran)
+            self.parts.append(part)
+            return
+        part = self.parts[-1]
+        part.demand, part.ready = demand, ready
+        part.replicas, part.ran = self.replicas, self.last_ran
+        if ready < part.ready_low:
+            part.ready_low = ready
+        elif ready > part.ready_high:
+            part.ready_high = ready
+        if demand is None or short is None:
+            return
+        if part.short is None or short > part.short:
+            part.short = short
+        if part.demand_low is None or demand < part.demand_low:
+            part.demand_low = demand
+        if part.demand_high is None or demand > part.demand_high:
+            part.demand_high = demand
+
+    def outcome(self, key: str) -> TargetOutcome:
+        return TargetOutcome(
+            key=key,
+            begin=self.begin,
+            end=self.until,
+            measures=self.score.measures(),
+            days=(*self.days, self.score.part()),
+            changes=tuple(self.changes),
+            reasons=tuple(self.reasons),
+            parts=tuple(self.parts),
+            first_replicas=self.first_replicas,
+            last_replicas=self.replicas,
+            ran=None if self.ran is None else self.ran.measures(),
+            failed_seconds=self.failed_seconds,
+            censored_seconds=self.censored_seconds,
+        )
+
+
+def demand_of(target: SimulatedTarget, step: Step) -> int | None:
+    """Return for how many pods there is work: the most of all metrics; None if one is unknown."""
+    loads, readings = target.loads, step.inputs.observation.readings
+    if len(loads) == 1:
+        demand = loads[0].demand(readings[0])
+        return None if demand is None else math.ceil(round(demand, _DIGITS))
+    most = None
+    for load, reading in zip(loads, readings, strict=True):
+        demand = load.demand(reading)
+        if demand is None:
+            return None
+        # What a sum of fractions is off by is no pod.
+        pods = math.ceil(round(demand, _DIGITS))
+        most = pods if most is None or pods > most else most
+    return most

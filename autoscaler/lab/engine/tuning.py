@@ -1,0 +1,278 @@
+"""Candidates for the settings of one target, and which of them is chosen by which days.
+
+A candidate is rehearsed once over all days; each day has its own measures, and what is decided on
+a day follows from the days before it.  So choosing by the first days and judging on later ones
+needs no further rehearsal.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.core.extensions import Schedule
+from autoscaler.core.spec import (
+    Behavior,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    PolicyType,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+)
+from autoscaler.core.target import Target
+from autoscaler.lab.engine.comparison import DayCounts, counted_days, total
+from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.pareto import front
+from autoscaler.lab.engine.tuning_space import TuningSpace
+
+_POLICY_SECONDS = 60
+_LEAST_PODS = 4
+_OF_BEHAVIOR = (
+    "tolerances",
+    "scale_up_windows",
+    "scale_down_windows",
+    "scale_up_percents",
+    "scale_down_percents",
+)
+
+Choice = Mapping[str, int]
+"""By the name of a setting the number of its value in the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings that were tried, and the measures of each day; no choice is what there is today."""
+
+    choice: Choice
+    days: tuple[Measures, ...]
+
+    @property
+    def is_today(self) -> bool:
+        """Whether it is the configuration as it is."""
+        return not self.choice
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """What is better: less cost of missing pod-hours and of replica-hours.
+
+    Or, with ``most_short``, fewer replica-hours with at most that share of the time short.
+    """
+
+    shortage_cost: float = 0.0
+    replica_hour_cost: float = 1.0
+    most_short: float | None = None
+
+    def objectives(self, measures: Measures) -> tuple[float, float, float]:
+        """Return what is to be little: shortage, as it is preferred, replica-hours, changes."""
+        by_time = self.most_short is not None
+        shortage = measures.tau_under if by_time else measures.shortage_pod_hours
+        return shortage, measures.replica_hours, float(measures.changes)
+
+    def key(self, measures: Measures) -> tuple[float, ...]:
+        """Return what is least for the best, which is on the front of the objectives."""
+        shortage, hours, changes = self.objectives(measures)
+        if self.most_short is None:
+            cost = self.shortage_cost * shortage + self.replica_hour_cost * hours
+            return cost, shortage, hours, changes
+        return max(0.0, shortage - self.most_short), hours, shortage, changes
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What was chosen by all days before ``day``, and how it and today's did on that day."""
+
+    day: int
+    chosen: Candidate
+    judged: Measures
+    today: Measures
+
+
+# -- candidates ------------------------------------------------------------------------------------
+
+
+def settings_of(space: TuningSpace) -> dict[str, int]:
+    """Return how many values each setting has that is searched."""
+    counts = {name: len(getattr(space, name)) for name in TuningSpace.model_fields}
+    return {name: count for name, count in counts.items() if count}
+
+
+def applied_to(target: Target, space: TuningSpace, choice: Choice) -> Target:
+    """Return the target with the chosen values."""
+    if not choice:
+        return target
+    spec, extensions = target.spec, target.extensions
+
+    def value(name: str) -> object:
+        return getattr(space, name)[choice[name]] if name in choice else None
+
+    factor, least, schedules = value("target_factors"), value("min_replicas"), value("schedules")
+    if isinstance(factor, float) and factor != 1.0:
+        metrics = tuple(with_target(metric, factor) for metric in spec.metrics)
+        spec = replace(spec, metrics=metrics)
+    if isinstance(least, int):
+        spec = replace(spec, min_replicas=min(least, spec.max_replicas))
+    spec = replace(spec, behavior=_behavior(spec, value))
+    if isinstance(schedules, tuple):
+        extensions = replace(
+            extensions,
+            schedules=tuple(
+                Schedule(one.name, one.start, one.end, one.timezone, one.min_replicas)
+                for one in schedules
+            ),
+        )
+    return replace(target, spec=spec, extensions=extensions)
+
+
+def with_target(metric: MetricSpec, factor: float) -> MetricSpec:
+    """Return a metric with its target multiplied; a utilization stays a whole percentage."""
+    target = metric.target
+
+    def times(number: int | None) -> int | None:
+        return None if number is None else max(1, round(number * factor))
+
+    return replace(
+        metric,
+        target=replace(
+            target,
+            value=times(target.value),
+            average_value=times(target.average_value),
+            average_utilization=times(target.average_utilization),
+        ),
+    )
+
+
+def _behavior(spec: HorizontalPodAutoscalerSpec, value: Callable[[str], object]) -> Behavior | None:
+    if all(value(name) is None for name in _OF_BEHAVIOR):
+        return spec.behavior
+    usual = spec.behavior or Behavior(
+        ScalingRules(0, SelectPolicy.MAX, (_pods(_LEAST_PODS, 15), _percent(100, 15))),
+        ScalingRules(None, SelectPolicy.MAX, (_percent(100, 15),)),
+    )
+    up_percent, down_percent = value("scale_up_percents"), value("scale_down_percents")
+    up: tuple[ScalingPolicy, ...] | None = None
+    down: tuple[ScalingPolicy, ...] | None = None
+    if isinstance(up_percent, int):
+        up = (_pods(_LEAST_PODS, _POLICY_SECONDS), _percent(up_percent, _POLICY_SECONDS))
+    if isinstance(down_percent, int):
+        down = (_percent(down_percent, _POLICY_SECONDS),)
+    tolerance = value("tolerances")
+    return Behavior(
+        _rules(usual.scale_up, value("scale_up_windows"), up, tolerance),
+        _rules(usual.scale_down, value("scale_down_windows"), down, tolerance),
+    )
+
+
+def _rules(
+    usual: ScalingRules,
+    window: object,
+    policies: tuple[ScalingPolicy, ...] | None,
+    tolerance: object,
+) -> ScalingRules:
+    return ScalingRules(
+        round(window) if isinstance(window, float) else usual.stabilization_window_seconds,
+        usual.select_policy if policies is None else SelectPolicy.MAX,
+        usual.policies if policies is None else policies,
+        tolerance if isinstance(tolerance, float) else usual.tolerance,
+    )
+
+
+def _percent(percent: int, seconds: int) -> ScalingPolicy:
+    return ScalingPolicy(PolicyType.PERCENT, percent, seconds)
+
+
+def _pods(pods: int, seconds: int) -> ScalingPolicy:
+    return ScalingPolicy(PolicyType.PODS, pods, seconds)
+
+
+# -- which is better -------------------------------------------------------------------------------
+
+
+def on_front(
+    candidates: Iterable[Candidate], preference: Preference, days: slice
+) -> list[Candidate]:
+    """Return those that by some days none is better than in every objective.
+
+    They are in the order of their replica-hours.
+    """
+
+    def objectives(one: Candidate) -> tuple[float, ...]:
+        return preference.objectives(total(one.days[days]))
+
+    return sorted(front(candidates, objectives), key=lambda one: objectives(one)[1])
+
+
+def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
+    """Return the one that is preferred by some days; of equal ones the first."""
+    return min(candidates, key=lambda one: preference.key(total(one.days[days])))
+
+
+def walked_forward(
+    candidates: Sequence[Candidate], today: Candidate, preference: Preference, first: int
+) -> list[Fold]:
+    """Choose for each day from ``first`` on by all days before it, and judge it on that day."""
+    folds = []
+    for day in range(first, len(today.days)):
+        chosen = best(candidates, preference, slice(0, day))
+        folds.append(Fold(day, chosen, chosen.days[day], today.days[day]))
+    return folds
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search has found; candidates are chosen by the first ``split`` days.
+
+    The first candidate is the target as it is.
+    """
+
+    target: Target
+    space: TuningSpace
+    preference: Preference
+    days: int
+    split: int
+    candidates: Sequence[Candidate]
+    interrupted: bool = False
+
+    @property
+    def first_days(self) -> slice:
+        """The days by which candidates are searched and chosen."""
+        return slice(0, self.split)
+
+    @property
+    def last_days(self) -> slice:
+        """The days on which they are judged."""
+        return slice(self.split, self.days)
+
+    @property
+    def today(self) -> Candidate:
+        """The configuration as it is."""
+        return self.candidates[0]
+
+    @property
+    def chosen(self) -> Candidate:
+        """What is preferred by the first days."""
+        return best(self.candidates, self.preference, self.first_days)
+
+    @property
+    def tuned(self) -> Target:
+        """The target with what is chosen."""
+        return applied_to(self.target, self.space, self.chosen.choice)
+
+    def front(self) -> list[Candidate]:
+        """Return those that by the first days none is better than in every objective."""
+        return on_front(self.candidates, self.preference, self.first_days)
+
+    def folds(self) -> list[Fold]:
+        """Return what would have been chosen before each of the last days."""
+        return walked_forward(self.candidates, self.today, self.preference, self.split)
+
+    def judged(self) -> DayCounts:
+        """Return on how many of the last days what is chosen was better than what there is."""
+        last = self.last_days
+        return counted_days(self.today.days[last], self.chosen.days[last], self.preference.key)
+
+    def judged_anew(self) -> DayCounts:
+        """Return the same of what would have been chosen before each of the last days."""
+        folds = self.folds()
+        return counted_days(
+            [one.today for one in folds], [one.judged for one in folds], self.preference.key
+        )

@@ -1,0 +1,372 @@
+"""The simulated world: targets that are synced on a virtual clock, by the steps of live syncs.
+
+Each sync reads what the world gives, decides (`core.step`) and writes; then time passes until the
+next one: pods become ready, queues grow or drain.  Instants are Unix seconds.
+"""
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
+from autoscaler.core.gaps import after_absence
+from autoscaler.core.history import History
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import Observation, Scale, Unchecked
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import needs_pods
+from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of
+from autoscaler.core.sync_result import Inputs, Rules
+from autoscaler.core.target import QueryKey
+from autoscaler.core.writes import (
+    AFTER_DUE_SECONDS,
+    FIELD_MANAGER,
+    NotWritten,
+    NotWrittenReason,
+    WriteFailed,
+    WriteOutcome,
+    Written,
+    applied,
+)
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.loads import MetricLoad, QueueLoad
+from autoscaler.lab.engine.workloads import MOST_PODS, ReadyTime, SimulatedWorkload
+from autoscaler.schedules import open_windows
+
+
+class Watcher(Protocol):
+    """Is told what happens in the world, in the order of time for each target."""
+
+    def synced(self, target: "SimulatedTarget", step: Step) -> None:
+        """Take a sync, after its write."""
+
+    def passed(self, target: "SimulatedTarget", begin: float, end: float, ready: int) -> None:
+        """Take a time after a sync in which so many pods were ready."""
+
+
+@dataclass(slots=True)
+class SimulatedTarget:
+    """One target in the world: its rules, its workload, and what its queries answer.
+
+    ``loads`` are in the order of its metrics; ``others`` answer the queries of bounds and of a
+    hold.  What else a live sync sees of a target may be set between two syncs.
+    """
+
+    rules: Rules
+    workload: SimulatedWorkload
+    loads: Sequence[MetricLoad]
+    others: Mapping[QueryKey, Answers] = field(default_factory=dict)
+    ran: Answers | None = None
+    """Which count a sync really saw, where that is known."""
+    ran_after: Answers | None = None
+    """Which count there really was after it; None if that is ``ran``."""
+    ran_pods: SimulatedWorkload | None = None
+    """The pods of the count that really was, which become ready as those of the rehearsal do."""
+    instants: Iterable[float] | None = None
+    """When it is synced; None for once a period."""
+    history: History = field(default_factory=History)
+    controller: str | Unchecked | None = None
+    sole_writer: bool = True
+    leads: bool = True
+    """Whether it writes; else another process does."""
+    hpa: Hpa | None = None
+    write_fails: str = ""
+    """Why writes fail; empty if they do not."""
+    last_read: float | None = None
+    last_sync: float | None = None
+    _needs_pods: bool = False
+    _keys: tuple[QueryKey, ...] = ()
+    _queues: tuple[QueueLoad, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._needs_pods = needs_pods(self.rules.target.spec)
+        self._keys = tuple(query.key for query in self.rules.target.queries)
+        self._queues = tuple(load for load in self.loads if isinstance(load, QueueLoad))
+
+    @property
+    def key(self) -> str:
+        """That of the target."""
+        return self.rules.target.key
+
+    @property
+    def period(self) -> float:
+        """The seconds from one sync to the next."""
+        return self.rules.target.sync_period
+
+    def follow(self, rules: Rules) -> None:
+        """Go on by other rules, as after a reload."""
+        self.rules = rules
+        self.__post_init__()
+
+    def follow_count(self, count: int | None, now: float) -> None:
+        """Take a count that there really was for a write of ours; None if it is not known."""
+        before = self.workload.replicas
+        if count is None or count == before:
+            return
+        self.workload.set(count, now)
+        if self.history.recommendations is not None:
+            decided = now + AFTER_DUE_SECONDS
+            spec = self.rules.target.spec
+            self.history = applied(spec, self.history, before, count, now, now=decided)
+
+    def due(self, begin: float, end: float) -> Iterator[float]:
+        """Yield when it is synced from ``begin`` on and before ``end``."""
+        if self.instants is None:
+            number = 0
+            while (at := begin + number * self.period) < end:
+                yield at
+                number += 1
+            return
+        for at in self.instants:
+            if at >= end:
+                return
+            if at >= begin:
+                yield at
+
+    def forget(self) -> None:
+        """Lose all that is remembered, as a process without its state."""
+        self.history, self.last_read, self.last_sync = History(), None, None
+
+    def away(self, seconds: float, now: float) -> None:
+        """Let no sync have been for some time."""
+        self.history = after_absence(self.rules.target, self.history, seconds, now)
+
+    def decide(self, due: float, now: float) -> Step:
+        """Read and decide, for a sync that was ``due``."""
+        if self.ran is not None:
+            self._ran(pods_in(self.ran.at(now)), now)
+        step = step_of(self.rules, self.inputs(due, now))
+        self.last_sync = now
+        if isinstance(step.inputs.observation.scale, Scale):
+            self.last_read = now
+        return step
+
+    def _ran(self, count: int | None, now: float) -> int | None:
+        """Let the pods that really were follow their count, where it is known; return it."""
+        pods = self.ran_pods
+        if count is None:
+            return None
+        if pods is None and count == self.workload.replicas:
+            self.ran_pods = deepcopy(self.workload)
+        elif pods is None:
+            name, ready_seconds = self.workload.name, self.workload.ready_seconds
+            self.ran_pods = SimulatedWorkload(name, now, count, ready_seconds)
+        elif count != pods.replicas:
+            pods.set(count, now)
+        return count
+
+    def what_ran(self, begin: float, end: float) -> tuple[int | None, Sequence[ReadyTime]]:
+        """Return the count that really was after the sync at ``begin``, and its ready pods.
+
+        The count is None where it is not known.
+        """
+        answers = self.ran_after or self.ran
+        count = None if answers is None else self._ran(pods_in(answers.at(begin)), begin)
+        if count is None or self.ran_pods is None:
+            return None, (ReadyTime(begin, end, 0),)
+        return count, self.ran_pods.ready_times(begin, end)
+
+    def inputs(self, due: float, now: float) -> Inputs:
+        """Return what a sync decides from."""
+        times, answers = SyncTimes(due, now, now), self._answers(now)
+        target, seen = self.rules.target, self.seen(now)
+        return inputs_of(target, self.history, seen, answers, times, open_windows)
+
+    def seen(self, now: float) -> Observation:
+        """Return what a sync sees besides the answers to its queries."""
+        workload, scale = self.workload, self.workload.scale
+        return Observation(
+            scale,
+            workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None,
+            readings=(),
+            controller=self.controller,
+            sole_writer=self.sole_writer,
+            last_read=self.last_read,
+            last_sync=self.last_sync,
+            hpa=self.hpa,
+        )
+
+    def act(self, step: Step) -> Step:
+        """Write what a step asks for, and remember what follows."""
+        scale = step.decision.scale
+        if step.decision.rescale and isinstance(scale, Scale):
+            step = step.settled(self._write(step, scale))
+        self.history = step.history
+        return step
+
+    def pass_time(self, begin: float, end: float) -> Sequence[ReadyTime]:
+        """Let time pass; return its parts, and how many pods were ready in each."""
+        parts = self.workload.ready_times(begin, end)
+        for queue in self._queues:
+            for at, then, ready in parts:
+                queue.advance(at, then, ready)
+        return parts
+
+    def _write(self, step: Step, scale: Scale) -> WriteOutcome:
+        if step.decision.shadow:
+            return NotWritten(NotWrittenReason.SHADOW)
+        if not self.leads:
+            return NotWritten(NotWrittenReason.NOT_LEADING)
+        if self.write_fails:
+            return WriteFailed(self.write_fails)
+        if step.decision.desired > MOST_PODS:
+            return WriteFailed(f"more than {MOST_PODS:,} pods are not simulated")
+        self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)
+        return Written(scale)
+
+    def _answers(self, now: float) -> Mapping[QueryKey, QueryResult | QueryFailure]:
+        if len(self._keys) == 1 and not self.others:
+            return {self._keys[0]: self.loads[0].answer(now, self.workload)}
+        answers: dict[QueryKey, QueryResult | QueryFailure] = {}
+        for key, load in zip(self._keys, self.loads, strict=True):
+            answer = load.answer(now, self.workload)
+            # Metrics of one query each take their own series of one answer.
+            answers[key] = joined(answers[key], answer) if key in answers else answer
+        for key, other in self.others.items():
+            if key not in answers:
+                answers[key] = other.at(now)
+        return answers
+
+
+def joined(
+    one: QueryResult | QueryFailure, other: QueryResult | QueryFailure
+) -> QueryResult | QueryFailure:
+    """Return one answer of two; each series once."""
+    if isinstance(one, QueryFailure):
+        return one
+    if isinstance(other, QueryFailure):
+        return other
+    more = [series for series in other.series if series not in one.series]
+    return QueryResult([*one.series, *more], one.warnings or other.warnings)
+
+
+def pods_in(answer: QueryResult | QueryFailure) -> int | None:
+    """Return the count that an answer of one series has; None if it has none."""
+    series = answer.series if isinstance(answer, QueryResult) else ()
+    if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
+        return None
+    return round(series[0].value)
+
+
+class World:
+    """Targets on one virtual clock, and the scale-down breaker of their servers."""
+
+    def __init__(
+        self,
+        targets: Sequence[SimulatedTarget],
+        watcher: Watcher,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.targets = targets
+        self._watcher = watcher
+        self._servers = _servers_of(targets, breaker)
+        self._syncs = 0
+        self.now = 0.0
+
+    def run(
+        self,
+        begin: float,
+        end: float,
+        before: Callable[[float], object] = lambda _: None,
+    ) -> Iterator[float]:
+        """Sync all targets from ``begin`` up to ``end``; yield each instant after its syncs.
+
+        ``before`` is called at each instant before its syncs.
+        """
+        groups = list(self._together())
+        queue: list[tuple[float, int, Iterator[float]]] = []
+        for number, targets in enumerate(groups):
+            instants = targets[0].due(begin, end)
+            if (first := next(instants, None)) is not None:
+                queue.append((first, number, instants))
+        heapq.heapify(queue)
+        while queue:
+            now = queue[0][0]
+            before(now)
+            due: list[SimulatedTarget] = []
+            until: list[float] = []
+            while queue and queue[0][0] == now:
+                _, number, instants = queue[0]
+                following = next(instants, end)
+                due += groups[number]
+                until += [following] * len(groups[number])
+                if following < end:
+                    heapq.heapreplace(queue, (following, number, instants))
+                else:
+                    heapq.heappop(queue)
+            self.sync(due, now, until)
+            yield now
+
+    def _together(self) -> Iterator[list[SimulatedTarget]]:
+        """Yield targets that are due at the same instants: those of one period, or one alone."""
+        of_period: dict[float, list[SimulatedTarget]] = {}
+        for target in self.targets:
+            if target.instants is None:
+                of_period.setdefault(target.period, []).append(target)
+            else:
+                yield [target]
+        yield from of_period.values()
+
+    def warm_up(self, begin: float, end: float) -> None:
+        """Let targets whose count is known follow it from ``begin`` to ``end``.
+
+        So they have at ``end`` the history of an autoscaler that has changed it as it was changed.
+        """
+        for target in self.targets:
+            if target.ran is None:
+                continue
+            instants = target.due(begin, end + 2 * target.period)
+            now = next(instants, end)
+            target.follow_count(pods_in(target.ran.at(now)), now)
+            while now < end:
+                step, following = target.decide(now, now), next(instants, end)
+                target.history = step.history
+                target.follow_count(pods_in(target.ran.at(following)), step.decision.stamp)
+                now = following
+            target.ran_pods = None
+
+    def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
+        """Sync some targets, and let the time of each pass until its next sync."""
+        self.now = now
+        steps: Iterable[Step] = (target.decide(now, now) for target in targets)
+        if self._servers:
+            steps = self._unless_held(targets, list(steps), now)
+        for target, step, end in zip(targets, steps, until, strict=True):
+            self._watcher.synced(target, target.act(step))
+            for begin, then, ready in target.pass_time(now, end):
+                self._watcher.passed(target, begin, then, ready)
+
+    def _unless_held(
+        self, targets: Collection[SimulatedTarget], steps: Sequence[Step], now: float
+    ) -> list[Step]:
+        """Hold what the breakers hold, once all targets of this instant are decided (8.7)."""
+        self._syncs += 1
+        for server in self._servers.values():
+            server.begin(self._syncs)
+            for target, step in zip(targets, steps, strict=True):
+                if target.key in server.targets:
+                    server.note(self._syncs, target.key, down=goes_down(step.decision))
+            server.review(self._syncs, now)
+            server.end(self._syncs)
+        until = {
+            name: server.state.trip.until
+            for name, server in self._servers.items()
+            if server.state.trip is not None and holds(server.state, now)
+        }
+        return [step.held_back(until) for step in steps] if until else list(steps)
+
+
+def _servers_of(
+    targets: Sequence[SimulatedTarget], breaker: Breaker | None
+) -> dict[str, ServerCount]:
+    """Return the targets of each server, as its breaker counts them."""
+    servers: dict[str, ServerCount] = {}
+    for one in targets if breaker is not None else ():
+        target = one.rules.target
+        for name in {query.server for query in target.count_queries}:
+            if not target.in_shadow and breaker is not None:
+                server = servers.setdefault(name, ServerCount(name, breaker))
+                server.targets[target.key] = target
+    return servers

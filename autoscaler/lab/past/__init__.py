@@ -1,0 +1,1 @@
+"""The data of a replay: of the record, of Prometheus and of files."""

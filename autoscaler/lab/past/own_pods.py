@@ -1,0 +1,148 @@
+"""Which pods of a range answer are a target's own, and what they measure together."""
+
+import math
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+
+from autoscaler.config.promql import Matcher, narrowed
+from autoscaler.core.observation import Pod, PodRequests, PodSamples
+from autoscaler.core.readings import read
+from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.target import Query, Target
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.loads import Total
+from autoscaler.lab.engine.workloads import MOST_PODS
+from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+
+# What Kubernetes makes random names of (apimachinery/pkg/util/rand).
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
+_SUFFIXES = {
+    "Deployment": f"{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",
+    "Rollout": f"{_RANDOM}{{1,10}}-{_RANDOM}{{5}}",
+    "ReplicaSet": f"{_RANDOM}{{5}}",
+    "ReplicationController": f"{_RANDOM}{{5}}",
+    "StatefulSet": "[0-9]+",
+}
+"""What follows the workload's name and a dash, by kind."""
+_OF_ANOTHER_KIND = ".+"
+_UNUSUAL = re.compile("[^a-z0-9-]")
+_LABEL = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+"""The name of a label that needs no quotes."""
+VALUE, PODS = {"of": "value"}, {"of": "pods"}
+"""The labels of the two series that totals are kept as."""
+
+
+def pods_of(target: Target) -> str:
+    """Return the pattern of the names of a target's pods, for PromQL and Python alike."""
+    ref = target.spec.scale_target_ref
+    return f"{pattern_of(ref.name)}-{_SUFFIXES.get(ref.kind, _OF_ANOTHER_KIND)}"
+
+
+def pattern_of(name: str) -> str:
+    """Return the pattern of a workload's name, for PromQL and Python alike.
+
+    What is in no name of a workload that has pods may be any character.
+    """
+    return _UNUSUAL.sub(lambda found: "[.]" if found[0] == "." else ".", name)
+
+
+def is_known_kind(target: Target) -> bool:
+    """Return whether it is known how the names of a target's pods end."""
+    return target.spec.scale_target_ref.kind in _SUFFIXES
+
+
+def of_own_pods(query: Query, target: Target) -> str:
+    """Return a query for the series of a target's pods, if it can be asked for these alone."""
+    labels = query.labels
+    if not (_LABEL.fullmatch(labels.namespace) and _LABEL.fullmatch(labels.pod)):
+        return query.promql
+    matchers = (
+        Matcher(labels.namespace, "=", f'"{target.namespace}"'),
+        Matcher(labels.pod, "=~", f'"{pods_of(target)}"'),
+    )
+    return narrowed(query.promql, *matchers) or query.promql
+
+
+def totals_of(target: Target, number: int, matrix: Matrix, grid: Grid) -> Matrix:
+    """Return the total over a target's pods of the metric with this number, at each instant.
+
+    It is of what a sync would read.  Where a pod has no usable sample, it is NaN.
+    """
+    query, pattern = target.queries[number], re.compile(pods_of(target))
+    at: dict[int, list[Series]] = defaultdict(list)
+    labels = query.labels
+    for one in matrix.series:
+        name = one.labels.get(labels.pod, "")
+        if one.labels.get(labels.namespace) == target.namespace and pattern.fullmatch(name):
+            for instant, value in _samples(one):
+                at[instant].append(Series(one.labels, value, grid.at(instant)))
+    instants = sorted(at)
+    totals = [_total(target, number, at[one], grid.at(one)) for one in instants]
+    runs = runs_of(instants)
+    return Matrix(
+        [
+            MatrixSeries(VALUE, runs, array("d", [one.value for one in totals])),
+            MatrixSeries(PODS, runs, array("d", [one.pods for one in totals])),
+        ]
+        if runs
+        else [],
+        matrix.warnings,
+    )
+
+
+def _total(target: Target, number: int, series: list[Series], now: float) -> Total:
+    metric, query = target.spec.metrics[number], target.queries[number]
+    names = dict.fromkeys(one.labels[query.labels.pod] for one in series)
+    pods = [_pod(name) for name in names]
+    reading = read(metric, query, QueryResult(series), target.namespace, pods, now)
+    if not isinstance(reading, PodSamples) or reading.dropped:
+        return Total(math.nan, len(names))
+    samples = reading.samples.values()
+    return Total(sum(one.milli for one in samples) / 1000, len(samples))
+
+
+def _pod(name: str) -> Pod:
+    return Pod(name, "Running", None, None, None, deleted=False, requests=PodRequests(()))
+
+
+def _samples(series: MatrixSeries) -> Iterator[tuple[int, float]]:
+    at = 0
+    for first, count in series.runs:
+        yield from enumerate(series.values[at : at + count], first)
+        at += count
+
+
+def runs_of(instants: list[int]) -> list[tuple[int, int]]:
+    """Return numbers in order as runs: pairs of the first one and how many there are."""
+    runs: list[tuple[int, int]] = []
+    for one in instants:
+        if runs and sum(runs[-1]) == one:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((one, 1))
+    return runs
+
+
+class KeptTotals:
+    """Totals as they were made of answers; it fits `autoscaler.lab.engine.loads.Totals`."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def at(self, instant: float) -> Total | QueryFailure | None:
+        """Fit `Totals`: a value that is no number is a gap."""
+        answer = self._answers.at(instant)
+        if isinstance(answer, QueryFailure):
+            return answer
+        of = {series.labels.get("of"): series.value for series in answer.series}
+        value, pods = of.get("value", math.nan), of.get("pods", math.nan)
+        if not (math.isfinite(value) and 0 <= pods <= MOST_PODS):
+            return None
+        if answer.warnings:
+            # What is missing may be much of the total.
+            return QueryFailure(
+                f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
+            )
+        return Total(value, int(pods))

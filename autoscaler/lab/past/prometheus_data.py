@@ -1,0 +1,277 @@
+"""What is known of the past by the Prometheus servers of a configuration, for rehearsals."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from autoscaler import clock
+from autoscaler.cli.output import CommandError
+from autoscaler.config import Config
+from autoscaler.core.observation import PodRequests
+from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, measures_pods
+from autoscaler.core.target import Query, QueryKey, Target
+from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import RehearsalData, metric_name
+from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
+from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.engine.workloads import requests_of
+from autoscaler.lab.engine.world import pods_in
+from autoscaler.lab.past.own_pods import KeptTotals, is_known_kind, of_own_pods
+from autoscaler.lab.past.range_fetching import FetchedRange, Progress, RangeFetcher
+from autoscaler.lab.past.range_files import RangeFiles, identity_of
+from autoscaler.lab.past.range_findings import ScannedQuery, scan_of, sentences_of, where_data_are
+from autoscaler.lab.past.range_needs import (
+    REPLICAS,
+    REQUESTED,
+    STARTED,
+    Wanted,
+    needs_of,
+    wanted_for,
+)
+from autoscaler.lab.past.range_reader import RangeReader, reader_for_ranges
+from autoscaler.persistence.temporary_folder import temporary_folder
+from autoscaler.prometheus.ranges import Matrix, MatrixSeries
+
+_MOST_SEARCHED = 10
+"""The most queries without data of which it is looked where theirs are."""
+_MOST_SENTENCES = 20
+_PREFIX = "autoscaler-ranges-"
+
+
+class DataError(CommandError):
+    """There is nothing to rehearse; the text has sentences for the operator."""
+
+
+@dataclass(frozen=True)
+class PrometheusData(RehearsalData):
+    """Fits `autoscaler.lab.engine.building.RehearsalData`; it can be pickled.
+
+    All of it is on disk: nothing is asked any more, and each call begins anew.
+    """
+
+    time: TimeGrid
+    fetched: Mapping[tuple[QueryKey, str], FetchedRange]
+    of_use: Mapping[str, FetchedRange]
+    """By the name of the use, those of kube-state-metrics and of totals."""
+    told: tuple[str, ...] = ()
+    """What is odd about the data, in sentences."""
+
+    def answers(self, query: QueryKey) -> Answers:
+        """Fit `RehearsalData`."""
+        return self.fetched[query, ""].answers(self.time)
+
+    def reading(self, target: Target, number: int) -> Answers:
+        """Fit `RehearsalData`: of the series those that the metric may select."""
+        metric, query = target.spec.metrics[number], target.queries[number]
+        fetched = self.fetched[query.key, ""]
+        return fetched.answers(self.time, lambda matrix: selected(metric, query, matrix))
+
+    def totals(self, target: Target, number: int) -> Totals:
+        """Fit `RehearsalData`: an average is of the pods of the count that ran."""
+        if measures_pods(target.spec.metrics[number]):
+            return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
+        counts = self.ran(target) or _NotKnown()
+        return TotalOfAnswers(self.reading(target, number), counts)
+
+    def ran(self, target: Target) -> Answers | None:
+        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        fetched = self.of_use.get(f"{REPLICAS} {target.key}")
+        has = fetched is not None and any(
+            isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
+        )
+        return fetched.answers(self.time) if fetched is not None and has else None
+
+    def replicas(self, target: Target) -> int | None:
+        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        fetched = self.of_use.get(f"{REPLICAS} {target.key}")
+        return None if fetched is None else pods_in(fetched.answers(self.time).at(self.time.begin))
+
+    def ready_seconds(self, target: Target) -> float | None:
+        """Fit `RehearsalData`: the median of its pods, by kube-state-metrics."""
+        took: dict[str, float] = {}
+        for series, value in self._firsts(STARTED, target):
+            if 0 <= value < math.inf:
+                took.setdefault(series.labels.get("pod", ""), value)
+        return median(took.values()) if took else None
+
+    def requests(self, target: Target) -> PodRequests | None:
+        """Fit `RehearsalData`: those of its first pod, by kube-state-metrics."""
+        containers: dict[str, dict[str, int]] = defaultdict(dict)
+        for series, value in self._firsts(REQUESTED, target):
+            if math.isfinite(value):
+                own = containers[series.labels.get("container", "")]
+                own.setdefault(series.labels.get("resource", ""), round(value * 10**9))
+        return requests_of(containers) if containers else None
+
+    def _firsts(self, use: str, target: Target) -> Iterator[tuple[MatrixSeries, float]]:
+        """Yield the series of each part with their first values, the earliest first."""
+        fetched = self.of_use.get(f"{use} {target.key}")
+        for _, matrix in () if fetched is None else fetched.matrices():
+            if isinstance(matrix, Matrix):
+                for series in sorted(matrix.series, key=lambda one: one.runs[0]):
+                    yield series, series.values[0]
+
+
+class _NotKnown:
+    """Fits `Answers`: which count there was is not known."""
+
+    def at(self, instant: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+        """Fit `Answers`."""
+        return QueryFailure(
+            "of how many pods its value was an average is not known: kube-state-metrics has no"
+            " replicas of the workload"
+        )
+
+
+def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
+    """Return the series that a metric may read, which are few where a query is of many targets."""
+    if isinstance(metric, ExternalMetric):
+        selector = metric.metric.selector
+        if selector is None or selector.empty:
+            return matrix
+        kept = [one for one in matrix.series if selector.matches(one.labels)]
+        return Matrix(kept, matrix.warnings)
+    if not isinstance(metric, ObjectMetric):
+        return matrix
+    described, namespace = metric.described_object, query.labels.namespace
+    if described.kind == "Namespace" and not described.group:
+        return matrix
+    label = described.kind.lower()
+    kept = [one for one in matrix.series if one.labels.get(label) == described.name]
+    # Whether any series has the label of a namespace makes a difference, too.
+    other = next((one for one in matrix.series if namespace in one.labels), None)
+    if other is not None and not any(namespace in one.labels for one in kept):
+        kept.append(other)
+    return Matrix(kept, matrix.warnings)
+
+
+@contextmanager
+def prometheus_data(
+    config: Config,
+    targets: Sequence[Target],
+    assumptions: Assumptions,
+    time: TimeGrid,
+    cache: Path | None,
+    progress: Progress = lambda *_: None,
+) -> Iterator[PrometheusData]:
+    """Ask all that a rehearsal of the targets needs, and give it for as long as the block lasts.
+
+    ``cache`` is a folder for what was asked, which is made; None keeps nothing.  What could not be
+    read is a `QueryFailure` for its time.  Raises DataError.
+    """
+    wanted = wanted_for(targets, config.flags, assumptions, time.begin)
+    needs = needs_of(wanted, targets, time)
+    asked = {need.query.server for need in needs}
+    now = clock.wall()
+    with ExitStack() as stack:
+        readers = {
+            name: RangeReader(stack.enter_context(closing(reader_for_ranges(settings, name))))
+            for name, settings in config.servers.items()
+            if name in asked
+        }
+        identities = {name: identity_of(config.servers[name]) for name in readers}
+        kept = None if cache is None else _kept_files(cache, stack)
+        try:
+            own = RangeFiles(stack.enter_context(temporary_folder(_PREFIX)))
+            fetcher = RangeFetcher(readers, identities, kept, own, now)
+            fetched = fetcher.fetch(needs, progress)
+        except OSError as error:
+            raise DataError(f"what was asked of Prometheus cannot be kept: {error}") from None
+        scanned = list(_scanned(targets, wanted, fetched))
+        told = [*_told_of_clocks(fetcher, time), *_told_of_pods(wanted)]
+        told += _told_of_queries(scanned, readers, now)
+        of_use = {name: one for (_, name), one in fetched.items() if name}
+        yield PrometheusData(time, fetched, of_use, tuple(told))
+
+
+def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
+    """Return the files of a folder, which gets no larger than it may be in the end."""
+    try:
+        files = RangeFiles(folder)
+    except OSError as error:
+        raise DataError(
+            f"what is asked of Prometheus cannot be kept in {folder}: {error.strerror}; name"
+            " another folder with --cache, or keep nothing with --no-cache"
+        ) from None
+    stack.callback(files.prune)
+    return files
+
+
+# -- what is odd ---------------------------------------------------------------------------------
+
+
+def _scanned(
+    targets: Sequence[Target],
+    wanted: Wanted,
+    fetched: Mapping[tuple[QueryKey, str], FetchedRange],
+) -> Iterator[ScannedQuery]:
+    """Look at the samples of each metric, and of each other query, once."""
+    seen: set[object] = set()
+    for target in targets:
+        for number, metric in enumerate(target.spec.metrics):
+            query, of = target.queries[number], f"{target.key}: {metric_name(metric)}"
+            if (target.key, number) in wanted.pods:
+                asked = QueryKey(query.server, of_own_pods(query, target))
+                own = fetched[asked, f"{target.key} {number}"]
+                yield ScannedQuery(of, asked, own, scan_of(own))
+            elif query.key in wanted.queries and target.metric_keys[number] not in seen:
+                seen |= {target.metric_keys[number], query.key}
+                own = fetched[query.key, ""]
+                scan = scan_of(own, partial(selected, metric, query))
+                yield ScannedQuery(of, query.key, own, scan, isinstance(metric, ObjectMetric))
+        bounds = {target.min_replicas_query, target.max_replicas_query} - {None}
+        for query in target.all_queries:
+            if query.key in wanted.queries and query.key not in seen:
+                seen.add(query.key)
+                own = fetched[query.key, ""]
+                yield ScannedQuery(target.key, query.key, own, scan_of(own), query in bounds)
+    for key in wanted.queries:
+        if key not in seen:
+            own = fetched[key, ""]
+            yield ScannedQuery("what comes into a queue", key, own, scan_of(own))
+
+
+def _told_of_clocks(fetcher: RangeFetcher, time: TimeGrid) -> Iterator[str]:
+    for name, skew in sorted(fetcher.skews.items()):
+        if abs(skew) > time.step:
+            where = "ahead of" if skew > 0 else "behind"
+            yield (
+                f"the clock of {fetcher.readers[name].called} is {abs(skew):.0f} s {where} ours:"
+                " what happened then is at its time, not at ours"
+            )
+
+
+def _told_of_pods(wanted: Wanted) -> Iterator[str]:
+    """Say of each kind for which it is so that it is not known how its pods are named."""
+    kinds: set[str] = set()
+    for target in {target.key: target for target in wanted.pods.values()}.values():
+        ref = target.spec.scale_target_ref
+        if not is_known_kind(target) and ref.kind not in kinds:
+            kinds.add(ref.kind)
+            yield (
+                f"{target.key}: its pods are taken to be those whose names begin with {ref.name}-:"
+                f" how a {ref.kind} names them is not known"
+            )
+
+
+def _told_of_queries(
+    scanned: Sequence[ScannedQuery], readers: Mapping[str, RangeReader], now: float
+) -> list[str]:
+    """Return what is odd about queries.  Raises DataError if none of them has any data."""
+    empty = [one for one in scanned if not one.scan.samples and not one.scan.failed]
+    found = [
+        (one, where_data_are(readers[one.asked.server], one, now)) for one in empty[:_MOST_SEARCHED]
+    ]
+    found += ((one, "has no data") for one in empty[_MOST_SEARCHED:])
+    found += ((one, finding) for one in scanned for finding in one.findings())
+    told = sentences_of(found, _MOST_SENTENCES)
+    if scanned and not any(one.scan.samples for one in scanned):
+        raise DataError("\n".join(("there are no data to rehearse with:", *told)))
+    return told

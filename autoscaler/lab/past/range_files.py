@@ -1,0 +1,261 @@
+"""Answers to range queries on disk: what was asked once need not be asked again.
+
+A folder for each query has a file for each part, named by the instants that it is about.  A file is
+a line of JSON, then the values of each series, compressed.  It is written in one step, and one that
+is damaged, or of another query, counts as none.
+"""
+
+import json
+import os
+import re
+import sys
+import zlib
+from array import array
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
+
+from autoscaler.config.prometheus_connection import PrometheusSettings
+from autoscaler.file_contents import read_bytes, with_home, write_below
+from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+
+MOST_BYTES = 1 << 30
+"""Of all files of a folder."""
+_MOST_OF_A_FILE = 1 << 28
+_FLOAT_BYTES = 8
+_VERSION = 1
+_SUFFIX = ".range"
+_DIGEST_BYTES = 16
+_FOLDER = re.compile(r"[0-9a-f]{32}")
+_FASTEST = 1
+
+
+def default_folder() -> Path | None:
+    """Return where the files of commands are, in the cache folder of the user; None without one."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(base) if base and Path(base).is_absolute() else with_home("~/.cache")
+    return folder / "autoscaler" / "ranges" if folder.is_absolute() else None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeKey:
+    """What files are about: ``server`` as by `identity_of`; ``made`` is what became of answers."""
+
+    server: str
+    promql: str
+    grid: Grid
+    made: str = ""
+
+    @property
+    def text(self) -> str:
+        """The key as a file has it."""
+        grid = self.grid
+        return json.dumps([_VERSION, self.server, self.promql, grid.step, grid.phase, self.made])
+
+    @property
+    def digest(self) -> str:
+        """The name of the folder."""
+        return _digest(self.text)
+
+
+def identity_of(settings: PrometheusSettings) -> str:
+    """Return a digest of all that the answers of a server depend on: its URL, and who asks it."""
+    headers = {name: one.get_secret_value() for name, one in settings.headers.items()}
+    names = ("url", "query_parameters", "basic_auth", "oauth2", "sigv4", "google_iam", "azuread")
+    asked = settings.model_dump(mode="json", include={*names, "bearer_token_file", "headers_files"})
+    return _digest(json.dumps([asked, headers], sort_keys=True))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+class StoredPart(NamedTuple):
+    """Instants of a grid from the number ``begin`` up to ``end``, and the file that has them."""
+
+    begin: int
+    end: int
+    file: Path
+
+
+class RangeFiles:
+    """The files in a folder.  Raises OSError where a file cannot be written."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def covering(self, key: RangeKey, begin: int, end: int) -> Iterator[StoredPart]:
+        """Yield what is stored of a range, in order and without overlaps; there may be holes."""
+        known = sorted(self._parts(key))
+        at = begin
+        while at < end:
+            # Of those that have this instant the one that goes on longest.
+            having = [one for one in known if one.begin <= at < one.end]
+            if having:
+                best = max(having, key=lambda one: one.end)
+                if _is_whole(key, best.file):
+                    yield StoredPart(at, min(best.end, end), best.file)
+                    at = best.end
+                else:
+                    known.remove(best)
+                continue
+            at = min((one.begin for one in known if one.begin > at), default=end)
+
+    def write(self, key: RangeKey, begin: int, end: int, matrix: Matrix) -> StoredPart:
+        """Store a part."""
+        names = key.digest, f"{begin}-{end}{_SUFFIX}"
+        return StoredPart(
+            begin, end, write_below(self._folder, names, _content(key, matrix), force=True)
+        )
+
+    def prune(self) -> None:
+        """Remove the files that were not used for longest, until the rest is small enough."""
+        found = []
+        for file in (file for folder in self._folders() for file in folder.glob("*")):
+            with suppress(OSError):
+                status = file.lstat()
+                found.append((status.st_mtime_ns, status.st_size, file))
+        size = sum(one[1] for one in found)
+        for _, own, file in sorted(found):
+            if size <= self._most_bytes:
+                break
+            with suppress(OSError):
+                file.unlink()
+                size -= own
+        for folder in self._folders():
+            with suppress(OSError):
+                folder.rmdir()  # only where nothing is in it
+
+    def _folders(self) -> list[Path]:
+        """Return the folders of queries: what else there is belongs to somebody else."""
+        with suppress(OSError):
+            found = [one for one in self._folder.iterdir() if _FOLDER.fullmatch(one.name)]
+            return [one for one in found if not one.is_symlink()]
+        return []
+
+    def _parts(self, key: RangeKey) -> Iterator[StoredPart]:
+        for file in (self._folder / key.digest).glob(f"*{_SUFFIX}"):
+            begin, _, end = file.name.removesuffix(_SUFFIX).partition("-")
+            if begin.isdecimal() and end.isdecimal() and file.name.isascii():
+                yield StoredPart(int(begin), int(end), file)
+
+
+@lru_cache(maxsize=8)
+def read_part(key: RangeKey, part: StoredPart) -> Matrix:
+    """Return what is stored of a part.  Raises OSError, and ValueError if it is damaged.
+
+    The last ones are in memory, for targets that read series of the same one.
+    """
+    return cut(_read(key, part.file), part.begin, part.end)
+
+
+def cut(matrix: Matrix, begin: int, end: int) -> Matrix:
+    """Return what a matrix has from the number ``begin`` up to ``end``."""
+    series = [cut_series(one, begin, end) for one in matrix.series]
+    return replace(matrix, series=[one for one in series if one.runs])
+
+
+def cut_series(series: MatrixSeries, begin: int, end: int) -> MatrixSeries:
+    """Return what a series has from the number ``begin`` up to ``end``."""
+    if series.runs and begin <= series.runs[0][0] and sum(series.runs[-1]) <= end:
+        return series
+    runs, values, at = [], array("d"), 0
+    for first, count in series.runs:
+        low, high = max(first, begin), min(first + count, end)
+        if low < high:
+            runs.append((low, high - low))
+            values += series.values[at + low - first : at + high - first]
+        at += count
+    return MatrixSeries(series.labels, runs, values)
+
+
+def _content(key: RangeKey, matrix: Matrix) -> bytes:
+    packed = []
+    for one in matrix.series:
+        values = one.values
+        if sys.byteorder == "big":
+            values = values[:]
+            values.byteswap()
+        packed.append(zlib.compress(values.tobytes(), _FASTEST))
+    document = {
+        "key": key.text,
+        "warnings": matrix.warnings,
+        "series": [
+            {"labels": dict(one.labels), "runs": one.runs, "bytes": len(data)}
+            for one, data in zip(matrix.series, packed, strict=True)
+        ],
+    }
+    head = json.dumps(document, separators=(",", ":")).encode()
+    body = b"".join((head, b"\n", *packed))
+    return b"%08x\n" % zlib.crc32(body) + body
+
+
+def _is_whole(key: RangeKey, file: Path) -> bool:
+    """Return whether all of a file can be read; it counts as used now."""
+    try:
+        _read(key, file)
+        os.utime(file)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+class _StoredSeries(BaseModel):
+    """One series of the line of JSON; its values follow in so many ``bytes``."""
+
+    model_config = ConfigDict(strict=True)
+    labels: dict[str, str]
+    runs: list[tuple[int, int]]
+    bytes: NonNegativeInt
+
+
+class _StoredHead(BaseModel):
+    """The line of JSON."""
+
+    model_config = ConfigDict(strict=True)
+    key: str
+    warnings: list[str]
+    series: list[_StoredSeries]
+
+
+def _read(key: RangeKey, file: Path) -> Matrix:
+    """Return what a file has.  Raises OSError, and ValueError for what was not written so."""
+    content = read_bytes(file, _MOST_OF_A_FILE)
+    check, body = content[:9], content[9:]
+    if check != b"%08x\n" % zlib.crc32(body):
+        raise ValueError(f"{file} is damaged")
+    line, _, data = body.partition(b"\n")
+    head = _StoredHead.model_validate_json(line)
+    if head.key != key.text:
+        raise ValueError(f"{file} is about another query")
+    least, most = map(int, file.name.removesuffix(_SUFFIX).split("-"))
+    series, at, room = [], 0, _MOST_OF_A_FILE
+    for one in head.series:
+        following, size = least, 0
+        for first, count in one.runs:
+            if first < following or not 0 < count <= most - first:
+                raise ValueError(f"{file} has instants that it is not about")
+            following = first + count
+            size += count * _FLOAT_BYTES
+        room -= size
+        unpacked = zlib.decompressobj()
+        try:
+            values = unpacked.decompress(data[at : at + one.bytes], size + 1) if room >= 0 else b""
+        except zlib.error as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+        if len(values) != size:
+            raise ValueError(f"{file} has other values than it says, or too many")
+        at += one.bytes
+        numbers = array("d", values)
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        series.append(MatrixSeries(one.labels, one.runs, numbers))
+    return Matrix(series, tuple(head.warnings))

@@ -1,0 +1,243 @@
+"""Which range queries a rehearsal of targets needs: of their metrics, and of kube-state-metrics.
+
+https://github.com/kubernetes/kube-state-metrics/tree/main/docs
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+
+from autoscaler.core.observation import PodRequests
+from autoscaler.core.spec import (
+    ContainerResourceMetric,
+    Flags,
+    ResourceMetric,
+    measures_pods,
+)
+from autoscaler.core.target import QueryKey, Target, metric_key
+from autoscaler.lab.engine.answers import Answers, ChunkedAnswers
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import BuildError, RehearsalData, built
+from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
+from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, totals_of
+from autoscaler.prometheus.ranges import Grid, Matrix
+
+_MOST_NAMES = 50
+"""Of workloads in one query."""
+_FEWEST_PODS_POINTS = 100
+_PODS_STEPS = (60, 300, 900, 3600, 4 * 3600, 86400)
+"""How often, in seconds, it is looked which pods there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What an answer is asked for: ``made`` names what ``make`` makes of it."""
+
+    name: str
+    """What it is called; empty for the whole answer."""
+    made: str = ""
+    make: Callable[[Matrix], Matrix] = lambda matrix: matrix
+
+
+WHOLE = Use("")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeNeed:
+    """One query over the instants of a grid from the number ``begin`` up to ``end``."""
+
+    query: QueryKey
+    grid: Grid
+    begin: int
+    end: int
+    uses: tuple[Use, ...] = (WHOLE,)
+
+
+@dataclass
+class Wanted(RehearsalData):
+    """Fits `RehearsalData`: knows nothing, and notes what it is asked for."""
+
+    queries: dict[QueryKey, None] = field(default_factory=dict)
+    pods: dict[tuple[str, int], Target] = field(default_factory=dict)
+    """By key and number of a metric whose totals are asked for."""
+    ready: dict[str, Target] = field(default_factory=dict)
+    requested: dict[str, Target] = field(default_factory=dict)
+
+    def answers(self, query: QueryKey) -> Answers:
+        """Fit `RehearsalData`."""
+        self.queries[query] = None
+        return ChunkedAnswers(())
+
+    def reading(self, target: Target, number: int) -> Answers:
+        """Fit `RehearsalData`."""
+        return self.answers(target.queries[number].key)
+
+    def totals(self, target: Target, number: int) -> Totals:
+        """Fit `RehearsalData`."""
+        if measures_pods(target.spec.metrics[number]):
+            self.pods[target.key, number] = target
+            return TotalOfAnswers(ChunkedAnswers(()))
+        return TotalOfAnswers(self.reading(target, number))
+
+    def ready_seconds(self, target: Target) -> float | None:
+        """Fit `RehearsalData`."""
+        self.ready[target.key] = target
+        return None
+
+    def requests(self, target: Target) -> PodRequests | None:
+        """Fit `RehearsalData`: only a utilization is a part of it."""
+        if resources_of(target):
+            self.requested[target.key] = target
+        return None
+
+
+def resources_of(target: Target) -> set[str]:
+    """Return the resources whose requests a target's metrics depend on."""
+    return {
+        metric.name
+        for metric in target.spec.metrics
+        if isinstance(metric, ResourceMetric | ContainerResourceMetric)
+        and metric.target.average_utilization is not None
+    }
+
+
+def wanted_for(
+    targets: Sequence[Target], flags: Flags, assumptions: Assumptions, begin: float
+) -> Wanted:
+    """Return what a rehearsal of these targets asks for."""
+    wanted = Wanted()
+    for target in targets:
+        try:
+            built(target, flags, wanted, assumptions, begin)
+        except BuildError:
+            """Whoever builds it with data is told."""
+    return wanted
+
+
+# -- the ranges ----------------------------------------------------------------------------------
+
+
+def grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
+    """Return the grid of a rehearsal, and from which number up to which its instants are."""
+    step = round(time.step * 1000)
+    grid = Grid(step, round(time.begin * 1000) % step)
+    first = grid.first_from(time.begin)
+    return grid, first, first + time.points
+
+
+def pods_grid_of(time: TimeGrid) -> tuple[Grid, int, int]:
+    """Return the same for what is asked of pods, which need not be known at each sync."""
+    seconds = time.end - time.begin
+    fine = (step for step in _PODS_STEPS if seconds / step <= _FEWEST_PODS_POINTS)
+    grid = Grid(next(fine, _PODS_STEPS[-1]) * 1000, 0)
+    begin = grid.first_from(time.begin)
+    return grid, begin, max(grid.first_from(time.end), begin + 1)
+
+
+def needs_of(wanted: Wanted, targets: Sequence[Target], time: TimeGrid) -> list[RangeNeed]:
+    """Return all range queries; each is asked once, whatever uses it."""
+    grid, begin, end = grid_of(time)
+    uses: dict[QueryKey, list[Use]] = {key: [WHOLE] for key in wanted.queries}
+    for (key, number), target in wanted.pods.items():
+        query = target.queries[number]
+        asked = QueryKey(query.server, of_own_pods(query, target))
+        uses.setdefault(asked, []).append(use_of_totals(key, number, target, grid))
+    needs = [RangeNeed(key, grid, begin, end, tuple(of)) for key, of in uses.items()]
+    needs += (RangeNeed(key, grid, begin, end, of) for key, of in _counts(targets))
+    of_pods = (*_started(wanted.ready.values()), *_requested(wanted.requested.values()))
+    return [*needs, *(RangeNeed(key, *pods_grid_of(time), of) for key, of in of_pods)]
+
+
+def use_of_totals(key: str, number: int, target: Target, grid: Grid) -> Use:
+    """Return the use that the totals of a metric are made for."""
+    metric, query = target.spec.metrics[number], target.queries[number]
+    of = f"totals {target.namespace} {pods_of(target)} {metric_key(metric, query)}"
+    return Use(f"{key} {number}", of, partial(_totals, target, number, grid))
+
+
+def _totals(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
+    return totals_of(target, number, matrix, grid)
+
+
+# -- kube-state-metrics --------------------------------------------------------------------------
+
+REPLICAS, STARTED, REQUESTED = "replicas", "started", "requested"
+"""What answers of kube-state-metrics are used for: what the key of a use begins with."""
+_COUNTED = {
+    "Deployment": "kube_deployment_spec_replicas",
+    "StatefulSet": "kube_statefulset_replicas",
+    "ReplicaSet": "kube_replicaset_spec_replicas",
+    "ReplicationController": "kube_replicationcontroller_spec_replicas",
+}
+"""The metric of a workload by its kind, which names its label."""
+
+Asked = Iterator[tuple[QueryKey, tuple[Use, ...]]]
+
+
+def _counts(targets: Iterable[Target]) -> Asked:
+    for (server, namespace, kind), several in _grouped(targets):
+        if kind not in _COUNTED:
+            continue
+        label, metric = kind.lower(), _COUNTED[kind]
+        names = {target.key: target.spec.scale_target_ref.name for target in several}
+        pattern = "|".join(map(pattern_of, names.values()))
+        matchers = f'namespace="{namespace}",{label}=~"{pattern}"'
+        promql = f"max by ({label}) ({metric}{{{matchers}}})"
+        uses = [
+            Use(f"{REPLICAS} {key}", f"{label} {name}", partial(_labelled, label, re.escape(name)))
+            for key, name in names.items()
+        ]
+        yield QueryKey(server, promql), tuple(uses)
+
+
+def _started(targets: Iterable[Target]) -> Asked:
+    """Ask how many seconds after their creation pods became ready."""
+    for (server, namespace, _), several in _grouped(targets):
+        of = f"{{{_pods_matchers(namespace, several)}}}"
+        became, created = f"kube_pod_status_ready_time{of}", f"kube_pod_created{of}"
+        promql = f"max by (pod) ({became}) - max by (pod) ({created})"
+        yield QueryKey(server, promql), _uses_of_pods(STARTED, several)
+
+
+def _requested(targets: Iterable[Target]) -> Asked:
+    for (server, namespace, _), several in _grouped(targets):
+        resources = "|".join(sorted(set().union(*map(resources_of, several))))
+        of = f'{_pods_matchers(namespace, several)},resource=~"{resources}"'
+        metric = f"kube_pod_container_resource_requests{{{of}}}"
+        promql = f"max by (pod, container, resource) ({metric})"
+        yield QueryKey(server, promql), _uses_of_pods(REQUESTED, several)
+
+
+def _grouped(targets: Iterable[Target]) -> Iterator[tuple[tuple[str, str, str], list[Target]]]:
+    """Yield targets of one server, namespace and kind, not too many at once."""
+
+    def group(target: Target) -> tuple[str, str, str]:
+        return target.queries[0].server, target.namespace, target.spec.scale_target_ref.kind
+
+    for key, several in groupby(sorted(targets, key=lambda one: (group(one), one.key)), group):
+        rest = list(several)
+        while rest:
+            yield key, rest[:_MOST_NAMES]
+            rest = rest[_MOST_NAMES:]
+
+
+def _pods_matchers(namespace: str, targets: Sequence[Target]) -> str:
+    return f'namespace="{namespace}",pod=~"{"|".join(map(pods_of, targets))}"'
+
+
+def _uses_of_pods(use: str, targets: Sequence[Target]) -> tuple[Use, ...]:
+    patterns = {target.key: pods_of(target) for target in targets}
+    return tuple(
+        Use(f"{use} {key}", f"pods {pattern}", partial(_labelled, "pod", pattern))
+        for key, pattern in patterns.items()
+    )
+
+
+def _labelled(label: str, pattern: str, matrix: Matrix) -> Matrix:
+    """Return the series with a label that fits."""
+    fits = re.compile(pattern).fullmatch
+    series = [one for one in matrix.series if fits(one.labels.get(label, ""))]
+    return replace(matrix, series=series)

@@ -1,0 +1,270 @@
+"""What of a test's expectations does not hold, in the words of its file."""
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from autoscaler.config import durations
+from autoscaler.config.documents import Location
+from autoscaler.core.classification import limit_of, stabilization_holds
+from autoscaler.core.contention import REPLICAS_CONTESTED
+from autoscaler.core.decision import Decision
+from autoscaler.core.normalize import TOO_FEW
+from autoscaler.core.status import (
+    MIN_REPLICAS_UNKNOWN,
+    SCALE_DOWN_BREAKER,
+    SCALE_DOWN_HELD,
+    SCALING_PAUSED,
+)
+from autoscaler.core.step import Step
+from autoscaler.lab.engine.building import is_called
+from autoscaler.lab.policy_tests.kept_world import TargetRun
+from autoscaler.lab.policy_tests.running import PolicyTestRun
+from autoscaler.lab.policy_tests.settings import Expectation, Never
+from autoscaler.rendering import reasons, wording
+
+_PAUSED = "ScaleUpPaused", "ScaleDownPaused"
+_TEN_MINUTES = 600.0
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """Something that does not hold: where it is expected, of which target, and at what time.
+
+    ``index`` is that of the count in the target's run.
+    """
+
+    location: Location
+    run: TargetRun
+    index: int
+    what: str
+    expected: str
+    got: str
+
+    @property
+    def time(self) -> float:
+        """When that is, in seconds from the begin."""
+        return self.run.counts[self.index].time
+
+    @property
+    def sentence(self) -> str:
+        """What was expected, and what was got."""
+        at, key = durations.format_seconds(self.time), self.run.target.key
+        return f"at {at} {key}: {self.what}: expected {self.expected}, got {self.got}"
+
+
+def unmet(run: PolicyTestRun) -> list[Unmet]:
+    """Return what does not hold of one run, in the order of the file."""
+    place: Location = ("tests", run.test.number)
+    found: list[Unmet] = []
+    for index, expected in enumerate(run.test.model.expect):
+        for one in run.targets.values():
+            if is_called(one.target, expected.target):
+                at = (*place, "expect", index)
+                found += _unmet(expected, one, at)
+    for where, never in run.test.never:
+        at = ("never",) if where == "never" else (*place, "never")
+        for one in run.targets.values():
+            found += _broken(never, one, at)
+    return found
+
+
+# -- expectations --------------------------------------------------------------------------------
+
+
+class _Fact(NamedTuple):
+    """One thing that is expected; ``got`` returns what is so, and whether that is right."""
+
+    key: str
+    expected: object
+    got: Callable[[TargetRun, int], tuple[object, bool]]
+
+
+def _unmet(expected: Expectation, run: TargetRun, at: Location) -> Iterator[Unmet]:
+    """Yield of each thing that is expected the first count at which it does not hold."""
+    if expected.at is not None:
+        indices = [run.at(expected.at)]
+    else:
+        indices = [*run.within(expected.from_ or 0.0, expected.to or 0.0)]
+    for fact in _facts(expected):
+        for index in indices:
+            got, holds = fact.got(run, index)
+            if not holds:
+                shown = str(fact.expected)
+                yield Unmet(at, run, index, fact.key, shown, str(got))
+                break
+    if expected.event is not None:
+        yield from _missing_event(expected.event, run, indices, at)
+    if expected.no_change:
+        first = run.counts[indices[0]].replicas
+        other = next((i for i in indices if run.counts[i].replicas != first), None)
+        if other is not None:
+            got = f"{first} -> {run.counts[other].replicas}"
+            yield Unmet(at, run, other, "replicas", f"{first} all the time", got)
+
+
+def _facts(expected: Expectation) -> Iterator[_Fact]:
+    """Yield what is expected of a count and of its sync."""
+    for key, got in _NUMBERS.items():
+        if (value := getattr(expected, key)) is not None:
+            yield _equal(key, value, got)
+    if expected.ready is not None:
+        yield _equal("ready", expected.ready, partial(_ready, expected.at))
+    if expected.above is not None:
+        yield _compared("above", expected.above, operator.gt)
+    if expected.below is not None:
+        yield _compared("below", expected.below, operator.lt)
+    if expected.reason is not None:
+        yield _part("reason", expected.reason, partial(_of, _sentences))
+    if expected.limited_by is not None:
+        yield _part("limitedBy", expected.limited_by, partial(_of, limits_of))
+    for kind, status in (expected.conditions or {}).items():
+        yield _part(f"conditions.{kind}", status, partial(_of, partial(_condition, kind)))
+
+
+def _compared(key: str, bound: int, holds: Callable[[int, int], bool]) -> _Fact:
+    def compared(run: TargetRun, index: int) -> tuple[object, bool]:
+        replicas = run.counts[index].replicas
+        return replicas, holds(replicas, bound)
+
+    return _Fact(key, f"{key} {bound}", compared)
+
+
+def _equal(key: str, expected: object, got: Callable[[TargetRun, int], object]) -> _Fact:
+    def compared(run: TargetRun, index: int) -> tuple[object, bool]:
+        found = got(run, index)
+        return "nothing" if found is None else found, found == expected
+
+    return _Fact(key, expected, compared)
+
+
+def _part(key: str, expected: str, got: Callable[[TargetRun, int], object]) -> _Fact:
+    """Return a fact of several texts, one of which has to be as expected, or to have that in it."""
+    is_whole = key != "reason"
+
+    def compared(run: TargetRun, index: int) -> tuple[object, bool]:
+        found = got(run, index)
+        texts = found if isinstance(found, tuple) else ()
+        holds = any(expected == one if is_whole else expected in one for one in texts)
+        return " / ".join(texts) or "nothing", holds
+
+    return _Fact(key, expected, compared)
+
+
+def _of(what: Callable[[Step], object], run: TargetRun, index: int) -> object:
+    step = run.counts[index].step
+    return None if step is None else what(step)
+
+
+def _ready(at: float | None, run: TargetRun, index: int) -> int:
+    return run.ready_at(run.counts[index].time if at is None else at)
+
+
+def _missing_event(event: str, run: TargetRun, indices: list[int], at: Location) -> Iterator[Unmet]:
+    told: dict[str, None] = {}
+    for index in indices:
+        step = run.counts[index].step
+        # The last sync's events stand for it alone, and not for the time after it.
+        if step is not None and _is_its_own(run, index):
+            told |= dict.fromkeys(one.reason for one in step.decision.events)
+    if event not in told:
+        yield Unmet(at, run, indices[-1], "event", event, ", ".join(told) or "no event")
+
+
+def _is_its_own(run: TargetRun, index: int) -> bool:
+    return index == 0 or run.counts[index - 1].step is not run.counts[index].step
+
+
+def proposal_of(step: Step) -> int | None:
+    """Return what the metrics ask for; None where they are not asked, or have failed."""
+    combination = step.decision.combination
+    return None if combination is None else combination.after
+
+
+def desired_of(step: Step) -> int | None:
+    """Return what is decided; None without a scale."""
+    return None if step.decision.current is None else step.decision.desired
+
+
+def _state(step: Step) -> str:
+    return step.result.classified().state.value
+
+
+def _sentences(step: Step) -> tuple[str, ...]:
+    return tuple(filter(None, (reasons.verdict(step.result), step.decision.reason)))
+
+
+def _condition(kind: str, step: Step) -> tuple[str, ...]:
+    found = (one for one in step.decision.conditions if one.type == kind)
+    return next(((str(one.status), one.reason) for one in found), ())
+
+
+_NUMBERS: Mapping[str, Callable[[TargetRun, int], object]] = {
+    "replicas": lambda run, index: run.counts[index].replicas,
+    "proposal": partial(_of, proposal_of),
+    "desired": partial(_of, desired_of),
+    "state": partial(_of, _state),
+}
+"""What is compared as it is."""
+
+
+def limits_of(step: Step) -> tuple[str, ...]:
+    """Return the reasons for which the count is not what the metrics ask for; else nothing."""
+    decision = step.decision
+    return tuple(dict.fromkeys(_limits(decision))) or ("nothing",)
+
+
+def _limits(decision: Decision) -> Iterator[str]:
+    if decision.held_until is not None:
+        yield REPLICAS_CONTESTED
+    if decision.breaker is not None:
+        yield SCALE_DOWN_BREAKER
+    if decision.pause is not None:
+        own = {one.reason for one in decision.conditions}
+        yield from (one for one in (SCALING_PAUSED, *_PAUSED) if one in own)
+    if decision.hold is not None and decision.hold.replicas is not None:
+        yield SCALE_DOWN_HELD
+    if decision.bounds is not None and decision.bounds.hold_down:
+        yield from (one.reason for one in decision.conditions if one.reason == MIN_REPLICAS_UNKNOWN)
+    if limit := limit_of(decision):
+        yield limit
+    of_limit = decision.limit
+    if of_limit is not None and of_limit.reason == TOO_FEW and of_limit.before != of_limit.after:
+        yield TOO_FEW
+    if decision.stabilization is not None and stabilization_holds(decision):
+        yield decision.stabilization.reason
+
+
+# -- what never happens --------------------------------------------------------------------------
+
+
+def _broken(never: Never, run: TargetRun, at: Location) -> Iterator[Unmet]:
+    """Yield of each rule the first count that breaks it."""
+    low, high, most = never.below, never.above, never.changes_per_10m
+    for index, count in enumerate(run.counts):
+        if low is not None and count.replicas < low:
+            yield _never(run, index, (*at, "below"), f"never below {low}")
+            low = None
+        if high is not None and count.replicas > high:
+            yield _never(run, index, (*at, "above"), f"never above {high}")
+            high = None
+    if most is None:
+        return
+    changes: deque[float] = deque()
+    for index, count in enumerate(run.counts):
+        if count.step is None or not count.step.decision.written or not _is_its_own(run, index):
+            continue
+        changes.append(count.time)
+        while changes[0] <= count.time - _TEN_MINUTES:
+            changes.popleft()
+        if len(changes) > most:
+            rule = f"no more than {wording.counted(most, 'change')} in 10 minutes"
+            yield Unmet((*at, "changesPer10m"), run, index, "changes", rule, f"{len(changes)}")
+            return
+
+
+def _never(run: TargetRun, index: int, at: Location, rule: str) -> Unmet:
+    return Unmet(at, run, index, "replicas", rule, str(run.counts[index].replicas))

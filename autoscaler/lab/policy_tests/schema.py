@@ -1,0 +1,19 @@
+"""The form of a file of policy tests, and its JSON Schema."""
+
+from typing import ClassVar
+
+from autoscaler.config.checks import SchemaOf
+from autoscaler.config.settings import MainFile, PrometheusServers
+from autoscaler.lab.policy_tests.settings import PolicyTests
+
+
+class PolicyTestsFile(PolicyTests, MainFile):
+    """The policy tests of autoscaler, with the configuration that is tested, or its name."""
+
+    prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
+    """Where the metrics come from; a test needs none."""
+
+    whole: ClassVar[bool] = False  # the configuration may be another file
+
+
+TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")

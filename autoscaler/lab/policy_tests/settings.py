@@ -1,0 +1,232 @@
+"""The file of `autoscaler test`: what happens to targets, and what is expected of them.
+
+Every time in a test counts from its begin.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from autoscaler.config.fields import (
+    Count,
+    Duration,
+    FilePath,
+    LongerThanZero,
+    PositiveCount,
+    TargetQuantity,
+    Text,
+)
+from autoscaler.config.models import Items, Model, OrDefault
+from autoscaler.core.text import instant_of
+from autoscaler.lab.engine.assumptions import LoadAssumption, Pattern, WorkloadAssumption
+from autoscaler.lab.series_notation import Item, parse
+
+LimitReason = Literal[
+    "ScaleUpLimit",
+    "ScaleDownLimit",
+    "TooManyReplicas",
+    "TooFewReplicas",
+    "ScaleUpStabilized",
+    "ScaleDownStabilized",
+    "Paused",
+    "ScaleUpPaused",
+    "ScaleDownPaused",
+    "ScaleDownHeld",
+    "ScaleDownBreaker",
+    "MinReplicasUnknown",
+    "ReplicasContested",
+    "nothing",
+]
+"""Why a count is not what the metrics ask for: reasons of the HPA, and ours."""
+StateName = Literal[
+    "failing", "controlled", "contested", "paused", "disabled", "limited", "held", "idle", "ok"
+]
+"""What `status` calls the state of a target; none of a test is in shadow."""
+MOST_RUNS = 10_000
+BEGIN = "2026-01-05T00:00:00Z"
+"""A Monday."""
+
+
+def _series(value: object) -> tuple[Item, ...]:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise ValueError("is empty: write _ for no sample")
+    if isinstance(value, str):
+        return parse(value)
+    raise ValueError("must be a series in promtool's notation, such as 200x20 0+10x20 _ stale")
+
+
+def _instant(text: str) -> float:
+    found = instant_of(text)
+    if found is None or found < 0:
+        raise ValueError(f"must be an instant such as {BEGIN}")
+    return found
+
+
+SeriesText = Annotated[
+    tuple[Item, ...],
+    BeforeValidator(_series),
+    WithJsonSchema({"type": ["string", "number"]}),
+]
+Begin = Annotated[
+    float,
+    BeforeValidator(lambda value: _instant(value) if isinstance(value, str) else value),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+class Start(Model):
+    """How a test begins."""
+
+    at: Begin = Field(default=_instant(BEGIN), json_schema_extra={"default": BEGIN})
+    """The instant of the begin, which matters to schedules."""
+    replicas: Count | None = None
+    """The count of each target. Default: minReplicas, at least 1."""
+    ready_after: Duration | None = None
+    """From a pod's creation until it is ready. Default: 30s."""
+    requests: dict[Text, TargetQuantity] | None = None
+    """What each pod requests of each resource. Default: 1 core and 1Gi."""
+
+
+class WorldEvent(Model):
+    """Something that happens, at the first sync at or after its time."""
+
+    at: Duration
+    """When, from the begin on."""
+    target: OrDefault[Pattern] = "*"
+    """To which targets of the test: a name or a pattern."""
+    for_: LongerThanZero | None = Field(default=None, alias="for")
+    """How long it lasts. Default: until the end."""
+    set_replicas: Count | None = None
+    """Somebody sets the count."""
+    by: OrDefault[Text] = "kubectl-scale"
+    """The field manager that does."""
+    annotations: dict[Text, Text | None] | None = None
+    """Annotations of the workload that are set, such as autoscaler/paused; null removes one."""
+    restart: OrDefault[bool] = False
+    """The daemon starts again, with its state."""
+    lose_state: OrDefault[bool] = False
+    """The daemon starts again, and its state is lost."""
+    takeover: OrDefault[bool] = False
+    """Another instance, which stood by, takes over."""
+    down: OrDefault[bool] = False
+    """The daemon does not run; goes with `for`."""
+    query: Text | None = None
+    """Whose answer fails or is partial, as in `series`. Default: those of all queries."""
+    query_fails: Text | None = None
+    """Prometheus answers with this error."""
+    partial: Text | None = None
+    """Prometheus answers with this warning."""
+    write_fails: Text | None = None
+    """The API server refuses writes with this message."""
+    unreadable: Text | None = None
+    """The API server answers with this message when the scale is read."""
+    controlled_by: Text | None = None
+    """Another autoscaler that controls the target, such as HorizontalPodAutoscaler/worker."""
+    ready_after: Duration | None = None
+    """New pods take so long to become ready."""
+
+
+class Expectation(Model):
+    """What holds at an instant, after the sync at or before it, or at all syncs of a time."""
+
+    at: Duration | None = None
+    """The instant."""
+    from_: Duration | None = Field(default=None, alias="from")
+    """The begin of the time, included."""
+    to: Duration | None = None
+    """The end of the time, included."""
+    target: OrDefault[Pattern] = "*"
+    """Of which targets of the test: a name or a pattern."""
+    replicas: Count | None = None
+    """The count."""
+    ready: Count | None = None
+    """How many pods are ready."""
+    proposal: Count | None = None
+    """What the metrics ask for, before stabilization, policies and bounds."""
+    desired: Count | None = None
+    """What is decided."""
+    above: Count | None = None
+    """The count is above this."""
+    below: Count | None = None
+    """The count is below this."""
+    no_change: OrDefault[bool] = False
+    """The count does not change; goes with `from` and `to`."""
+    reason: Text | None = None
+    """A part of the sentence that explains it, or of the HPA's reason."""
+    limited_by: LimitReason | None = None
+    """Why the count is not what the metrics ask for: the HPA's reason or ours, or nothing."""
+    state: StateName | None = None
+    """The state that `status` shows."""
+    event: Text | None = None
+    """The reason of a Kubernetes Event of the sync; of a time, of one of its syncs."""
+    conditions: dict[Text, Text] | None = None
+    """By type the status or the reason of a condition."""
+
+
+class Never(Model):
+    """What never happens in a test."""
+
+    below: Count | None = None
+    """The count is less than this."""
+    above: Count | None = None
+    """The count is more than this."""
+    changes_per_10m: PositiveCount | None = Field(default=None, alias="changesPer10m")
+    """More changes of ours than this within 10 minutes."""
+
+
+class RandomSeries(Model):
+    """Series that are made up, run after run, to look for one with which `never` is broken."""
+
+    series: Annotated[Items[Text], Field(min_length=1)]
+    """Which series, named as in `series`."""
+    between: Annotated[Items[float], Field(min_length=2, max_length=2)]
+    """The least and the largest value."""
+    runs: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 100
+    """How many times."""
+    seed: OrDefault[Count] = 1
+    """The same seed makes the same series."""
+    gaps: OrDefault[bool] = True
+    """Whether samples are missing now and then, and series end."""
+
+
+class PolicyTest(Model):
+    """One test: targets, what their queries return, what happens, and what is expected."""
+
+    name: Text
+    """What it shows."""
+    target: Pattern | None = None
+    """NAMESPACE/NAME, NAMESPACE/KIND/NAME, or a pattern for several. Default: the only one."""
+    start: OrDefault[Start] = Field(default_factory=Start)
+    """How it begins."""
+    workloads: Items[WorkloadAssumption] = ()
+    """How the pods of single targets are, before what `start` says of all."""
+    interval: LongerThanZero | None = None
+    """The time from one sample to the next. Default: that of the file."""
+    duration: LongerThanZero | None = None
+    """How long it runs. Default: as long as its series, events and expectations."""
+    series: OrDefault[dict[Text, SeriesText]] = Field(default_factory=dict)
+    """Samples in promtool's notation by query: its name, its PromQL, or the metric, each with
+    labels in braces if there are several."""
+    loads: Items[LoadAssumption] = ()
+    """How the readings follow the count."""
+    events: Items[WorldEvent] = ()
+    """What happens besides."""
+    expect: Items[Expectation] = ()
+    """What holds, and when."""
+    never: Never | None = None
+    """What never happens, besides that of the file."""
+    random: RandomSeries | None = None
+    """Series that are made up."""
+
+
+class PolicyTests(Model):
+    """The part of a file of tests that is no configuration."""
+
+    config: FilePath | None = None
+    """The configuration that is tested. Default: the keys of one stand in this file."""
+    interval: LongerThanZero | None = None
+    """The time from one sample to the next. Default: the sync period."""
+    never: Never | None = None
+    """What never happens in any test."""
+    tests: Annotated[Items[PolicyTest], Field(min_length=1)]
+    """The tests."""

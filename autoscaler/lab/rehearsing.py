@@ -1,0 +1,329 @@
+"""What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from autoscaler import clock
+from autoscaler.cli import times
+from autoscaler.cli.output import ArgumentError, CommandError
+from autoscaler.cli.target_names import chosen
+from autoscaler.config import Config
+from autoscaler.config.other_files import load_file
+from autoscaler.config.queries import named_queries
+from autoscaler.core.breaker import Breaker
+from autoscaler.core.spec import Flags
+from autoscaler.core.target import Target
+from autoscaler.core.text import printable, rfc3339
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import (
+    BuildError,
+    Built,
+    RehearsalData,
+    built,
+    metric_name,
+    stated_loads,
+    unmatched,
+)
+from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
+from autoscaler.lab.engine.processes import LostProcessError, in_processes
+from autoscaler.lab.engine.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
+from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.past.file_data import FileData
+from autoscaler.lab.past.prometheus_data import prometheus_data
+from autoscaler.lab.past.range_files import default_folder
+from autoscaler.lab.past.record import RecordedData
+from autoscaler.lab.past.samples_file import Samples, SamplesError, read_samples
+from autoscaler.persistence.record import DirectoryRecord
+
+_FORM = "assumptions are a mapping with `loads` and `workloads`"
+_LONGEST_SECONDS = 400 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalOptions:
+    """What the command line says of a rehearsal, besides its configuration."""
+
+    begin: str | None = None
+    end: str | None = None
+    targets: Sequence[str] = ()
+    step: float | None = None
+    """The seconds between two points that are read from Prometheus; None for the sync period."""
+    from_record: bool = False
+    state_directory: Path | None = None
+    csv: Sequence[str] = ()
+    """FILE, or NAME=FILE of a query or metric."""
+    assume: Path | None = None
+    cache: Path | None = None
+    """Where answers of Prometheus are kept; None for the user's cache folder."""
+    no_cache: bool = False
+    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalPlan:
+    """What is to be rehearsed: targets over a time, from data."""
+
+    targets: Sequence[Target]
+    flags: Flags
+    breaker: Breaker | None
+    data: RehearsalData
+    assumptions: Assumptions
+    begin: float
+    end: float
+    warm_up: float
+    per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By target and metric what one pod takes, where the demand is counted in pods of others."""
+
+    def yardstick(self) -> dict[tuple[str, str], float]:
+        """Return by target and metric what one pod takes here."""
+        targets, _ = self.build(range(len(self.targets)))
+        return {
+            (one.target.key, name): load.per_pod
+            for one in targets
+            for name, load in one.named_loads()
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
+        }
+
+    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
+        """Return the targets with these numbers, and why others of them cannot be rehearsed."""
+        found, refused = [], []
+        for number in numbers:
+            target, begin = self.targets[number], self.begin - self.warm_up
+            try:
+                one = built(target, self.flags, self.data, self.assumptions, begin)
+                for name, load in one.named_loads():
+                    if (target.key, name) in self.per_pod and isinstance(
+                        load, RecordedLoad | SharedLoad
+                    ):
+                        load.per_pod = self.per_pod[target.key, name]
+                found.append(one)
+            except BuildError as error:
+                refused.append(f"{target.key}: {error}")
+        return found, tuple(refused)
+
+
+def plan_of(
+    config: Config,
+    options: RehearsalOptions,
+    stack: ExitStack,
+    span: tuple[float, float] | None = None,
+) -> RehearsalPlan:
+    """Return what is to be rehearsed of a configuration.  Raises what commands print.
+
+    Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
+    of the options, which may be one that counts from now.
+    """
+    keys = chosen(options.targets, [target.key for target in config.targets])
+    targets = tuple(target for target in config.targets if target.key in keys)
+    if not targets:
+        raise CommandError(f"{config.path} has no targets: there is nothing to rehearse")
+    if options.from_record and options.csv:
+        raise ArgumentError("--from-record and --csv are two sources: give one")
+    assumptions = Assumptions()
+    if options.assume is not None:
+        assumptions = load_file(options.assume, Assumptions, _FORM)
+        wrong = [
+            f"{options.assume}: {path}: {sentence}"
+            for path, sentence in unmatched(assumptions, config.targets)
+        ]
+        if wrong:
+            raise ArgumentError("\n".join(wrong))
+    warm_up = max(reach(target, config.flags) for target in targets)
+    if options.csv:
+        data = _file_data(config, targets, options, assumptions)
+        first, last = data.span()
+        begin, end = span or _time(options, first, last)
+        return RehearsalPlan(
+            targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
+        )
+    if options.begin is None:
+        raise ArgumentError("--from is missing: the time at which the rehearsal begins")
+    begin, end = span or _time(options, 0.0, clock.wall())
+    if options.from_record:
+        directory = options.state_directory or config.state_directory
+        if directory is None:
+            raise ArgumentError("stateDirectory is null: name the record with --state-directory")
+        source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
+    else:
+        begin = _on_grid(begin, targets, options) if span is None else begin
+        asked = begin - warm_up, end
+        source = _prometheus_data(config, targets, assumptions, options, asked, stack)
+    return RehearsalPlan(
+        targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
+    )
+
+
+def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, float]:
+    """Return begin and end; those that are not given are ``first`` and ``last``."""
+    now = max(clock.wall(), last)
+    begin = first if options.begin is None else times.instant(options.begin, now)
+    end = last if options.end is None else times.instant(options.end, now)
+    if begin >= end:
+        until = "the end of the samples" if options.csv and options.end is None else "--to"
+        raise ArgumentError(f"--from ({rfc3339(begin)}) has to be before {until} ({rfc3339(end)})")
+    if end - begin > _LONGEST_SECONDS:
+        raise ArgumentError("--from is more than 400 days before --to: rehearse less at a time")
+    if options.step is not None and options.step > end - begin:
+        raise ArgumentError(
+            f"--step ({options.step:g} s) is larger than the time of {end - begin:g} s"
+        )
+    return begin, end
+
+
+# -- the data --------------------------------------------------------------------------------------
+
+
+def _recorded_data(directory: Path, config: Config, begin: float, end: float) -> RehearsalData:
+    record = DirectoryRecord(directory)
+    span = record.span()
+    if span is None or span[1] < begin or span[0] > end:
+        told = "" if span is None else f"; it has {rfc3339(span[0])} to {rfc3339(span[1])}"
+        raise CommandError(f"the record in {directory} has nothing of that time{told}")
+    return RecordedData(record, begin, end, config.flags)
+
+
+def _file_data(
+    config: Config, targets: Sequence[Target], options: RehearsalOptions, assumptions: Assumptions
+) -> FileData:
+    """Return the samples of all files.  Raises CommandError with every mistake of theirs."""
+    named = {key.promql: name for name, key in named_queries(config).items()}
+    arrivals = dict(_arrivals(targets, assumptions))
+    named |= arrivals
+    known = dict.fromkeys([*_names_of_queries(targets, named), *arrivals.values()])
+    files: dict[str, Samples] = {}
+    given: set[str] = set()
+    mistakes = []
+    for text in options.csv:
+        name, path = _named_file(text)
+        if name in given:
+            mistakes.append(f"--csv {text}: {name or 'a file without a name'} is given twice")
+        elif name and name not in known:
+            mistakes.append(f"--csv {text}: no query or metric is called {name}; {_are(known)}")
+        elif not name and len(known) > 1:
+            mistakes.append(f"--csv {text}: write NAME={path}; {_are(known)}")
+        given.add(name)
+        try:
+            files[name] = read_samples(path)
+        except SamplesError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ArgumentError("\n".join(mistakes))
+    return FileData(files, named, assumptions)
+
+
+def _arrivals(targets: Sequence[Target], assumptions: Assumptions) -> Iterator[tuple[str, str]]:
+    """Yield the query of what comes into each queue, and what its file is called."""
+    for target in targets:
+        for metric in target.spec.metrics:
+            for one in stated_loads(assumptions, target, metric):
+                if one.arrivals is not None:
+                    yield one.arrivals, f"{metric_name(metric)}:arrivals"
+
+
+def _named_file(text: str) -> tuple[str, Path]:
+    """Return the name before the last =, empty without one, and the path of a file."""
+    name, equals, path = text.rpartition("=")
+    return ("", Path(text)) if not equals or Path(text).exists() else (name, Path(path))
+
+
+def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> Iterator[str]:
+    """Yield what the files of all that targets ask may be called, each query once."""
+    for target in targets:
+        metrics = dict(zip(target.queries, target.spec.metrics, strict=True))
+        for query in target.all_queries:
+            metric = metrics.get(query)
+            own = query.promql if metric is None else metric_name(metric)
+            yield named.get(query.promql, own)
+
+
+def _are(known: Iterable[str]) -> str:
+    names = [printable(name, 60) for name in islice(known, 10)]
+    return f"there are: {', '.join(names)}" if names else "there are none"
+
+
+def _on_grid(begin: float, targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return a begin that was not meant to the second, at an instant that others have as well.
+
+    So what was asked of Prometheus for `2h ago` need not be asked again a little later.
+    """
+    step = _step(targets, options)
+    return begin if begin.is_integer() else begin // step * step
+
+
+def _step(targets: Sequence[Target], options: RehearsalOptions) -> float:
+    """Return the seconds between two evaluations; each sync is at one, unless others are asked."""
+    if options.step is not None:
+        return options.step
+    return max(math.gcd(*(round(one.sync_period * 1000) for one in targets)) / 1000, 1.0)
+
+
+def _prometheus_data(
+    config: Config,
+    targets: Sequence[Target],
+    assumptions: Assumptions,
+    options: RehearsalOptions,
+    span: tuple[float, float],
+    stack: ExitStack,
+) -> RehearsalData:
+    cache = None if options.no_cache else options.cache or default_folder()
+    time = TimeGrid(*span, _step(targets, options))
+    with progress_bar(0.0, 1.0, "asking Prometheus") as tell:
+        opened = prometheus_data(
+            config, targets, assumptions, time, cache, lambda done, of: tell(done / (of or 1))
+        )
+        data = stack.enter_context(opened)
+    for sentence in data.told:
+        print(f"note: {sentence}", file=sys.stderr)
+    return data
+
+
+# -- the course ------------------------------------------------------------------------------------
+
+
+def rehearsed(
+    plan: RehearsalPlan,
+    processes: int,
+    progress: Callable[[float], object] = lambda _: None,
+    explain: Explain = own_reason,
+) -> Rehearsal:
+    """Rehearse all targets of a plan; with a breaker, which they share, in one process."""
+
+    def part(numbers: Sequence[int], tell: Callable[[float], object]) -> Rehearsal:
+        targets, refused = plan.build(numbers)
+        return rehearse(
+            targets,
+            plan.begin,
+            plan.end,
+            breaker=plan.breaker,
+            warm_up=plan.warm_up,
+            explain=explain,
+            progress=tell,
+            refused=refused,
+        )
+
+    number = 1 if plan.breaker is not None else processes
+    try:
+        return in_processes(part, len(plan.targets), number, progress)
+    except LostProcessError as error:
+        raise CommandError(str(error)) from None
+
+
+@contextmanager
+def progress_bar(begin: float, end: float, what: str) -> Iterator[Callable[[float], object]]:
+    """Show on a terminal how far a rehearsal is, and the time left; yield what is to be told."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=end - begin)
+        yield lambda instant: shown.update(task, completed=max(0.0, instant - begin))

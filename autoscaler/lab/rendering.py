@@ -1,0 +1,265 @@
+"""A rehearsal as an answer: for `-o json` and for a report."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import NamedTuple
+
+from pydantic import Field
+
+from autoscaler.core.text import duration
+from autoscaler.lab.engine.comparison import DayCounts
+from autoscaler.lab.engine.measures import Measures
+from autoscaler.lab.engine.outcome import TargetOutcome
+from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text
+
+
+class RehearsalMeasures(AnswerModel):
+    """How well the ready pods followed the demand; shares are of 1.
+
+    Where nothing was scored, the measures of the demand are left out.
+    """
+
+    scored_seconds: float
+    """For so long the demand was known."""
+    gap_seconds: float
+    """For so long it was not."""
+    theta_under: float | None = None
+    """Pods that were missing, as a share of the demand, on average over the time."""
+    theta_over: float | None = None
+    """Pods that were too many, as a share of the demand, on average over the time."""
+    tau_under: float | None = None
+    """The share of the time in which pods were missing."""
+    tau_over: float | None = None
+    """The share of the time in which there were too many."""
+    upsilon: float | None = None
+    """The share of the time in which demand and ready pods changed in different directions."""
+    replica_hours: float
+    """Of all pods that were wanted, ready or not."""
+    shortage_pod_hours: float | None = None
+    """Of the pods that were missing."""
+    changes: int
+    """How often the count changed."""
+    at_max_seconds: float
+    """How long the count was at its maximum."""
+    worst_shortage: int | None = None
+    """The most pods that were missing at an instant."""
+    longest_shortage_seconds: float | None = None
+    """The longest time until a shortage had ended."""
+    longest_queue: float | None = None
+    """The greatest length of a queue."""
+    mean_wait_seconds: float | None = None
+    """How long what came into a queue waited on average."""
+    longest_wait_seconds: float | None = None
+    """How long it waited at most."""
+
+
+class RehearsedChangeAnswer(AnswerModel):
+    """A change of the count."""
+
+    time: ExactInstant
+    before: int
+    after: int
+    text: Sentence
+    """Why."""
+
+
+class ReasonAnswer(AnswerModel):
+    """Why the count was as it was, from a time on."""
+
+    time: ExactInstant
+    text: Sentence
+
+
+class RehearsedLines(AnswerModel):
+    """Lines over time, in parts that each last until the next.  Null where it is not known."""
+
+    times: tuple[ExactInstant, ...]
+    """The begin of each part."""
+    demand: tuple[int | None, ...]
+    """The demand in pods, at the end of the part."""
+    demand_low: tuple[int | None, ...]
+    """The least of it."""
+    demand_high: tuple[int | None, ...]
+    """The most of it."""
+    ready: tuple[int, ...]
+    """The pods that were ready, at the end of the part."""
+    ready_low: tuple[int, ...]
+    """The fewest of them."""
+    ready_high: tuple[int, ...]
+    """The most of them."""
+    short: tuple[int | None, ...]
+    """The most pods that were missing at an instant of the part."""
+    replicas: tuple[int, ...]
+    """The count, at the end of the part."""
+    ran: tuple[int | None, ...]
+    """The count that there really was, at the end of the part."""
+
+
+class RehearsedTarget(AnswerModel):
+    """What became of one target."""
+
+    target: Text
+    begin: ExactInstant = Field(alias="from")
+    end: ExactInstant = Field(alias="to")
+    models: dict[Text, Text] = Field(default_factory=dict)
+    """How the reading of each metric followed the count: recorded, shared or queue."""
+    assumed: tuple[Sentence, ...] = ()
+    """What was assumed."""
+    first_replicas: int
+    last_replicas: int
+    measures: RehearsalMeasures
+    ran: RehearsalMeasures | None = None
+    """The measures of the count that there really was, against the same demand."""
+    days: tuple[RehearsalMeasures, ...]
+    """Those of each day since the begin."""
+    failed_seconds: float
+    """For so long a metric had no proposal."""
+    censored_seconds: float
+    """For so long the recorded pods were at their capacity: there may have been more work."""
+    changes: tuple[RehearsedChangeAnswer, ...]
+    """The first ones."""
+    unlisted_changes: int = 0
+    """How many later changes are counted and not listed."""
+    reasons: tuple[ReasonAnswer, ...]
+    lines: RehearsedLines
+
+
+class RehearsalAnswer(AnswerModel):
+    """A rehearsal of some targets; those come first of which most changed."""
+
+    begin: ExactInstant = Field(alias="from")
+    end: ExactInstant = Field(alias="to")
+    targets: tuple[RehearsedTarget, ...]
+    refused: tuple[Sentence, ...] = ()
+    """The targets that could not be rehearsed, and why."""
+
+
+def answer_of(rehearsal: Rehearsal) -> RehearsalAnswer:
+    """Return a rehearsal as an answer."""
+    return RehearsalAnswer(
+        begin=rehearsal.begin,
+        end=rehearsal.end,
+        targets=tuple(_target(rehearsal, one) for one in by_change(rehearsal.outcomes)),
+        refused=rehearsal.refused,
+    )
+
+
+def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
+    """Return outcomes, those that differ most from what really ran first."""
+
+    def changed(one: TargetOutcome) -> tuple[float, int]:
+        ran = one.ran
+        moved = 0.0 if ran is None else abs(one.measures.replica_hours - ran.replica_hours)
+        return moved, one.measures.changes
+
+    return sorted(outcomes, key=changed, reverse=True)
+
+
+def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
+    parts = one.parts
+    return RehearsedTarget(
+        target=one.key,
+        begin=one.begin,
+        end=one.end,
+        models=dict(rehearsal.models.get(one.key, ())),
+        assumed=rehearsal.assumed.get(one.key, ()),
+        first_replicas=one.first_replicas,
+        last_replicas=one.last_replicas,
+        measures=measures_answer(one.measures),
+        ran=None if one.ran is None else measures_answer(one.ran),
+        days=tuple(measures_answer(day) for day in one.days),
+        failed_seconds=one.failed_seconds,
+        censored_seconds=one.censored_seconds,
+        changes=tuple(RehearsedChangeAnswer(**each._asdict()) for each in one.changes),
+        unlisted_changes=one.measures.changes - len(one.changes),
+        reasons=tuple(ReasonAnswer(**each._asdict()) for each in one.reasons),
+        lines=RehearsedLines(
+            times=tuple(part.begin for part in parts),
+            demand=tuple(part.demand for part in parts),
+            demand_low=tuple(part.demand_low for part in parts),
+            demand_high=tuple(part.demand_high for part in parts),
+            ready=tuple(part.ready for part in parts),
+            ready_low=tuple(part.ready_low for part in parts),
+            ready_high=tuple(part.ready_high for part in parts),
+            short=tuple(part.short for part in parts),
+            replicas=tuple(part.replicas for part in parts),
+            ran=tuple(part.ran for part in parts),
+        ),
+    )
+
+
+def measures_answer(measures: Measures) -> RehearsalMeasures:
+    """Return measures as an answer; what is not known and a time that never ends are left out."""
+    values = {one.name: measures.value(one.name) for one in fields(measures)}
+    return RehearsalMeasures(**{name: value for name, value in values.items() if _is_told(value)})
+
+
+def _is_told(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def day_counts_document(counts: DayCounts) -> dict[str, object]:
+    """Return on how many days which was better, as JSON."""
+    return {
+        "days": counts.days,
+        "betterDays": counts.better,
+        "worseDays": counts.worse,
+        "chance": counts.chance,
+        "sure": counts.sure,
+    }
+
+
+class MeasureText(NamedTuple):
+    """What a measure is called, what it means, and how it is written."""
+
+    field: str
+    heading: str
+    meaning: str
+    unit: str
+
+
+MEASURES = (
+    MeasureText("tau_under", "time short", "pods were missing", "%"),
+    MeasureText("theta_under", "shortage", "missing pods as a share of the demand", "%"),
+    MeasureText("theta_over", "surplus", "pods too many as a share of the demand", "%"),
+    MeasureText("tau_over", "time over", "there were pods too many", "%"),
+    MeasureText("upsilon", "instability", "demand and pods changed in different directions", "%"),
+    MeasureText("replica_hours", "replica-hours", "of all pods that were wanted", "h"),
+    MeasureText("shortage_pod_hours", "missing pod-hours", "of all pods that were missing", "h"),
+    MeasureText("changes", "changes", "of the count", ""),
+    MeasureText("worst_shortage", "worst shortage", "the most pods that were missing", "pods"),
+    MeasureText("longest_shortage_seconds", "longest shortage", "until it had ended", "s"),
+    MeasureText("at_max_seconds", "at maximum", "the count was at its maximum", "s"),
+    MeasureText("longest_queue", "longest queue", "the greatest length of a queue", ""),
+    MeasureText("mean_wait_seconds", "mean wait", "in a queue", "s"),
+    MeasureText("longest_wait_seconds", "longest wait", "in a queue", "s"),
+)
+"""The measures in the order in which they are told."""
+_OF_QUEUE = {"longest_queue", "mean_wait_seconds", "longest_wait_seconds"}
+_SMALL_HOURS = 10.0
+"""Below it hours are written with two digits."""
+
+
+def measure_text(measure: MeasureText, value: float | None) -> str:
+    """Write a measure; "-" where there is none."""
+    if value is None:
+        return "-"
+    if measure.unit == "%":
+        return f"{value:.2%}"
+    if measure.unit == "s":
+        return duration(value)
+    if measure.unit == "h":
+        return f"{value:.2f}" if value < _SMALL_HOURS else f"{value:.1f}"
+    return f"{value:.6g}"
+
+
+def told_measures(measured: Sequence[RehearsalMeasures]) -> list[MeasureText]:
+    """Return the measures to be told of some rehearsals: those of a queue only if one has any."""
+    return [
+        measure
+        for measure in MEASURES
+        if measure.field not in _OF_QUEUE
+        or any(getattr(one, measure.field) is not None for one in measured)
+    ]

@@ -1,0 +1,281 @@
+"""`autoscaler tune`: searches settings of one target that would have been better."""
+
+import json
+import multiprocessing
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autoscaler import clock
+from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
+from autoscaler.cli.target_names import chosen
+from autoscaler.config import Config, load
+from autoscaler.config.documents import Location
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.other_files import read_file
+from autoscaler.config.problems import Finding
+from autoscaler.core.target import Target
+from autoscaler.core.text import duration
+from autoscaler.lab.engine.comparison import total
+from autoscaler.lab.engine.measures import A_DAY, Measures
+from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.lab.engine.tuning import (
+    Candidate,
+    Choice,
+    Preference,
+    Tuned,
+    applied_to,
+    settings_of,
+)
+from autoscaler.lab.engine.tuning_space import TuningSpace
+from autoscaler.lab.rehearsing import (
+    RehearsalOptions,
+    RehearsalPlan,
+    plan_of,
+    progress_bar,
+    rehearsed,
+)
+from autoscaler.lab.rendering import answer_of
+from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.tuning_text import document_of, lines_of
+from autoscaler.rendering.wording import counted
+
+_FORM = "a space is a mapping such as `targetFactors: [0.8, 1.0]`"
+_LEAST_DAYS = 2
+_CHOOSING_SHARE = 0.5
+"""The part of the days by which candidates are searched and chosen: the more there are to judge on,
+the surer is the judgement."""
+_BATCH = 8
+"""So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the command line says of the search."""
+
+    preference: Preference
+    space: Path | None
+    trials: int
+    seed: int
+
+
+@exit_code
+def tune(
+    name: str,
+    file: Path,
+    options: RehearsalOptions,
+    search: Search,
+    report: ReportOptions | None = None,
+    *,
+    as_json: bool = False,
+) -> int:
+    """Search for better settings of one target, and print them; return the exit code.
+
+    The code is 1 if the target cannot be rehearsed, or an interrupt has ended the search.
+    """
+    if options.targets:
+        raise ArgumentError("the target stands before the options: --target does not go with tune")
+    optuna = _optuna()
+    if report is not None:
+        refuse_to_overwrite(report)
+    config = load(file, namespace_or_anywhere)
+    target = _target(config, name)
+    space = _space(search.space, target)
+    with ExitStack() as stack:
+        plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
+        plan = replace(plan, per_pod=plan.yardstick())
+        found = _Searching(plan, space, search).done(optuna, options.processes)
+        if report:
+            both = {
+                "as it is": answer_of(_rehearsal(plan, target)),
+                "tuned": answer_of(_rehearsal(plan, found.tuned)),
+            }
+            write_report(both, f"Tuning of {target.key}", report)
+    if as_json:
+        print(json.dumps(document_of(found), indent=2))
+    else:
+        print_text("\n".join(lines_of(found, plan.begin, config)))
+    if found.interrupted:
+        tried = len(found.candidates) - 1
+        of = counted(search.trials, "candidate")
+        print(f"interrupted: rehearsed {tried} of {of}", file=sys.stderr)
+    return 1 if found.interrupted else 0
+
+
+def _optuna() -> Any:
+    try:
+        import optuna  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise CommandError(
+            "a search needs optuna, which pip install --require-hashes -r "
+            "requirements-rehearsal.lock installs in the checkout of this project"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def _target(config: Config, name: str) -> Target:
+    keys = chosen([name], [target.key for target in config.targets])
+    named = [target for target in config.targets if target.key in keys]
+    if len(named) != 1:
+        raise ArgumentError(f"{name} means {len(named)} targets: name one")
+    return named[0]
+
+
+def _space(path: Path | None, target: Target) -> TuningSpace:
+    """Return the space of a file, or the default.  Raises ConfigError with every mistake."""
+    if path is None:
+        return TuningSpace()
+    file = read_file(path, _FORM)
+    space = file.model(TuningSpace)
+    minima: list[tuple[Location, int]] = [
+        (("minReplicas", at), least) for at, least in enumerate(space.min_replicas)
+    ]
+    minima += [
+        (("schedules", number, at, "minReplicas"), one.min_replicas)
+        for number, schedules in enumerate(space.schedules)
+        for at, one in enumerate(schedules)
+    ]
+    most = target.spec.max_replicas
+    message = f"must be at most {most}, maxReplicas of {target.key}"
+    file.refuse([Finding(location, message) for location, least in minima if least > most])
+    return space
+
+
+def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
+    """Return the plan up to the end of its last whole day.  Raises CommandError for too few."""
+    days = int((plan.end - plan.begin + 1.0) // A_DAY)
+    if days < _LEAST_DAYS:
+        raise CommandError(
+            f"the time of {duration(plan.end - plan.begin)} has "
+            f"{'one whole day' if days == 1 else 'no whole day'}: with fewer than {_LEAST_DAYS} "
+            "nothing can be chosen by some days and judged on others"
+        )
+    return replace(plan, end=plan.begin + days * A_DAY)
+
+
+def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:
+    done = rehearsed(replace(plan, targets=[target]), 1)
+    if done.refused:
+        raise CommandError("\n".join(done.refused))
+    return done
+
+
+# -- the search ------------------------------------------------------------------------------------
+
+_at_hand: tuple[RehearsalPlan, TuningSpace] | None = None
+"""What a process of a search rehearses."""
+
+
+def _begin(plan: RehearsalPlan, space: TuningSpace) -> None:
+    """Begin a process of a search: it is forked, so that data which are read need not be sent."""
+    global _at_hand  # noqa: PLW0603 - the pool hands nothing else to its calls
+    _at_hand = plan, space
+    # The process that searches ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _days_of(choice: Choice) -> tuple[Measures, ...]:
+    """Rehearse one candidate, in a process of the search."""
+    if _at_hand is None:
+        raise RuntimeError("a search has not begun")
+    plan, space = _at_hand
+    return _rehearsal(plan, applied_to(plan.targets[0], space, choice)).outcomes[0].days
+
+
+class _Searching:
+    """One search; the optimizer sees the first days of its candidates only."""
+
+    def __init__(self, plan: RehearsalPlan, space: TuningSpace, search: Search) -> None:
+        self._plan = plan
+        self._space = space
+        self._search = search
+        self._days = round((plan.end - plan.begin) / A_DAY)
+        self._split = min(self._days - 1, max(1, round(self._days * _CHOOSING_SHARE)))
+        self._found: dict[tuple[int, ...], Candidate] = {}
+        """By what was chosen; that is nothing for the target as it is, which is the first."""
+
+    def done(self, optuna: Any, processes: int) -> Tuned:
+        """Search to the end, or until an interrupt.  Raises CommandError."""
+        context, interrupted = multiprocessing.get_context("fork"), False
+        sampler = optuna.samplers.NSGAIISampler(seed=self._search.seed, population_size=2 * _BATCH)
+        study = optuna.create_study(directions=["minimize"] * 3, sampler=sampler)
+        initial = (self._plan, self._space)
+        try:
+            with ProcessPoolExecutor(processes, context, _begin, initial) as pool:
+                try:
+                    self._try(study, pool, processes)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    pool.shutdown(wait=False, cancel_futures=True)
+        except BrokenProcessPool:
+            raise CommandError(
+                "a process of the search has died: is there enough memory?"
+            ) from None
+        if not self._found:
+            raise CommandError("interrupted before anything was rehearsed")
+        return Tuned(
+            self._plan.targets[0],
+            self._space,
+            self._search.preference,
+            self._days,
+            self._split,
+            tuple(self._found.values()),
+            interrupted,
+        )
+
+    def _try(self, study: Any, pool: ProcessPoolExecutor, processes: int) -> None:
+        """Rehearse the target as it is, then candidates, a batch after another."""
+        begun = clock.monotonic()
+        # It also forks all processes, before the bar has a thread.
+        self._rehearse(pool, [{}])
+        self._tell_duration(clock.monotonic() - begun, processes)
+        with progress_bar(0.0, float(self._search.trials), "tune") as tell:
+            for done in self._batches(study, pool):
+                tell(done)
+
+    def _tell_duration(self, seconds: float, processes: int) -> None:
+        trials = self._search.trials
+        of = "1 process" if processes == 1 else f"{processes} processes"
+        lasts = duration(max(1.0, seconds * trials / min(processes, _BATCH)))
+        print(
+            f"note: a candidate takes {seconds:.1f} s, {trials} in {of} about {lasts}",
+            file=sys.stderr,
+        )
+
+    def _batches(self, study: Any, pool: ProcessPoolExecutor) -> Iterator[float]:
+        """Try what the optimizer proposes; yield after each batch how many there were."""
+        counts, trials = settings_of(self._space), self._search.trials
+        for begun in range(0, trials, _BATCH):
+            asked = [study.ask() for _ in range(min(_BATCH, trials - begun))]
+            choices = [
+                {
+                    name: one.suggest_categorical(name, range(count))
+                    for name, count in counts.items()
+                }
+                for one in asked
+            ]
+            self._rehearse(pool, choices)
+            for one, choice in zip(asked, choices, strict=True):
+                days = self._found[_key(choice)].days[: self._split]
+                study.tell(one, self._search.preference.objectives(total(days)))
+            yield float(begun + len(asked))
+
+    def _rehearse(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:
+        """Rehearse those that have not been; an interrupt leaves the ones before it."""
+        new: Sequence[Choice] = list(
+            {_key(one): one for one in choices if _key(one) not in self._found}.values()
+        )
+        begun: list[Future[tuple[Measures, ...]]] = [pool.submit(_days_of, one) for one in new]
+        for choice, future in zip(new, begun, strict=True):
+            self._found[_key(choice)] = Candidate(choice, future.result())
+
+
+def _key(choice: Choice) -> tuple[int, ...]:
+    return tuple(choice.values())

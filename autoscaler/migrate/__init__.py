@@ -1,0 +1,1 @@
+"""Importing other autoscalers' objects as targets, and moving workloads over and back."""

@@ -1,0 +1,748 @@
+"""A metric that prometheus-adapter serves by a rule -> the query that gives the same here.
+
+The adapter asks for each HPA by itself: for its namespace, its pods or object, and its selector.
+Here a query is asked once for all.  So what would be pinned by matchers is kept as labels of the
+answer, wherever an expression lets that be; else the query is the one that the adapter would send.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from autoscaler.config.container_usage import CONTAINERS, usage_once
+from autoscaler.config.documents import child, entries
+from autoscaler.core.text import printable
+from autoscaler.migrate import promql_trees
+from autoscaler.migrate.adapter_rules import (
+    AdapterRule,
+    AdapterRules,
+    ResourceRule,
+    Resources,
+    missing_group,
+)
+from autoscaler.migrate.drafts import Query
+from autoscaler.migrate.go_regexes import LONGEST_TEXT
+from autoscaler.migrate.go_templates import VALUES, Template, TemplateError
+from autoscaler.migrate.promql_trees import LabelMatcher, quoted
+
+MetricType = Literal["Pods", "Object", "External"]
+FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
+"""Returns the labels of the series that a selector matches; raises what its connection raises."""
+
+_CONTAINER = ("namespace", "pod", "container")
+_USAGE = {
+    "cpu": "container_cpu_usage_seconds_total",
+    "memory": "container_memory_working_set_bytes",
+}
+"""What the built-in queries read."""
+_RANGE = re.compile(r"\[([0-9a-z]{1,20})\]")
+_BUILT_IN = "the built-in query stands for it: each container counts once, averaged over 2m"
+_ADDED_UP = (
+    "several series of one container, as of one that was restarted, count as in the adapter: write "
+    "a query of `resourceQueries` that counts each container once"
+)
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+_OUTSIDE = re.compile(r"[^A-Za-z0-9_.:-]+")
+_LONGEST_NAME = 63
+_LONGEST_SHOWN = 100
+_MOST_CONDITIONS = 100
+_MOST_PARTS = 6
+"""Of the queries that are tried one after the other where it is open which series there are."""
+_MOST_NEAREST = 3
+_MOST_WRITTEN = 20
+"""Of other rules that give a metric, which are compared."""
+_MOST_COMPARED, _LONGEST_COMPARED = 200, 63
+
+_ASK = "ask Prometheus which there are (--prometheus)"
+_ASKED = "Prometheus has none of them now: import again when it has"
+_PINNED = "__label_matchers__"
+_MARK = f'{_PINNED}="1"'
+"""Stands where a rule has `<<.LabelMatchers>>`, until it is known what belongs there."""
+_CONTAINER_FAMILIES = (
+    *("blkio_", "cpu_", "file_descriptors", "fs_", "hugetlb_", "last_seen", "llc_", "memory_"),
+    *("network_", "oom_events", "perf_", "pressure_", "processes", "referenced_", "sockets"),
+    *("spec_", "start_time_", "tasks_state", "threads", "ulimits_", "accelerator_"),
+)
+"""How cAdvisor's metrics go on after ``container_``."""
+
+
+class Described(NamedTuple):
+    """`describedObject` of a metric: its API group, kind and name."""
+
+    group: str
+    kind: str
+    name: str
+
+
+class Resolved(NamedTuple):
+    """A query for `queries`, under the name that it is best given."""
+
+    name: str
+    query: Query
+    selector: Mapping[str, object] | None
+    """The selector that the metric has here."""
+    labels: tuple[str, ...]
+    """The labels that tell its series apart."""
+    notes: tuple[str, ...] = ()
+    """What differs from the adapter, or was chosen: sentences."""
+
+
+class Unresolved(NamedTuple):
+    """Why there is no query: a sentence that says what to do; and names that are near."""
+
+    sentence: str
+    nearest: tuple[str, ...] = ()
+
+
+def resolve(
+    rules: AdapterRules,
+    kind: MetricType,
+    name: str,
+    *,
+    namespace: str,
+    described: Described | None = None,
+    selector: object = None,
+    find_series: FindSeries | None = None,
+) -> Resolved | Unresolved:
+    """Return the query for a metric of an HPA in a namespace; ``selector`` is a LabelSelector.
+
+    Of several rules that can give the metric the adapter takes the last that finds series.
+    ``find_series`` answers which that is; without it the names in the rules have to.
+    """
+    if len(name) > LONGEST_TEXT:
+        return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
+    try:
+        advice = _ASK if find_series is None else _ASKED
+        asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)), advice)
+        candidates, others = _candidates(rules, asked, find_series)
+        if not candidates:
+            return _nothing(rules, asked)
+        return _written(candidates, others, asked)
+    except _NoQueryError as error:
+        return Unresolved(str(error))
+
+
+def resource_queries(rules: AdapterRules) -> tuple[dict[str, Query], tuple[str, ...]]:
+    """Return what `resourceRules` give for `resourceQueries`, and why some give nothing."""
+    queries: dict[str, Query] = {}
+    problems = []
+    for name, rule in rules.resource.items():
+        try:
+            query = _resource_query(name, rule)
+            queries |= {} if query is None else {name: query}
+        except (_NoQueryError, ValueError) as error:
+            problems.append(f"resourceRules.{name}.containerQuery: {error}")
+    return queries, tuple(problems)
+
+
+class _NoQueryError(Exception):
+    """There is no query; the message is the sentence."""
+
+
+class _SelectorCondition(NamedTuple):
+    """A condition of a selector: ``operator`` is =, In, NotIn, Exists or DoesNotExist."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    @property
+    def matcher(self) -> str:
+        """The matcher that the adapter makes of it."""
+        value = quoted("|".join(self.values))
+        signs = {"=": "=", "In": "=~", "NotIn": "!~", "Exists": "!=", "DoesNotExist": "="}
+        return f"{self.key}{signs[self.operator]}{value}"
+
+
+@dataclass(frozen=True)
+class _AskedMetric:
+    """A metric of an HPA, as it asks the adapter for it."""
+
+    kind: MetricType
+    name: str
+    namespace: str
+    described: Described | None
+    conditions: tuple[_SelectorCondition, ...]
+    advice: str
+    """What to do where the series decide."""
+
+    @property
+    def of_namespace(self) -> bool:
+        """Whether it describes the HPA's own namespace, whatever name it says."""
+        return self.described is not None and self.described[:2] == ("", "Namespace")
+
+    def has_label(self, resources: Resources) -> bool:
+        """Return whether there is a label for its pods or its object; External needs none."""
+        return self.kind == "External" or self.resource(resources) is not None
+
+    def resource(self, resources: Resources) -> str | None:
+        """Return the label by which its pods or its object are told apart."""
+        if self.kind == "External":
+            return None
+        group, kind = ("", "Pod") if self.described is None else self.described[:2]
+        return resources.label(group, kind)
+
+
+@dataclass(frozen=True)
+class _RuleCandidate:
+    """A rule that can give the metric, and a name that its series can have, empty for none."""
+
+    rule: AdapterRule
+    series: str
+    sure: bool = True
+    is_guess: bool = False
+    """Whether the rule takes series of longer names, too."""
+    is_found: bool = False
+    """Whether Prometheus has the series."""
+
+
+# -- which rule -----------------------------------------------------------------------------------
+
+
+def _candidates(
+    rules: AdapterRules, asked: _AskedMetric, find_series: FindSeries | None
+) -> tuple[list[_RuleCandidate], list[_RuleCandidate]]:
+    """Return the rules to take, the one that wins first, and others that may win instead.
+
+    Those to take are several where it is open which series there are.
+    """
+    considered = rules.external if asked.kind == "External" else rules.custom
+    naming = [
+        rule for rule in considered if any(rule.name_of(one) == asked.name for one in rule.names)
+    ][-_MOST_WRITTEN:]
+    names = list(dict.fromkeys(name for rule in naming for name in rule.names))
+    every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
+    # The adapter has a metric for those objects only that the rule has a label for.
+    possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
+    if find_series is not None:
+        found = _found(considered, possible, asked, find_series)
+        if found is not None:
+            return [found], []
+    for index, one in enumerate(possible):
+        if not one.series or one.rule.series or any(_covers(one, rule) for rule in naming):
+            taken = [other for other in possible if other.rule is one.rule and other.sure]
+            named = [*naming, *(rule for rule in considered if rule.literal_name == asked.name)]
+            earlier = [other for other in possible[index:] if other.rule in named]
+            others = [*possible[:index], *earlier]
+            return taken, [other for other in others if not _covers(one, other.rule)]
+    sure = [one for one in possible if one.sure and _is_plausible(one)]
+    if len(sure) > _MOST_PARTS:
+        raise _NoQueryError(
+            f"{len(sure)} series could be meant, such as {sure[0].series}: {asked.advice}"
+        )
+    if sure or not possible:
+        return sure, [one for one in possible if not one.sure and not one.rule.of_chart]
+    shown = printable(possible[0].rule.series_query, _LONGEST_SHOWN)
+    raise _NoQueryError(
+        f"{possible[0].rule.where} takes any series that {shown} matches: {asked.advice}, or name "
+        "the series in it"
+    )
+
+
+def _of_rule(rule: AdapterRule, metric: str, names: Sequence[str]) -> Iterator[_RuleCandidate]:
+    """Yield the names of series that a rule can make a metric of; other rules have ``names``."""
+    found = [one for one in names if rule.name_of(one) == metric]
+    made = rule.series_of(metric)
+    only = {one.text for one in made if one.sure}
+    yield from (_RuleCandidate(rule, one, is_guess=one not in only) for one in found)
+    for one in made:
+        if one.text not in found and (one.sure or not found):
+            usable = one.sure or not one.text.endswith("_")
+            yield _RuleCandidate(rule, one.text, usable, is_guess=not one.sure)
+    if not made and not found and rule.can_be(metric) and not rule.series:
+        if rule.metrics_query is not None and "Series" not in rule.metrics_query.fields:
+            yield _RuleCandidate(rule, "")
+        elif rule.literal_name is not None or rule.problem:
+            yield _RuleCandidate(rule, "?", sure=False)
+
+
+def _covers(one: _RuleCandidate, rule: AdapterRule) -> bool:
+    """Return whether a candidate finds series wherever a rule does that names the same."""
+    if rule is one.rule:
+        return True
+    here, there = (
+        {matcher for matcher in of.selector.matchers if matcher.label != "__name__"}
+        if of.selector is not None
+        else set[LabelMatcher]()
+        for of in (one.rule, rule)
+    )
+    return bool(one.series) and rule.series == one.series and here <= there
+
+
+def _is_plausible(one: _RuleCandidate) -> bool:
+    family = one.series.removeprefix("container_")
+    return not (
+        one.rule.of_chart and family != one.series and not family.startswith(_CONTAINER_FAMILIES)
+    )
+
+
+def _found(
+    rules: Sequence[AdapterRule],
+    possible: Sequence[_RuleCandidate],
+    asked: _AskedMetric,
+    find_series: FindSeries,
+) -> _RuleCandidate | None:
+    """Return the last rule that finds series with the right labels, as the adapter does."""
+    for rule in reversed(rules):
+        of_rule = [one for one in possible if one.rule is rule]
+        if not of_rule or rule.selector is None:
+            continue
+        known = [] if any(one.is_guess or not one.sure for one in of_rule) else of_rule
+        label = asked.resource(rule.resources)
+        query = _discovery(rule.selector, [one.series for one in known if one.series], label)
+        names = {series.get("__name__", "") for series in find_series(query)}
+        found = sorted(one for one in names if rule.name_of(one) == asked.name)
+        if found:
+            return _RuleCandidate(rule, found[-1], is_found=True)
+    return None
+
+
+def _discovery(
+    selector: promql_trees.SeriesSelector, names: Sequence[str], label: str | None
+) -> str:
+    """Return the selector for the series of a rule with a label, no wider than these names."""
+    matchers = [*selector.matchers]
+    matchers += [LabelMatcher("__name__", "=", selector.name)] if selector.name else []
+    matchers += [LabelMatcher("__name__", "=~", "|".join(names))] if names else []
+    matchers += [LabelMatcher(label, "!=", "")] if label else []
+    return f"{{{','.join(f'{one.label}{one.operator}{quoted(one.value)}' for one in matchers)}}}"
+
+
+def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
+    """Say that no rule gives a metric, and which metrics come near."""
+    considered = rules.external if asked.kind == "External" else rules.custom
+    others = rules.custom if asked.kind == "External" else rules.external
+    known = dict.fromkeys(name for rule in considered for name in _known_names(rule))
+    names = [name for name in known if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
+    near = difflib.get_close_matches(asked.name[:_LONGEST_COMPARED], names, n=_MOST_NEAREST)
+    nearest = tuple(printable(name, _LONGEST_SHOWN) for name in near)
+    where = "externalRules" if asked.kind == "External" else "rules"
+    sentence = f"none of the {len(considered)} {where} of prometheus-adapter gives this metric"
+    if not considered:
+        sentence = f"prometheus-adapter has no {where} here"
+    sentence += f"; near it are {', '.join(nearest)}" if nearest else ""
+    wrong = next((rule for rule in considered if missing_group(rule)), None)
+    if wrong is not None:
+        sentence += (
+            f"; `name.as` of {wrong.where} has {missing_group(wrong)}, which Go reads as a group "
+            "that there is not: write the number in braces, as ${1}"
+        )
+    if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
+        kinds = "Pods and Object" if asked.kind == "External" else "External"
+        sentence += f"; a rule for metrics of type {kinds} does"
+    if rules.problems:
+        sentence += f"; left out are rules with mistakes: {'; '.join(rules.problems[:3])}"
+    return Unresolved(f"{sentence}; give the file with its rule, or write its query", nearest)
+
+
+def _known_names(rule: AdapterRule) -> list[str]:
+    if rule.literal_name is not None:
+        return [rule.literal_name]
+    name = rule.name_of(rule.series) if rule.series else None
+    return [name] if name else []
+
+
+# -- its query ------------------------------------------------------------------------------------
+
+
+class _WrittenQuery(NamedTuple):
+    """PromQL for a metric; ``own`` says for whom it is, where not for all."""
+
+    promql: str
+    selector: Mapping[str, object] | None
+    labels: tuple[str, ...]
+    nan: bool
+    own: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _written(
+    candidates: Sequence[_RuleCandidate], others: Sequence[_RuleCandidate], asked: _AskedMetric
+) -> Resolved:
+    parts = [_RuleWriter(one.rule, one.series, asked).write() for one in candidates]
+    first = parts[0]
+    # What is written apart for one HPA cannot stand beside what is written for all.
+    parts = [one for one in parts if one[1:3] == first[1:3] and one.own == first.own]
+    texts = list(dict.fromkeys(one.promql for one in parts))
+    notes = list(dict.fromkeys(note for one in parts for note in one.notes))
+    if len(texts) > 1:
+        notes.append(
+            "which of these series there are decides what the adapter takes, the first here: "
+            f"{asked.advice}, or leave out the others"
+        )
+    if asked.advice == _ASKED and not candidates[0].is_found:
+        where = candidates[0].rule.where
+        notes.append(f"Prometheus has no series for {where} now: the adapter does not serve this")
+    notes += [
+        f"{one.rule.where} takes any series that its seriesQuery matches, and here {one.series}: "
+        + asked.advice
+        for one in candidates
+        if one.is_guess
+    ]
+    differ = {
+        one.rule.where: one
+        for number, one in enumerate(others)
+        if number >= _MOST_WRITTEN or not _has_text(one, texts, asked)
+    }
+    if differ:
+        several = (
+            f" and {len(differ) - _MOST_NEAREST} others" if len(differ) > _MOST_NEAREST else ""
+        )
+        notes.append(
+            f"{', '.join(list(differ)[:_MOST_NEAREST])}{several} can give this metric, too: the "
+            f"adapter takes the last rule that finds series, and here {candidates[0].rule.where} "
+            f"counts: {asked.advice}, or leave out the others"
+        )
+    resource = asked.resource(candidates[0].rule.resources) or ""
+    namespace = candidates[0].rule.resources.label("", "Namespace") or ""
+    settings: dict[str, object] = {}
+    of_labels = {"namespace": namespace, "pod": resource if asked.kind == "Pods" else ""}
+    of_labels = {key: label for key, label in of_labels.items() if label not in {"", key}}
+    if of_labels and asked.kind != "External":
+        settings["labels"] = of_labels
+    if any(one.nan for one in parts) and asked.kind != "External":
+        settings["nan"] = "zero"  # as the custom metrics API of the adapter answers
+    promql = "\nor ".join(texts)
+    query: Query = {"query": promql, **settings} if settings else promql
+    name = _OUTSIDE.sub("-", "-".join((asked.name, *filter(None, first.own))))[:_LONGEST_NAME]
+    return Resolved(name, query, first.selector, first.labels, tuple(notes))
+
+
+def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AskedMetric) -> bool:
+    try:
+        return _RuleWriter(one.rule, one.series, asked).write().promql in texts
+    except _NoQueryError:
+        return False
+
+
+@dataclass
+class _RuleWriter:
+    """Writes the query of one rule and one series for what is asked."""
+
+    rule: AdapterRule
+    series: str
+    asked: _AskedMetric
+    notes: list[str] = field(default_factory=list)
+    pinned: dict[str, str] = field(default_factory=dict)
+    resource: str | None = None
+    conditions: tuple[_SelectorCondition, ...] = ()
+
+    def write(self) -> _WrittenQuery:
+        asked, template = self.asked, self.rule.metrics_query
+        if self.rule.problem:
+            raise _NoQueryError(f"a rule that gives it is not understood: {self.rule.problem}")
+        if template is None:
+            raise _NoQueryError(
+                f"{self.rule.where} has no metricsQuery, with which the adapter answers nothing: "
+                "write one"
+            )
+        for condition in asked.conditions:
+            if _LABEL.fullmatch(condition.key) is None:
+                raise _NoQueryError(
+                    f"its selector has the key {printable(condition.key)}, which is no label of "
+                    "Prometheus, so that the adapter finds nothing: name a label"
+                )
+        self.pinned = self._pinned()
+        self.resource = asked.resource(self.rule.resources)
+        self.conditions = tuple(one for one in asked.conditions if not self._is_pinned(one))
+        text = self._filled(template)
+        tree = self._parsed(text)
+        if self.resource is not None and not promql_trees.has(tree, self.resource):
+            raise _NoQueryError(
+                f"the query of {self.rule.where} gives no series with the label {self.resource}, "
+                "so that the adapter finds no value: aggregate it by <<.GroupBy>>"
+            )
+        labels = {name.partition(".")[2] for name in template.fields} - {""}
+        of_all = labels - ({self.resource} if asked.kind == "Pods" else set())
+        marked = [_is_marked(one) for one in promql_trees.selectors_of(tree)]
+        if not any(marked) and _PINNED not in text and not of_all:
+            return self._constant(text, tree)
+        shared = self._shared(text) if all(marked) and not of_all else None
+        return shared or self._for_one(text, tree)
+
+    def _pinned(self) -> dict[str, str]:
+        """Return the labels that the adapter pins, with their values."""
+        asked, rule = self.asked, self.rule
+        namespace = rule.resources.label("", "Namespace")
+        if asked.kind == "External":
+            if not rule.resources.namespaced:
+                return {}
+            if namespace is None:
+                self.notes.append(
+                    f"{rule.where} names no label for namespaces, with which the adapter refuses "
+                    "to answer: it is asked here of all namespaces"
+                )
+                return {}
+            return {namespace: asked.namespace}
+        if namespace is None or asked.resource(rule.resources) is None:
+            of_what = "a namespace" if namespace is None else self._of_what()
+            raise _NoQueryError(
+                f"`resources` of {rule.where} names no label for {of_what}, without which the "
+                "adapter finds no value: write it into `overrides`"
+            )
+        pinned = {namespace: asked.namespace}
+        if asked.described is not None and not asked.of_namespace:
+            pinned[asked.resource(rule.resources) or ""] = asked.described.name
+        return pinned
+
+    def _is_pinned(self, condition: _SelectorCondition) -> bool:
+        """Return whether a condition of the selector says no more than what is pinned."""
+        key, operator, values = condition
+        pinned = self.pinned.get(key)
+        if pinned is None or operator != "=":
+            return False
+        if values[0] != pinned:
+            both = f"its selector asks for {key}={quoted(values[0])}, and {self.rule.where} for "
+            both += f"{key}={quoted(pinned)}, so that the adapter finds nothing"
+            if self.asked.kind != "External":
+                raise _NoQueryError(f"{both}: leave one of them out")
+            self.notes.append(f"{both}: here what the selector says counts")
+            self.pinned[key] = values[0]
+        return True
+
+    def _of_what(self) -> str:
+        return f"{self.asked.described.kind if self.asked.described else 'Pod'} objects"
+
+    def _filled(self, template: Template) -> str:
+        values = {one.key: "|".join(one.values) for one in self.conditions} | self.pinned
+        if self.asked.kind == "Pods":
+            values[self.resource or ""] = ".+"
+        data = {f"{VALUES}.{label}": value for label, value in values.items()}
+        data |= {"Series": self.series, "LabelMatchers": _MARK, "GroupBy": self.resource or ""}
+        try:
+            return promql_trees.tidied(template.fill(data))
+        except TemplateError as error:
+            raise _NoQueryError(f"metricsQuery of {self.rule.where}: {error}") from error
+
+    def _parsed(self, text: str) -> promql_trees.Node:
+        try:
+            return promql_trees.parse(text)
+        except ValueError as error:
+            shown = printable(text.replace(_MARK, "..."), _LONGEST_SHOWN)
+            raise _NoQueryError(
+                f"metricsQuery of {self.rule.where} becomes {shown}, which is no PromQL: {error}"
+            ) from error
+
+    def _constant(self, text: str, tree: promql_trees.Node) -> _WrittenQuery:
+        """Write a query on which namespace and selector have no effect."""
+        nan = promql_trees.may_be_nan(tree)
+        selector: Mapping[str, object] | None = None
+        if self.conditions:
+            self.notes.append(
+                f"{self.rule.where} does not use the selector of the metric: it had no effect, and "
+                "is left out"
+            )
+        if self.asked.kind != "External" and not self.asked.of_namespace:
+            self.notes.append(
+                f"{self.rule.where} does not ask for the namespace: of two of one name in several "
+                "namespaces the adapter takes any, and here it is the right one"
+            )
+        if self.asked.kind == "Pods":
+            text = self._by_namespace(text, tree)
+        labels = tuple(filter(None, (*self.pinned, self.resource)))
+        return self._done(text, selector, () if self.asked.kind == "External" else labels, nan)
+
+    def _by_namespace(self, text: str, tree: promql_trees.Node) -> str:
+        """Return the query with the label for namespaces, which pods are told apart by, too."""
+        namespace = next(iter(self.pinned))
+        if promql_trees.has(tree, namespace):
+            return text
+        kept = promql_trees.keeping(text, [namespace])
+        if kept is None or not promql_trees.has(self._parsed(kept), namespace):
+            raise _NoQueryError(
+                f"the query of {self.rule.where} gives no series with the label {namespace}: "
+                "aggregate it by that, too"
+            )
+        return kept
+
+    def _shared(self, text: str) -> _WrittenQuery | None:
+        """Write the query for all who ask; None where the expression does not let that be."""
+        asked = self.asked
+        keys = {one.key: one.values for one in self.conditions}
+        plain = all(one.operator == "=" and one.values[0] for one in self.conditions)
+        if (
+            not plain
+            or len(keys) < len(self.conditions)
+            or not keys.keys().isdisjoint({*self.pinned, self.resource})
+        ):
+            return None
+        labels = list(dict.fromkeys((*self.pinned, *keys)))
+        kept = promql_trees.keeping(text, labels)
+        if kept is None:
+            return None
+        tree = self._parsed(kept)
+        if not all(promql_trees.has(tree, label) for label in labels):
+            return None
+        self._note_relations(tree)
+        present = dict.fromkeys((*labels, *filter(None, [self.resource])))
+        matched = {key: values[0] for key, values in keys.items()}
+        if asked.kind == "External":
+            matched = {**self.pinned, **matched}
+        selector = {"matchLabels": matched} if matched else None
+        written = _unmarked(kept, _presence(tree, [(label, "") for label in present]))
+        return self._done(written, selector, tuple(present), promql_trees.may_be_nan(tree))
+
+    def _for_one(self, marked: str, tree: promql_trees.Node) -> _WrittenQuery:
+        """Write the query that the adapter sends for this HPA."""
+        asked = self.asked
+        matchers = [one.matcher for one in self.conditions]
+        matchers += [f"{label}={quoted(value)}" for label, value in self.pinned.items()]
+        if asked.kind == "Pods":
+            matchers.append(f'{self.resource}!=""')
+        self._note_relations(tree)
+        text = _unmarked(marked, ",".join(matchers))
+        namespace = next(iter(self.pinned), "")
+        if asked.kind == "Pods" and not promql_trees.has(tree, namespace):
+            text = f'label_replace({text}, "{namespace}", {quoted(asked.namespace)}, "", "")'
+        own = (
+            *self.pinned.values(),
+            *(value for one in self.conditions for value in one.values),
+        )
+        labels = tuple(filter(None, (*self.pinned, self.resource)))
+        return self._done(text, None, labels, promql_trees.may_be_nan(tree), own)
+
+    def _note_relations(self, tree: promql_trees.Node) -> None:
+        if self.asked.kind == "Pods" and not promql_trees.keeps_apart(tree, self.resource or ""):
+            self.notes.append(
+                f"the query of {self.rule.where} relates pods to one another: in the adapter those "
+                "of the workload, here all that have such series"
+            )
+
+    def _done(
+        self,
+        promql: str,
+        selector: Mapping[str, object] | None,
+        labels: tuple[str, ...],
+        nan: bool,  # noqa: FBT001 - a fact of the tree
+        own: tuple[str, ...] = (),
+    ) -> _WrittenQuery:
+        described = self.asked.described
+        of_one = {*labels, *self.pinned, self.resource, *(one.key for one in self.conditions)}
+        if self.asked.kind != "External" and promql_trees.has_more(self._parsed(promql), of_one):
+            self.notes.append(
+                f"the query of {self.rule.where} may give several series of one object: the "
+                "adapter takes any of them, and here the metric fails and names them: aggregate "
+                "it by (<<.GroupBy>>)"
+            )
+        if described is not None and not self.asked.of_namespace:
+            wanted = described.kind.lower()
+            if self.resource != wanted:
+                promql = f'label_replace({promql}, "{wanted}", "$1", "{self.resource}", "(.+)")'
+        return _WrittenQuery(
+            promql, selector, tuple(dict.fromkeys(labels)), nan, own, tuple(self.notes)
+        )
+
+
+def _is_marked(selector: promql_trees.SeriesSelector) -> bool:
+    return any(one.label == _PINNED for one in selector.matchers)
+
+
+def _presence(tree: promql_trees.Node, wanted: Sequence[tuple[str, str]]) -> str:
+    """Return the matchers by which labels are not a value, but those that are there already."""
+    marked = [one for one in promql_trees.selectors_of(tree) if _is_marked(one)]
+    return ",".join(
+        f"{label}!={quoted(value)}"
+        for label, value in wanted
+        if not all(LabelMatcher(label, "!=", value) in one.matchers for one in marked)
+    )
+
+
+def _unmarked(text: str, matchers: str) -> str:
+    """Write the matchers in the place of their mark; braces that are then empty are left out."""
+    if matchers:
+        return text.replace(_MARK, matchers)
+    for written in (f"{_MARK}, ", f"{_MARK},", f", {_MARK}", f",{_MARK}", f"{{{_MARK}}}", _MARK):
+        text = text.replace(written, "")
+    return text
+
+
+def _conditions(selector: object) -> Iterator[_SelectorCondition]:
+    """Yield the conditions of a LabelSelector in the order in which Kubernetes has them."""
+    found: list[_SelectorCondition] = []
+    labels = child(selector, "matchLabels")
+    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+        found.append(_SelectorCondition(str(key), "=", (str(value),)))
+    for _, expression in entries(selector, "matchExpressions"):
+        key, operator = str(child(expression, "key")), str(child(expression, "operator"))
+        values = tuple(sorted({str(value) for _, value in entries(expression, "values")}))
+        if operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
+            raise _NoQueryError(f"its selector has the operator {printable(operator)}")
+        if bool(values) is not operator.endswith("In"):
+            raise _NoQueryError(f"its selector has {operator} with the wrong number of values")
+        found.append(_SelectorCondition(key, operator, values))
+    if len(found) > _MOST_CONDITIONS:
+        raise _NoQueryError(f"its selector has more than {_MOST_CONDITIONS} conditions")
+    yield from sorted(found, key=lambda one: one.key)
+
+
+# -- resourceRules --------------------------------------------------------------------------------
+
+
+def _resource_query(name: str, rule: ResourceRule) -> Query | None:
+    """Return the query of a resource; None where the built-in one stands for it."""
+    namespace, pod = (rule.resources.label("", kind) for kind in ("Namespace", "Pod"))
+    container = rule.container_label
+    if namespace is None or pod is None:
+        raise _NoQueryError("`resources` names no labels for namespaces and pods")
+    data = {"LabelMatchers": _MARK, "GroupBy": f"{pod}, {container}"}
+    data |= {f"{VALUES}.{label}": ".+" for label in (namespace, pod)}
+    marked = promql_trees.tidied(rule.container_query.fill(data))
+    kept = promql_trees.keeping(marked, [namespace])
+    tree = promql_trees.parse(kept or marked)
+    names = (namespace, pod, container)
+    if kept is None or not all(promql_trees.has(tree, one) for one in names):
+        raise _NoQueryError(f"it gives no series by {namespace}, {pod} and {container}")
+    # The container label is empty for a pod's own cgroup and POD for its pause container.
+    wanted = ((namespace, ""), (pod, ""), (container, ""), (container, "POD"))
+    usage = _usage_of(tree, marked, wanted)
+    if usage is None:
+        rule.place.different("containerQuery", why=_ADDED_UP)
+        promql = _unmarked(kept, _presence(tree, wanted))
+    else:
+        read, matchers = usage
+        if names == _CONTAINER and f"{_USAGE[name]}{{{CONTAINERS}}}" in _RANGE.sub("", read):
+            if name == "cpu":
+                rule.place.different("containerQuery", why=_BUILT_IN)
+            return None
+        promql = usage_once(read, names, matchers)
+    others = {key: label for key, label in zip(_CONTAINER, names, strict=True) if key != label}
+    return {
+        "query": promql,
+        **({"window": rule.window} if rule.window else {}),
+        **({"labels": others} if others else {}),
+    }
+
+
+def _usage_of(
+    tree: promql_trees.Node, marked: str, wanted: Sequence[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """Return what a query adds up of cAdvisor, and its matchers; None for anything else."""
+    match tree:
+        case promql_trees.Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
+            pass
+        case _:
+            return None
+    match inner:
+        case promql_trees.Call("rate" | "irate" as name, (promql_trees.SeriesSelector() as read,)):
+            form = f"{name}({{}})"
+        case promql_trees.SeriesSelector() as read:
+            form = "{}"
+        case _:
+            return None
+    ranges = _RANGE.findall(marked)
+    modified = "offset" in marked or "@" in marked or len(ranges) != (form != "{}")
+    if modified or not read.name.startswith("container_"):
+        return None
+    implied = {LabelMatcher(label, "!=", value) for label, value in wanted}
+    others = [one for one in read.matchers if one.label != _PINNED and one not in implied]
+    container = wanted[-1][0]
+    matchers = ", ".join(
+        (
+            CONTAINERS.replace("container!", f"{container}!"),
+            *(f"{one.label}{one.operator}{quoted(one.value)}" for one in others),
+        )
+    )
+    of_range = f"[{ranges[0]}]" if ranges else ""
+    return form.format(f"{read.name}{{{matchers}}}{of_range}"), matchers

@@ -1,0 +1,569 @@
+"""The rules of prometheus-adapter, wherever they are written: which series become which metrics.
+
+https://github.com/kubernetes-sigs/prometheus-adapter/blob/master/docs/config.md
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TypeVar
+
+import yaml
+
+from autoscaler.config import documents
+from autoscaler.config.documents import Value, child
+from autoscaler.migrate import promql_trees
+from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.go_regexes import (
+    BY_HAND,
+    LONGEST_TEXT,
+    MOST_GROUPS,
+    GoRegex,
+    PossibleText,
+    captures_of,
+    expand,
+    parts_of,
+    unknown_group,
+)
+from autoscaler.migrate.go_templates import Template
+
+_Made = TypeVar("_Made")
+CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})
+_SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
+_INSTALLS = "it installs the adapter, and nothing asks it any longer"
+_VALUES = (("values",), ("helm", "valuesObject"), ("helm", "values"), ("valuesContent",))
+_METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
+_ANY = GoRegex(".*")
+_MOST_RULES = 1_000
+_MOST_OVERRIDES = 200
+_MOST_SERIES = 8
+"""The most names of series that a rule is tried with for one metric."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Which labels name which Kubernetes objects: `resources` of a rule."""
+
+    overrides: tuple[tuple[str, str, str], ...] = ()
+    """Label, group (empty for any) and resource, in lower case."""
+    template: Template | None = None
+    namespaced: bool = True
+
+    def label(self, group: str, kind: str) -> str | None:
+        """Return the label that names an object of a kind; None if there is none."""
+        singular = kind.lower()
+        names = {singular, _plural(singular)}
+        found = [
+            (of_group != group, label)
+            for label, of_group, resource in self.overrides
+            if resource in names and of_group in {"", group}
+        ]
+        if found:
+            return min(found)[1]
+        if self.template is None:
+            return None
+        sanitized = group.replace(".", "_").replace("-", "_")
+        return self.template.fill({"Group": sanitized, "Resource": singular}) or None
+
+
+def _plural(singular: str) -> str:
+    if singular.endswith(("s", "x", "ch", "sh")):
+        return f"{singular}es"
+    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+
+
+@dataclass(frozen=True)
+class AdapterRule:
+    """A rule for custom or external metrics; the first lines of its queries are its own."""
+
+    where: str
+    """Its place in its document, such as ``rules[3]``."""
+    series_query: str
+    metrics_query: Template | None
+    """None where it is not written: the adapter then answers nothing."""
+    resources: Resources
+    filters: tuple[tuple[bool, GoRegex], ...] = ()
+    """Whether the name of a series has to match, and what."""
+    matches: GoRegex = _ANY
+    name_as: str = "$0"
+    of_chart: bool = False
+    """Whether it is one of the chart's default rules, and stands in no file."""
+    problem: str = ""
+    """Why a part of it could not be read."""
+
+    @cached_property
+    def selector(self) -> promql_trees.SeriesSelector | None:
+        """The series that it is about; None where the selector is not understood."""
+        try:
+            tree = promql_trees.parse(self.series_query)
+        except ValueError:
+            return None
+        return tree if isinstance(tree, promql_trees.SeriesSelector) else None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of series that its selector has, as text or as an expression of few texts."""
+        names = promql_trees.metric_names([] if self.selector is None else [self.selector])
+        for texts in (regex.texts() for positive, regex in self._name_matchers if positive):
+            names += [one.text for one in texts if one.sure and _METRIC.fullmatch(one.text)]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def series(self) -> str:
+        """The one name that its series have; empty where they have several."""
+        return self.names[0] if len(self.names) == 1 else ""
+
+    @cached_property
+    def _name_matchers(self) -> tuple[tuple[bool, GoRegex], ...]:
+        selector = self.selector
+        return tuple(
+            (
+                not one.operator.startswith("!"),
+                GoRegex(one.value if "~" in one.operator else re.escape(one.value)),
+            )
+            for one in (selector.matchers if selector is not None and not self.problem else ())
+            if one.label == "__name__"
+        )
+
+    @cached_property
+    def literal_name(self) -> str | None:
+        """The name of its metric, where that does not depend on the series."""
+        parts = list(parts_of(self.name_as, self.matches))
+        return "".join(map(str, parts)) if all(isinstance(one, str) for one in parts) else None
+
+    def takes(self, series: str) -> bool:
+        """Return whether it is about series of this name, as far as the name says it."""
+        if self.series and series != self.series:
+            return False
+        if any(one.matches_all(series) is not wanted for wanted, one in self._name_matchers):
+            return False
+        return all((one.search(series) is not None) is wanted for wanted, one in self.filters)
+
+    def name_of(self, series: str) -> str | None:
+        """Return the name of the metric that series of a name become; None for none."""
+        found = self.matches.search(series)
+        if found is None or not self.takes(series):
+            return None
+        return expand(self.name_as, self.matches, found)
+
+    @cached_property
+    def metric(self) -> str | None:
+        """The name of its metric, where its series have one name."""
+        return self.name_of(self.series) if self.series else None
+
+    def series_of(self, metric: str) -> list[PossibleText]:
+        """Return names of series that become a metric: the one there is, or the shortest."""
+        if self.series:
+            return [PossibleText(self.series, sure=True)] if self.metric == metric else []
+        captures = captures_of(metric, self.name_as, self.matches)
+        if captures is None:
+            return []
+        made = self.matches.texts(captures)
+        for positive, regex in self._name_matchers:
+            made += regex.texts() if positive else []
+        found = {one.text: one for one in reversed(made) if _METRIC.fullmatch(one.text)}
+        right = [one for one in found.values() if self.name_of(one.text) == metric]
+        return right[::-1][:_MOST_SERIES]
+
+    def can_be(self, metric: str) -> bool:
+        """Return whether the name of a metric has the form that it gives to names."""
+        return captures_of(metric, self.name_as, self.matches) is not None
+
+
+@dataclass(frozen=True)
+class ResourceRule:
+    """How the adapter reads the usage of containers: `resourceRules.cpu` or `memory`."""
+
+    container_query: Template
+    resources: Resources
+    container_label: str
+    place: Fields
+    window: str = ""
+
+
+@dataclass(frozen=True)
+class AdapterRules:
+    """All rules of some documents, in their order: of two that give a metric the later one wins."""
+
+    custom: tuple[AdapterRule, ...] = ()
+    external: tuple[AdapterRule, ...] = ()
+    resource: Mapping[str, ResourceRule] = field(default_factory=dict)
+    prometheus_url: str | None = None
+    problems: tuple[str, ...] = ()
+    """What is wrong with rules that are left out."""
+
+
+def rules_in(fields: Fields) -> AdapterRules | None:
+    """Read the rules of a document; None for one that has none.
+
+    It is a configuration of the adapter, a ConfigMap of such, values of its chart, of a chart
+    around that, or a HelmRelease, HelmChart, Application or ApplicationSet with such values.
+    """
+    found = []
+    for view in _views(fields):
+        found.append(_rules(view))
+        if fields.peek(*view.location[len(fields.location) :]) is not view.value:
+            view.refuse_the_rest()  # what stands in a text is not seen from outside of it
+    return merged(found) if found else None
+
+
+def merged(several: Iterable[AdapterRules]) -> AdapterRules:
+    """Put the rules of several documents together, in their order.
+
+    The server is one only if all documents that name one agree.
+    """
+    custom: list[AdapterRule] = []
+    external: list[AdapterRule] = []
+    problems: list[str] = []
+    resource: dict[str, ResourceRule] = {}
+    urls: set[str | None] = set()
+    for one in several:
+        custom += one.custom
+        external += one.external
+        problems += one.problems
+        resource |= one.resource
+        urls |= {one.prometheus_url} - {None}
+    url = urls.pop() if len(urls) == 1 else None
+    return AdapterRules(tuple(custom), tuple(external), resource, url, tuple(problems))
+
+
+# -- where rules are written ----------------------------------------------------------------------
+
+
+def _views(fields: Fields) -> Iterator[Fields]:
+    """Yield the views of configurations and of values, and ignore what is around them."""
+    kind = fields.peek("kind")
+    if kind is None or not isinstance(fields.peek("apiVersion"), str):
+        yield from _of_values(fields)
+    elif kind == "ConfigMap":
+        data = fields.within("data")
+        texts = [_text(data, key) for key in data.value]
+        views = [one for one in texts if one and _has_rules(one.value)]
+        if views:
+            _ignore_the_rest(data, "it is no configuration of the adapter", views)
+        yield from views
+    elif kind in ("HelmRelease", "HelmChart"):
+        yield from _of_helm(fields.within("spec"))
+    elif kind in ("Application", "ApplicationSet"):
+        spec = fields.within("spec")
+        spec = spec.within("template", "spec") if kind == "ApplicationSet" else spec
+        sources = [spec.within("source"), *spec.each("sources")]
+        views = [view for source in sources for view in _of_helm(source)]
+        if views:
+            _ignore_the_rest(fields.within("spec"), _INSTALLS, views)
+        yield from views
+
+
+def _of_helm(place: Fields) -> Iterator[Fields]:
+    views: list[Fields] = []
+    for keys in _VALUES:
+        value = place.peek(*keys)
+        view = _text(place, *keys) if isinstance(value, str) else place.within(*keys)
+        if view is not None:
+            views += _of_values(view)
+    charts = (place.peek("chart"), place.peek("chart", "spec", "chart"))
+    named = any(isinstance(one, str) and one.split("/")[-1] in CHARTS for one in charts)
+    if named and not views:
+        views.append(place.within("values"))
+    if views:
+        _ignore_the_rest(place, _INSTALLS, views)
+        for keys in (("valuesFrom",), ("helm", "valueFiles")):
+            if place.peek(*keys):
+                place.ignored(*keys, why="rules in there count where they are given as well")
+    yield from views
+
+
+def _of_values(view: Fields) -> Iterator[Fields]:
+    if _has_rules(view.value):
+        yield view
+        return
+    inner = [view.within(key) for key in view.value if _is_values(view.peek(key))]
+    yield from inner
+    if inner:
+        _ignore_the_rest(view, "it is a value of another chart", inner)
+
+
+def _ignore_the_rest(view: Fields, why: str, but: Sequence[Fields]) -> None:
+    for key, value in view.value.items():
+        places: list[tuple[str | int, ...]] = [(key,)]
+        if isinstance(value, list) and value:
+            places = [(key, index) for index in range(len(value))]
+        for place in places:
+            here = (*view.location, *place)
+            inner = [one for one in but if one.location[: len(here)] == here]
+            if not inner:
+                view.ignored(*place, why=why)
+            elif all(one.location != here for one in inner):
+                _ignore_the_rest(view.within(*place), why, inner)
+
+
+def _text(fields: Fields, *keys: str) -> Fields | None:
+    """Return a view of the YAML in a text; None where there is none."""
+    text = fields.peek(*keys)
+    if not isinstance(text, str) or "ules" not in text:
+        return None
+    try:
+        value = documents.read(text, lambda *_: None)
+    except yaml.YAMLError:
+        return None
+    return fields.parsed(*keys, value=value) if isinstance(value, dict) else None
+
+
+def _has_rules(value: object) -> bool:
+    return _is_configuration(value) or _is_values(value)
+
+
+def _is_configuration(value: object) -> bool:
+    rules = [*_list(value, "rules"), *_list(value, "externalRules")]
+    if child(value, "resourceRules", "cpu") or child(value, "resourceRules", "memory"):
+        return True
+    return any(child(rule, "seriesQuery") is not None for rule in rules)
+
+
+def _is_values(value: object) -> bool:
+    rules = child(value, "rules")
+    return isinstance(rules, dict) and (
+        isinstance(rules.get("default"), bool)
+        or bool(rules.get("existing"))
+        or any(isinstance(rules.get(key), list) for key in ("custom", "external"))
+        or isinstance(rules.get("resource"), dict)
+    )
+
+
+def _list(value: object, key: str) -> list[Value]:
+    listed = child(value, key)
+    return listed if isinstance(listed, list) else []
+
+
+# -- reading rules --------------------------------------------------------------------------------
+
+
+def _rules(view: Fields) -> AdapterRules:
+    if isinstance(view.peek("rules"), dict) or not _is_configuration(view.value):
+        return _of_chart(view)
+    return _read(view, ("rules",), ("externalRules",), ("resourceRules",))
+
+
+def _of_chart(view: Fields) -> AdapterRules:
+    for key in view.value:
+        if key not in {"rules", "prometheus"}:
+            view.ignored(key, why=_SETTINGS)
+    url = _url_of(view)
+    existing = view.peek("rules", "existing")
+    if existing:
+        why = f"its rules are in the ConfigMap {documents.describe(existing)}: give that one, too"
+        view.refused("rules", "existing", why=why)
+        return AdapterRules(prometheus_url=url, problems=(why,))
+    for key in ("existing", "default", "resource"):
+        if key in view.within("rules").value:
+            view.carried("rules", key)
+    read = _read(view, ("rules", "custom"), ("rules", "external"), ("rules", "resource"))
+    # The chart has them unless told otherwise.
+    default = view.peek("rules", "default")
+    known = chart_rules() if default is not False else ()
+    return AdapterRules((*known, *read.custom), read.external, read.resource, url, read.problems)
+
+
+def _url_of(view: Fields) -> str | None:
+    url, port, path = (view.peek("prometheus", key) for key in ("url", "port", "path"))
+    if not isinstance(url, str) or "{{" in url or "://" not in url:
+        return None
+    view.get("prometheus")
+    of_port = f":{port}" if isinstance(port, int) and port and not isinstance(port, bool) else ""
+    return f"{url.rstrip('/')}{of_port}{path if isinstance(path, str) else ''}"
+
+
+def _read(
+    view: Fields, custom: tuple[str, ...], external: tuple[str, ...], resource: tuple[str, ...]
+) -> AdapterRules:
+    problems: list[str] = []
+    of_custom, of_external = _each(view, custom, problems), _each(view, external, problems)
+    resources = {}
+    for name in ("cpu", "memory"):
+        place = view.within(*resource, name)
+        if place.value and (rule := _resource_rule(place, problems)) is not None:
+            window = view.get(*resource, "window")
+            resources[name] = replace(rule, window=window if isinstance(window, str) else "")
+    return AdapterRules(of_custom, of_external, resources, None, tuple(problems))
+
+
+def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[AdapterRule, ...]:
+    _carry_if_empty(view, *keys)
+    rules = []
+    for number, place in enumerate(view.each(*keys)):
+        if number >= _MOST_RULES:
+            problems.append(f"there are more than {_MOST_RULES:,} rules")
+            break
+        rule = _rule(place, problems)
+        if rule.series_query:
+            rules.append(rule)
+    return tuple(rules)
+
+
+def _rule(place: Fields, problems: list[str]) -> AdapterRule:
+    reading = _RuleReading(place, problems)
+    before = len(problems)
+    query = reading.text("seriesQuery")
+    if not query:
+        reading.problem("seriesQuery", "is missing: the adapter finds no series without it")
+    matches = reading.text("name", "matches")
+    regex = reading.made(GoRegex, matches or ".*", "name", "matches")
+    name_as = reading.text("name", "as")
+    if not name_as and regex is not None:
+        if regex.count > 1:
+            why = "is missing, and `matches` has several groups: the adapter refuses that"
+            reading.problem("name", why, "as")
+        name_as = "$1" if regex.count == 1 else "$0"
+    groups = sum(isinstance(part, int) for part in parts_of(name_as, regex or _ANY))
+    if groups > MOST_GROUPS or len(name_as) > LONGEST_TEXT:
+        most = f"{MOST_GROUPS} groups or {LONGEST_TEXT} characters"
+        reading.problem("name", f"has more than {most}: {BY_HAND}", "as")
+    metrics_query = reading.text("metricsQuery")
+    rule = AdapterRule(
+        where=documents.path_of(place.location),
+        series_query=query,
+        metrics_query=reading.made(Template, metrics_query, "metricsQuery")
+        if metrics_query
+        else None,
+        resources=reading.resources(),
+        filters=tuple(reading.filters()),
+        matches=regex or _ANY,
+        name_as=name_as,
+    )
+    try:
+        rule.takes("")  # its selector is read
+    except ValueError as error:
+        reading.problem("seriesQuery", f"is not understood: {error}")
+    return replace(rule, problem="; ".join(problems[before:]))
+
+
+def _carry_if_empty(place: Fields, *keys: str | int) -> None:
+    """Take a key that says nothing as carried over: an empty text, list or mapping, or null."""
+    if keys[-1] in place.within(*keys[:-1]).value and not place.peek(*keys):
+        place.carried(*keys)
+
+
+def _resource_rule(place: Fields, problems: list[str]) -> ResourceRule | None:
+    reading = _RuleReading(place, problems)
+    written = reading.text("containerQuery")
+    label = reading.text("containerLabel")
+    place.ignored("nodeQuery", why="it is for `kubectl top nodes`, which no autoscaler asks")
+    template = reading.made(Template, written, "containerQuery") if written else None
+    resources = reading.resources()
+    if template is None:
+        return None
+    return ResourceRule(template, resources, label or "container", place)
+
+
+@dataclass(frozen=True)
+class _RuleReading:
+    """The fields of one rule; what is wrong is refused there, and told by its place."""
+
+    place: Fields
+    problems: list[str]
+
+    def problem(self, key: str, why: str, *keys: str | int) -> None:
+        self.place.refused(key, *keys, why=f"it {why}")
+        path = documents.path_of((*self.place.location, key, *keys))
+        self.problems.append(f"{path} {why}")
+
+    def text(self, key: str, *keys: str | int) -> str:
+        value = self.place.get(key, *keys)
+        if value is None or isinstance(value, str):
+            _carry_if_empty(self.place, key, *keys)
+            return value or ""
+        if isinstance(value, dict | list):
+            self.problem(key, f"has to be a text, and is {documents.kind_of(value)}", *keys)
+            return ""
+        return str(value)
+
+    def made(
+        self, make: Callable[[str], _Made], text: str, key: str, *keys: str | int
+    ) -> _Made | None:
+        try:
+            return make(text)
+        except ValueError as error:
+            self.problem(key, f"is not understood: {error}", *keys)
+            return None
+
+    def filters(self) -> Iterator[tuple[bool, GoRegex]]:
+        _carry_if_empty(self.place, "seriesFilters")
+        for number, each in enumerate(self.place.each("seriesFilters")):
+            for key in ("is", "isNot"):
+                written = each.get(key)
+                if isinstance(written, str) and written:
+                    at = (number, key)
+                    regex = self.made(GoRegex, written, "seriesFilters", *at)
+                    if regex is not None:
+                        yield key == "is", regex
+
+    def resources(self) -> Resources:
+        place = self.place.within("resources")
+        self.place.get("resources", "namespaced")
+        template = self.text("resources", "template")
+        made = self.made(_label_template, template, "resources", "template") if template else None
+        overrides = []
+        written = place.within("overrides")
+        for keys in (("resources",), ("resources", "overrides"), ("name",)):
+            _carry_if_empty(self.place, *keys)
+        for label in list(written.value)[:_MOST_OVERRIDES]:
+            group, resource = (written.get(label, key) for key in ("group", "resource"))
+            _carry_if_empty(written, label, "group")
+            if isinstance(resource, str):
+                of_group = group if isinstance(group, str) else ""
+                overrides.append((label, of_group, resource.lower()))
+        return Resources(tuple(overrides), made, place.peek("namespaced") is not False)
+
+
+def _label_template(text: str) -> Template:
+    template = Template(text)
+    template.fill({"Group": "group", "Resource": "resource"})
+    return template
+
+
+# -- the chart's own rules ------------------------------------------------------------------------
+
+_CADVISOR = '{__name__=~"^container_.*",container!="POD",namespace!="",pod!=""}'
+_OTHERS = '{namespace!="",__name__!~"^container_.*"}'
+_CHART: Sequence[tuple[str, str, str, str]] = (
+    # the series, a name that is left out, the name that is taken, and what is done with a series
+    (_CADVISOR, "", "^container_(.*)_seconds_total$", "rate"),
+    (_CADVISOR, "^container_.*_seconds_total$", "^container_(.*)_total$", "rate"),
+    (_CADVISOR, "^container_.*_total$", "^container_(.*)$", ""),
+    (_OTHERS, ".*_total$", "", ""),
+    (_OTHERS, ".*_seconds_total", "^(.*)_total$", "rate"),
+    (_OTHERS, "", "^(.*)_seconds_total$", "rate"),
+)
+"""What the chart of prometheus-adapter does where `rules.default` is true."""
+
+
+@cache
+def chart_rules() -> tuple[AdapterRule, ...]:
+    """Return the chart's default rules, which come before those of its values."""
+    by_labels = Resources((("namespace", "", "namespace"), ("pod", "", "pod")))
+    by_template = Resources(template=Template("<<.Resource>>"))
+    rules = []
+    for number, (query, left_out, matches, function) in enumerate(_CHART):
+        of_container = ',container!="POD"' if query == _CADVISOR else ""
+        read = f"<<.Series>>{{<<.LabelMatchers>>{of_container}}}"
+        read = f"rate({read}[5m])" if function else read
+        regex = GoRegex(matches or ".*")
+        rules.append(
+            AdapterRule(
+                where=f"default rule {number + 1} of the chart",
+                series_query=query,
+                metrics_query=Template(f"sum({read}) by (<<.GroupBy>>)"),
+                resources=by_labels if query == _CADVISOR else by_template,
+                filters=((False, GoRegex(left_out)),) if left_out else (),
+                matches=regex,
+                name_as="$1" if regex.count else "$0",
+                of_chart=True,
+            )
+        )
+    return tuple(rules)
+
+
+def missing_group(rule: AdapterRule) -> str:
+    """Return a reference of `name.as` to a group that `name.matches` does not have, or nothing."""
+    return unknown_group(rule.name_as, rule.matches)

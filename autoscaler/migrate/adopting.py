@@ -1,0 +1,431 @@
+"""`autoscaler adopt`: takes a target over from another autoscaler without a bump, or gives it back.
+
+Without ``execute`` it prints the steps as commands.  Each step leaves a state in which one of the
+two scales the workload, or keeps its count, and from which the same command goes on.
+"""
+
+import shlex
+import sys
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoscaler.cli.output import CommandError, exit_code, print_text
+from autoscaler.cli.sources import SourceOptions, daemon_of
+from autoscaler.cli.target_names import chosen
+from autoscaler.config import Config, KubernetesSettings, load
+from autoscaler.config.editing import places_of
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.written import as_autoscaler
+from autoscaler.core.classification import State
+from autoscaler.core.extensions import Mode
+from autoscaler.core.text import printable
+from autoscaler.daemon.clusters import endpoint_of
+from autoscaler.kubernetes import ConnectError
+from autoscaler.kubernetes.api import JsonObject
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND
+from autoscaler.migrate import adoption_text
+from autoscaler.migrate.moving import (
+    AGAIN,
+    Move,
+    Other,
+    Situation,
+    is_in_charge,
+    is_in_shadow,
+    named,
+    verdict_of,
+)
+from autoscaler.migrate.replaced import (
+    HPA_KIND,
+    PAUSED_REPLICAS,
+    ReplacedAutoscalers,
+    is_same,
+    may_sleep,
+)
+from autoscaler.transport.retries import FOR_A_COMMAND
+
+_BACKUP = "replaced"
+"""The folder beside the configuration for what was replaced."""
+_CONFLICT = 409
+_LONGEST_COUNT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks for besides the targets."""
+
+    context: str | None = None
+    backup: Path | None = None
+    execute: bool = False
+    back: bool = False
+    anyway: bool = False
+
+
+@exit_code
+def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
+    """Take the targets over that are named, or give them back; return the exit code.
+
+    They are those of the configuration of ``place``.
+    """
+    config = place.config or Path()
+    loaded = load(config, namespace_or_anywhere)
+    keys = chosen(names, [target.key for target in loaded.targets])
+    targets = [target for target in loaded.targets if target.key in keys]
+    cluster_name = _cluster_of(loaded, keys)
+    daemon, kubernetes = daemon_of(place), loaded.connections[cluster_name]
+    backup = wishes.backup or config.parent / _BACKUP
+    try:
+        server = endpoint_of(kubernetes, wishes.context)
+        with closing(server.connect(absent_seconds=FOR_A_COMMAND)) as api:
+            moves = []
+            for target in targets:
+                ref = target.spec.scale_target_ref
+                cluster = ReplacedAutoscalers(api, target.namespace, ref)
+                moves.append(Move(target, config, cluster, daemon, backup))
+            if wishes.execute:
+                return _carry_out(moves, wishes)
+            _review(moves, wishes, _kubectl(kubernetes, wishes))
+    except ConnectError as error:
+        raise CommandError(f"autoscaler cannot adopt: {error}") from None
+    return 0
+
+
+def _cluster_of(config: Config, named: Collection[str]) -> str:
+    """Return the cluster of all targets that are named; raises CommandError if it is not one."""
+    clusters = sorted({one.cluster for one in config.targets if one.key in named})
+    if len(clusters) > 1:
+        both = " and ".join(clusters[:2])
+        raise CommandError(f"autoscaler adopts targets of one cluster at a time, not {both}")
+    places = places_of(config)
+    entries = {(str(places[key].source.path), places[key].index): key for key in named}
+    for key, at in places.items():
+        shared = entries.get((str(at.source.path), at.index))
+        if shared is not None and key not in named:
+            raise CommandError(
+                f"{shared} and {key} are one entry of `targets`: write an entry of its own for "
+                "each cluster, since `mode` changes for both"
+            )
+    return clusters[0] if clusters else next(iter(config.connections))
+
+
+def _kubectl(settings: KubernetesSettings, wishes: Wishes) -> str:
+    """Return the flags by which kubectl asks the same cluster."""
+    context, kubeconfig = wishes.context or settings.context, settings.kubeconfig
+    flags = (("--kubeconfig", kubeconfig), ("--context", context))
+    return "".join(f" {flag} {shlex.quote(str(value))}" for flag, value in flags if value)
+
+
+def _review(moves: Sequence[Move], wishes: Wishes, kubectl: str) -> None:
+    """Print the steps for each target, and what is in the way."""
+    check, shown = _problems_over, adoption_text.over
+    if wishes.back:
+        check, shown = _problems_back, adoption_text.back
+    in_the_way = False
+    for move in moves:
+        problems = check(move, wishes)
+        in_the_way = in_the_way or bool(problems)
+        for line in shown(move, move.look(), problems, kubectl):
+            # Commands and differences are to be copied, and stay as they are.
+            (print if line.startswith(adoption_text.INDENT) else print_text)(line)
+    if in_the_way:
+        print_text("--execute does nothing as long as something is in the way")
+    else:
+        print_text("--execute does these steps, and waits for each")
+
+
+def _carry_out(moves: Sequence[Move], wishes: Wishes) -> int:
+    """Check all targets, then move them."""
+    check = _problems_back if wishes.back else _problems_over
+    problems = [f"{move.key}: {one}" for move in moves for one in check(move, wishes)]
+    if problems:
+        raise CommandError("\n".join([*problems, "nothing was changed"]))
+    if wishes.back:
+        _back(moves)
+    else:
+        _over(moves, wishes)
+    return 0
+
+
+def _tell(move: Move, step: str) -> None:
+    print_text(f"{move.key}: {step}")
+    sys.stdout.flush()
+
+
+# -- over ------------------------------------------------------------------------------------------
+
+
+def _problems_over(move: Move, wishes: Wishes) -> list[str]:
+    """Return why a target may not be taken over."""
+    standing = move.look()
+    if standing.at_daemon is None:
+        return [standing.unknown]
+    problems = _not_in_shadow(move, standing)
+    other = standing.other
+    if other.is_there:
+        problems += _lacked_rights(move, other)
+        if other.scaled_object is not None:
+            problems += _would_move(other.scaled_object)
+    if not wishes.anyway:
+        doubts = [f"{one}; --anyway goes over all the same" for one in _doubts(move, standing)]
+        problems += doubts
+    return problems
+
+
+def _not_in_shadow(move: Move, standing: Situation) -> list[str]:
+    if standing.all_in_shadow:
+        return [adoption_text.started_in_shadow(move, standing)]
+    if standing.at_daemon is Mode.LIVE and move.in_file is Mode.SHADOW:
+        disk = f" ({standing.unknown})" if standing.unknown else ""
+        has = f"{move.daemon.name} has it live, though its file says `mode: shadow`{disk}"
+        return [f"{has}: does it run with this file?"]
+    return []
+
+
+def _doubts(move: Move, standing: Situation) -> list[str]:
+    """Return what speaks against going over now, though it could be done."""
+    doubts = []
+    if standing.word == State.FAILING and standing.state is not None:
+        doubts.append(f"it is failing: {standing.state.message}")
+    is_new = standing.at_daemon is Mode.LIVE and standing.other.is_there
+    if is_new and not move.saved.exists():
+        doubts.append(
+            "it is not in shadow, so nothing is known of what it would do; write `mode: shadow` "
+            "into its file, and look at it for some days"
+        )
+    extensions, spec = move.target.extensions, move.target.spec
+    sleeps = extensions.idle is not None or spec.min_replicas == 0
+    if standing.count == 0 and not sleeps:
+        doubts.append(
+            "it is at 0 replicas, and without `idle` or `minReplicas: 0` it stays there for good"
+        )
+    if standing.at_daemon is Mode.SHADOW:
+        verdict = verdict_of(move.daemon, move.target.key)
+        if verdict.agrees is False:
+            doubts.append(verdict.sentence)
+    return doubts
+
+
+def _would_move(scaled_object: JsonObject) -> list[str]:
+    annotations = scaled_object["metadata"].get("annotations") or {}
+    if PAUSED_REPLICAS not in annotations:
+        return []
+    count = printable(annotations[PAUSED_REPLICAS], _LONGEST_COUNT)
+    annotation = f"the annotation {PAUSED_REPLICAS} of {named(scaled_object)}"
+    return [f"{annotation} would set it to {count} as soon as that is paused; take it away first"]
+
+
+def _lacked_rights(move: Move, other: Other) -> list[str]:
+    if other.scaled_object is not None:
+        return move.cluster.lacking(KEDA_KIND, "list", "patch")
+    return move.cluster.lacking(HPA_KIND, "list", "delete")
+
+
+def _over(moves: Sequence[Move], wishes: Wishes) -> None:
+    """Have all targets live beside the other autoscalers, then take these away one by one."""
+    others = [_made_live(move) for move in moves]
+    for move, other in zip(moves, others, strict=True):
+        if other.is_there:
+            _wait_until_left_alone(move)
+            _tell(move, f"the daemon has it live, and leaves it alone while {other} is there")
+    for move, other in zip(moves, others, strict=True):
+        _take_over(move, other, wishes)
+
+
+def _made_live(move: Move) -> Other:
+    """Save the other autoscaler, and take the shadow out of the file; return the other one."""
+    standing = move.look()
+    other = standing.other
+    if other.object is None:
+        _tell(move, "no other autoscaler scales it")
+    elif other.is_there:
+        _tell(move, f"{adoption_text.found(standing)}; here: {adoption_text.ours(standing)}")
+        move.save(other.object)
+        _tell(move, f"saved {named(other.object)} in {move.saved}")
+    if move.in_file is Mode.SHADOW:
+        path = move.write(Mode.LIVE)
+        _tell(move, f"took `mode: shadow` out of {path}")
+    return other
+
+
+def _wait_until_left_alone(move: Move) -> None:
+    """Wait until the target is live; back into shadow with it where the other one is not seen."""
+    beside: set[float | None] = set()
+
+    def left_alone(now: Situation) -> bool | None:
+        if is_in_charge(now) and now.other.autoscaler is not None and now.state is not None:
+            beside.add(now.state.last_sync)
+        # The last sync of one that was live already may be from before the other one was made.
+        if len(beside) > (move.in_file is Mode.LIVE):
+            path = move.write(Mode.SHADOW)
+            raise CommandError(f"{move.key}: {adoption_text.unseen(now, path)}")
+        return now.word == State.CONTROLLED or None
+
+    move.until(left_alone, lambda now: adoption_text.not_live_yet(move, now))
+
+
+def _take_over(move: Move, other: Other, wishes: Wishes) -> None:
+    before = _take_away(move, other, wishes) if other.is_there else move.look().count
+    now = move.until(
+        lambda now: now if is_in_charge(now) else None,
+        lambda now: adoption_text.not_in_charge(move, now),
+    )
+    _tell(move, adoption_text.in_charge(now, before))
+
+
+def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
+    """Delete or pause the other autoscaler while it is at rest; return the count at that time."""
+
+    def attempt(now: Situation) -> tuple[int | None] | None:
+        other = now.other
+        if not other.is_there:
+            return (now.count,)
+        if now.word != State.CONTROLLED:
+            return None
+        if not (wishes.anyway or _is_at_rest(other.autoscaler, now.count)):
+            return None
+        if other.scaled_object is not None:
+            _fail(move, move.cluster.pause(other.scaled_object, on=True))
+            return (now.count,)
+        if other.autoscaler is None or first.autoscaler is None:
+            return None
+        if not is_same(other.autoscaler, first.autoscaler):
+            raise CommandError(
+                f"{move.key}: {other} was edited or made anew meanwhile, and is not the one that "
+                f"was saved; {AGAIN}"
+            )
+        failure = move.cluster.delete(other.autoscaler)
+        # Each sync of an HPA changes it: that it was at rest holds no more then.
+        changed = failure is not None and failure.status == _CONFLICT
+        if not changed:
+            _fail(move, failure)
+        return None if changed else (now.count,)
+
+    (count,) = move.until(attempt, lambda now: adoption_text.not_at_rest(move, now))
+    move.until(
+        lambda now: now.other.autoscaler is None or None,
+        lambda now: adoption_text.not_gone(move.key, now.other),
+    )
+    if first.scaled_object is None:
+        _tell(move, f"deleted {first}")
+    else:
+        _tell(move, f"paused {named(first.scaled_object)}, and KEDA has deleted {first}")
+    return count
+
+
+def _is_at_rest(autoscaler: JsonObject | None, count: int | None) -> bool:
+    """Return whether the other one has the count that it wants, so that it is taken over whole."""
+    status = {} if autoscaler is None else autoscaler.get("status") or {}
+    wanted = status.get("desiredReplicas")
+    # At zero an HPA decides nothing; before its first sync it wants 0.
+    return not wanted or not count or wanted == count
+
+
+def _fail(move: Move, failure: Failure | None) -> None:
+    if failure is not None:
+        raise CommandError(f"{move.key}: {failure.message}; {AGAIN}")
+
+
+# -- back ------------------------------------------------------------------------------------------
+
+
+def _problems_back(move: Move, wishes: Wishes) -> list[str]:
+    """Return why a target cannot be given back."""
+    standing = move.look()
+    if standing.other.is_there:
+        return []
+    if standing.other.scaled_object is not None:
+        sleeps = may_sleep(standing.other.scaled_object)
+        return [
+            *move.cluster.lacking(KEDA_KIND, "list", "patch"),
+            *(move.cluster.lacking(KEDA_KIND, "patch", subresource="/status") if sleeps else ()),
+        ]
+    manifest = move.saved_manifest()
+    problems = move.cluster.lacking(HPA_KIND, "list", "create")
+    count = move.cluster.count()
+    problems += [count.message] if isinstance(count, Failure) else []
+    if manifest is not None and manifest["kind"] == KEDA_KIND:
+        problems.append(
+            f"{named(manifest)} is not in the cluster any more: apply {move.saved}, without the "
+            "annotation of the pause, and run the same command again"
+        )
+    if manifest is None and not wishes.anyway:
+        _, lost = as_autoscaler(move.target)
+        problems += [f"{one}; --anyway makes it all the same" for one in lost]
+    return problems
+
+
+def _back(moves: Sequence[Move]) -> None:
+    """Bring the other autoscalers back, then have the targets in shadow beside them."""
+    before = [move.look() for move in moves]
+    for move, standing in zip(moves, before, strict=True):
+        _bring_back(move, standing)
+    for move, standing in zip(moves, before, strict=True):
+        _put_in_shadow(move, told=standing.at_daemon is not None)
+        if standing.other.object is None:
+            _wake(move)  # the daemon may have gone on before it saw the HPA
+    for move, standing in zip(moves, before, strict=True):
+        if standing.at_daemon is not None:
+            now = move.until(
+                lambda now: now if is_in_shadow(now) else None,
+                adoption_text.not_in_shadow,
+            )
+            _tell(move, adoption_text.given_back(now, standing.count))
+
+
+def _bring_back(move: Move, standing: Situation) -> None:
+    other = standing.other
+    if other.is_there:
+        _tell(move, f"{other} is there already")
+    elif other.scaled_object is not None:
+        if may_sleep(other.scaled_object):
+            _fail(move, move.cluster.keep_awake(other.scaled_object))
+            _tell(move, f"set the last activity of {named(other.scaled_object)} to now")
+        _fail(move, move.cluster.pause(other.scaled_object, on=False))
+        made = move.until(
+            lambda now: now.other if now.other.autoscaler is not None else None,
+            adoption_text.not_made,
+        )
+        _tell(move, f"ended the pause of {named(other.scaled_object)}, and KEDA has made {made}")
+    else:
+        _wake(move)
+        _tell(move, f"made {Other(_created(move))}")
+
+
+def _wake(move: Move) -> None:
+    """Set a count of 0 to the least of the HPA that comes back, which would never leave it."""
+    least = move.least_awake()
+    woken = move.cluster.wake(least)
+    if isinstance(woken, Failure):
+        _fail(move, woken)
+    elif woken:
+        _tell(move, f"set the count from 0 to {least}: an HPA does not act at 0")
+
+
+def _put_in_shadow(move: Move, *, told: bool) -> None:
+    """Write `mode: shadow`, once the daemon leaves the target alone, if it can be ``told``."""
+    if told:
+        now = move.until(
+            lambda now: now if now.word == State.CONTROLLED or is_in_shadow(now) else None,
+            adoption_text.not_left_alone,
+        )
+        _tell(move, f"the daemon leaves it alone while {now.other} is there")
+    else:
+        unknown = move.look().unknown
+        _tell(move, f"it is not known whether the daemon leaves it alone: {unknown}")
+    if move.in_file is Mode.LIVE:
+        _tell(move, f"wrote `mode: shadow` into {move.write(Mode.SHADOW)}")
+
+
+def _created(move: Move) -> JsonObject:
+    manifest = move.manifest()
+    made = move.cluster.create(manifest)
+    if isinstance(made, Failure):
+        raise CommandError(f"{move.key}: {made.message}; {AGAIN}")
+    if not move.cluster.controls({**made, "kind": HPA_KIND}):
+        raise CommandError(
+            f"{move.key}: a {named({**made, 'kind': HPA_KIND})} is there that scales something "
+            f"else; write another name into {move.saved}, and {AGAIN}"
+        )
+    return made

@@ -1,0 +1,302 @@
+"""What `autoscaler adopt` says: the steps to review, and where a step does not come to its end."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autoscaler.config.documents import as_yaml
+from autoscaler.config.written import as_autoscaler
+from autoscaler.core.classification import State
+from autoscaler.core.extensions import Mode
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.text import printable
+from autoscaler.kubernetes.api import JsonObject
+from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, hpa_of
+from autoscaler.migrate.moving import Move, Other, Situation, difference, named, verdict_of
+from autoscaler.migrate.replaced import HPA_KIND, PAUSED, may_sleep, returns_by
+from autoscaler.rendering import wording
+from autoscaler.rendering.hpa import hpa_text
+
+_RESOURCES = {HPA_KIND: "hpa", KEDA_KIND: "scaledobject"}
+INDENT = "     "
+"""Before a line that is to be copied."""
+_LONGEST_NAME = 253
+_NOTHING = "  nothing is to be done"
+
+
+# -- how it stands ---------------------------------------------------------------------------------
+
+
+def found(standing: Situation) -> str:
+    """Say what the other autoscaler wants."""
+    other = standing.other
+    return f"{other} scales it" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
+
+
+def ours(standing: Situation) -> str:
+    """Say what this one would do."""
+    if standing.state is None:
+        return f"not known: {standing.unknown}"
+    return printable(standing.state.message, LONGEST_SENTENCE)
+
+
+def in_charge(now: Situation, before: int | None) -> str:
+    """Say what became of the count, and why."""
+    message = "" if now.state is None else printable(now.state.message, LONGEST_SENTENCE)
+    count = "an unknown count" if before is None else wording.counted(before, "replica")
+    return f"done: it is scaled from here, and was taken over at {count}; {message}"
+
+
+def given_back(now: Situation, before: int | None) -> str:
+    """Say what the count was, and is."""
+    counts = f"{before} -> {now.count}" if now.count != before else f"{now.count}"
+    return f"done: it is in shadow, beside {now.other}; replicas: {counts}"
+
+
+# -- where a step does not end ---------------------------------------------------------------------
+
+
+def started_in_shadow(move: Move, standing: Situation) -> str:
+    """Say why a target that its file has live is in shadow at the daemon."""
+    if standing.unknown:
+        return f"{move.daemon.name} still has it in shadow: {standing.unknown}"
+    restart = "start it again without that: what another autoscaler scales is left alone then"
+    if standing.all_in_shadow:
+        return f"{move.daemon.name} runs with `--shadow`, which no file ends; {restart}"
+    return (
+        f"{move.daemon.name} still has it in shadow: if it does not run with this file, bring the "
+        "change there"
+    )
+
+
+def not_live_yet(move: Move, now: Situation) -> str:
+    """Say why the daemon does not have it live and left alone."""
+    if now.at_daemon is Mode.SHADOW:
+        return f"{started_in_shadow(move, now)}. {now.other} is there and scales it"
+    return (
+        f"the daemon does not say that it leaves it alone, but that it is {now.word or 'unknown'}; "
+        f"{now.other} is there and scales it"
+    )
+
+
+def unseen(now: Situation, path: Path) -> str:
+    """Say that the daemon would scale beside the other one."""
+    return (
+        f"the daemon does not see {now.other}, and began to scale beside it; `mode: shadow` is in "
+        f"{path} again. Give it the right to list and watch HorizontalPodAutoscalers, and look "
+        "whether your kubeconfig names its cluster"
+    )
+
+
+def not_at_rest(move: Move, now: Situation) -> str:
+    """Say why the other one was not taken away."""
+    if now.word != State.CONTROLLED:
+        return not_live_yet(move, now)
+    other = now.other
+    told = f"{other}" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
+    return (
+        f"{told}, and the count is {now.count}: it is in the middle of a change, and "
+        "stays until both are the same; --anyway does not wait for that"
+    )
+
+
+def not_gone(key: str, other: Other) -> str:
+    """Say why the other one is still there."""
+    stays = f"{key} is left alone as long as it is there"
+    if other.scaled_object is not None:
+        paused = f"{named(other.scaled_object)} is paused, and {other} is still there"
+        return f"{paused}: does KEDA's operator run? {stays}"
+    by = " and ".join(returns_by({} if other.object is None else other.object))
+    made = f": {by} made it again; take it away there" if by else ""
+    return f"{other} is still there, or there again{made}. {stays}"
+
+
+def not_in_charge(move: Move, now: Situation) -> str:
+    """Say why the daemon does not scale it."""
+    if now.other.autoscaler is not None:
+        return not_gone(move.key, now.other)
+    if now.at_daemon is Mode.SHADOW:
+        return f"{started_in_shadow(move, now)}. Until then nothing scales it: its count stays"
+    return f"the daemon does not scale it yet: it is {now.word or 'not known'}"
+
+
+def not_made(now: Situation) -> str:
+    """Say that KEDA has not made its autoscaler."""
+    return f"KEDA has made no HorizontalPodAutoscaler of {now.other}: does its operator run?"
+
+
+def not_left_alone(now: Situation) -> str:
+    """Say that the daemon does not see the other one."""
+    word = now.word or "not known"
+    return f"the daemon does not say that it leaves it to {now.other}: it is {word}"
+
+
+def not_in_shadow(now: Situation) -> str:
+    """Say that the daemon has it live."""
+    return f"the daemon has it live still, and leaves it alone while {now.other} is there"
+
+
+# -- the steps to review ---------------------------------------------------------------------------
+
+
+def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
+    """Return the lines of a review of going over; ``kubectl`` are flags of that."""
+    other, where = standing.other, _where(move, kubectl)
+    lines = [*_head(move, standing, problems), *_said("note", _notes(move, standing))]
+    change = _change(move, Mode.LIVE)
+    if other.object is None or not other.is_there:
+        return [*lines, *_numbered([*change, _check(move)])] if change else [*lines, _NOTHING]
+    kind, name = other.object["kind"], _name(other.object)
+    resource, saved = f"{_RESOURCES[kind]} {name}{where}", shlex.quote(str(move.saved))
+    save = [
+        f"mkdir -p {shlex.quote(str(move.saved.parent))}",
+        f"kubectl get {resource} -o json > {saved}",
+    ]
+    away = ("delete it: the count stays", [f"kubectl delete {resource}"])
+    if other.scaled_object is not None:
+        pause = f"kubectl annotate {resource} --overwrite {PAUSED}=true"
+        away = ("pause it: KEDA deletes its autoscaler and keeps the count", [pause])
+    first = ("save its manifest, for --back", save)
+    return lines + _numbered([first, *change, _controlled(move), away, _check(move)])
+
+
+def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
+    """Return the lines of a review of going back; ``kubectl`` are flags of that."""
+    other, where = standing.other, _where(move, kubectl)
+    lines, change = _head(move, standing, problems), _change(move, Mode.SHADOW)
+    lines += _said("note", _notes_back(move, other))
+    if other.is_there and not change:
+        return [*lines, _NOTHING]
+    steps: list[tuple[str, list[str]]] = []
+    if not other.is_there and other.scaled_object is not None:
+        name = _name(other.scaled_object)
+        end = f"kubectl annotate scaledobject {name}{where} {PAUSED}-"
+        if may_sleep(other.scaled_object):
+            now = r'"{\"status\":{\"lastActiveTime\":\"$(date -u +%FT%TZ)\"}}"'
+            patch = f"kubectl patch scaledobject {name}{where} --subresource=status --type=merge"
+            steps.append(("set its last activity to now", [f"{patch} -p {now}"]))
+        steps.append(("end its pause: KEDA makes its autoscaler again", [end]))
+    elif not other.is_there:
+        if move.cluster.count() == 0:
+            ref = move.target.spec.scale_target_ref
+            kind = ".".join(filter(None, (ref.kind.lower(), ref.group)))
+            scale = f"kubectl scale {shlex.quote(f'{kind}/{ref.name}')}{where}"
+            steps.append(("leave 0", [f"{scale} --replicas={move.least_awake()}"]))
+        steps.append(_apply(move, where))
+    if change:
+        steps.append(_controlled(move))
+    return lines + _numbered([*steps, *change, _check(move)])
+
+
+def _head(move: Move, standing: Situation, problems: Sequence[str]) -> list[str]:
+    other, there = standing.other, found(standing)
+    if other.object is None:
+        there = "no other autoscaler scales it"
+    elif not other.is_there:
+        there = f"{named(other.object)} is paused"
+    # Why it is not known is in the way, then.
+    here = [] if standing.unknown in problems else [f"  here: {ours(standing)}"]
+    return [move.key, f"  there: {there}", *here, *_said("in the way", problems)]
+
+
+def _said(what: str, sentences: Sequence[str]) -> list[str]:
+    return [f"  {what}: {sentence}" for sentence in sentences]
+
+
+def _notes(move: Move, standing: Situation) -> list[str]:
+    """Return what to know before going over."""
+    notes, other = [], standing.other
+    if other.is_there and standing.at_daemon is Mode.SHADOW:
+        verdict = verdict_of(move.daemon, move.target.key)
+        # What is in the way is told already.
+        notes += [] if verdict.agrees is False else [verdict.sentence]
+        notes += verdict.differences
+    if other.object is not None and other.is_there:
+        notes += [_returns(other.object, by) for by in returns_by(other.object)]
+    if other.scaled_object is not None:
+        advanced = other.scaled_object["spec"].get("advanced") or {}
+        if advanced.get("restoreToOriginalReplicaCount"):
+            notes.append(
+                f"{named(other.scaled_object)} has restoreToOriginalReplicaCount: if it is deleted "
+                "later, KEDA sets the count from before it; set that to false first"
+            )
+    return notes
+
+
+def _notes_back(move: Move, other: Other) -> list[str]:
+    """Return what becomes of the count where the other one comes back."""
+    scaled_object = other.scaled_object
+    if other.is_there or (scaled_object is not None and not may_sleep(scaled_object)):
+        return []
+    if scaled_object is not None:
+        seconds = printable(str(scaled_object["spec"].get("cooldownPeriod") or 300))
+        note = (
+            f"without activity KEDA would scale {named(scaled_object)} down at once, since its "
+            "last activity is from before the pause: that is set to now, and KEDA keeps the count "
+            f"for its cooldownPeriod, {seconds} s"
+        )
+    elif move.cluster.count() == 0:
+        note = (
+            "it is at 0 replicas, where an HPA does not act (Kubernetes 1.36 and later): the count "
+            f"is set to {move.least_awake()} first"
+        )
+    else:
+        return []
+    return [note]
+
+
+def _returns(other: JsonObject, by: str) -> str:
+    what = "undo the pause" if other["kind"] == KEDA_KIND else "make it again"
+    return f"{by} manages {named(other)}, and may {what}; make the change there, too"
+
+
+def _change(move: Move, mode: Mode) -> list[tuple[str, list[str]]]:
+    if move.in_file is mode:
+        return []
+    path, before, after = move.edited(mode)
+    live = mode is Mode.LIVE
+    what = "take `mode: shadow` out of" if live else "write `mode: shadow` into"
+    text = f"{what} {path}, which the daemon reads by itself"
+    return [(text, list(difference(path, before, after)))]
+
+
+def _apply(move: Move, where: str) -> tuple[str, list[str]]:
+    if move.saved_manifest() is not None:
+        text = "make it again; a uid and a resourceVersion in the file have to be taken out first"
+        return text, [f"kubectl apply{where} -f {shlex.quote(str(move.saved))}"]
+    manifest = as_yaml(as_autoscaler(move.target)[0]).splitlines()
+    return (
+        f"make the autoscaler that the target is, as none was saved in {move.saved}",
+        [f"kubectl apply{where} -f FILE, with this in it:", *manifest],
+    )
+
+
+def _controlled(move: Move) -> tuple[str, list[str]]:
+    controlled = "wait until it is `controlled`: live, and left alone while the other one is there"
+    return controlled, [f"autoscaler status {_named_in(move)}"]
+
+
+def _check(move: Move) -> tuple[str, list[str]]:
+    commands = (f"autoscaler {command} {_named_in(move)}" for command in ("status", "history"))
+    return "look at it", list(commands)
+
+
+def _name(other: JsonObject) -> str:
+    return shlex.quote(printable(other["metadata"]["name"], _LONGEST_NAME))
+
+
+def _named_in(move: Move) -> str:
+    return f"-c {shlex.quote(str(move.config))} {shlex.quote(move.key)}"
+
+
+def _where(move: Move, kubectl: str) -> str:
+    return f" -n {shlex.quote(move.target.namespace)}{kubectl}"
+
+
+def _numbered(steps: Sequence[tuple[str, list[str]]]) -> list[str]:
+    def lines() -> Iterator[str]:
+        for number, (text, commands) in enumerate(steps, 1):
+            yield f"  {number}. {text}"
+            yield from (f"{INDENT}{command}".rstrip() for command in commands)
+
+    return list(lines())

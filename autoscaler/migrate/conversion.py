@@ -1,0 +1,388 @@
+"""Manifests -> the targets of one configuration, and what became of each manifest."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, get_args
+
+from autoscaler.config.documents import child, describe, entries, path_of
+from autoscaler.config.manifests import HPA, SCALED_JOB, SCALED_OBJECT
+from autoscaler.migrate.adapter_queries import (
+    FindSeries,
+    MetricType,
+    Resolved,
+    Unresolved,
+    resolve,
+    resource_queries,
+)
+from autoscaler.migrate.adapter_rules import AdapterRules, merged, rules_in
+from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
+from autoscaler.migrate.fields import KeyEntry, KeyOutcome
+from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
+from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
+from autoscaler.migrate.keda.authentications import Authentications, ReadSecret, never
+from autoscaler.migrate.keda.scaled_objects import draft_of as scaled_object
+from autoscaler.migrate.manifests import KEDA_1, Manifest, ManifestRole
+from autoscaler.migrate.other_adapters import defined_by, served_by
+from autoscaler.migrate.values import not_filled_in, placeholder, placeholders
+
+NO_NAMESPACE = "default"
+"""The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""
+
+UNKNOWN_URL = "http://prometheus:9090"
+"""Stands where targets need a Prometheus that no source names."""
+
+SERVED = frozenset(get_args(MetricType))
+_TARGET_KEYS = ("namespace", "server", "scaleTargetRef", "undecided", "mode")
+_TOOLS = "it belongs to the tools that put it there"
+_METADATA = {
+    "name": "a target is called by its workload",
+    "labels": "a target has no labels",
+    "annotations": _TOOLS,
+}
+_OF_THE_SERVER = "the API server keeps it"
+_STATUS = "it tells what was decided, and not what is wanted"
+_DEAD = (
+    "{} is of KEDA 1, which nothing runs any more: import what KEDA 2 has in place of it, of "
+    "keda.sh/v1alpha1"
+)
+_TEMPLATE = (
+    "it is a template, which has to be rendered first: import what `helm template` or your tool "
+    "prints"
+)
+_KEPT_IN_FILES = "its values are kept in files, and are only read with --write-secrets"
+_NO_URL = (
+    f"no source names {{}}, so that {UNKNOWN_URL} stands there: write the URL of yours, or import "
+    "with --prometheus URL"
+)
+_NOT_ASKED = "no target asks this server: each names its own in `servers`"
+_MOST_NAMED = 3
+_OF_KEDA = "KEDA makes it of the ScaledObject {}: import that in place of it"
+_JOB = (
+    "a ScaledJob starts Jobs, which have no replicas to set: leave it to KEDA, or scale a "
+    "Deployment that works the queue"
+)
+
+
+class SeriesError(Exception):
+    """Prometheus could not be asked for series; the text says why.  `find_series` may raise it."""
+
+
+class ImportState(Enum):
+    """What became of a manifest."""
+
+    IMPORTED = "imported"
+    IN_PART = "in part"
+    """Its target has entries in `undecided`."""
+    REFUSED = "refused"
+    USED = "used"
+    """It says how other manifests are to be read."""
+    OTHER = "other"
+    """It is no autoscaler."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    namespace: str | None = None
+    """That of manifests that name none."""
+    prometheus: str | None = None
+    """The URL of the default server."""
+    shadow: bool = False
+    find_series: FindSeries | None = None
+    read_secret: ReadSecret = never
+
+
+_USUAL = Options()
+
+
+@dataclass
+class Imported:
+    """One manifest, and what became of it."""
+
+    manifest: Manifest
+    state: ImportState
+    draft: TargetDraft = field(default_factory=lambda: TargetDraft({}))
+    why: str = ""
+    """Why it was refused, or what it was used for."""
+
+    @property
+    def entries(self) -> list[KeyEntry]:
+        """What became of its keys; of a manifest that is left out one entry says it of all."""
+        if self.state is ImportState.REFUSED:
+            more = (one for one in self.manifest.fields.entries() if one.location)
+            lost = [one for one in more if one.outcome is KeyOutcome.REFUSED]
+            return [KeyEntry((), KeyOutcome.REFUSED, self.why), *lost]
+        if self.state is ImportState.OTHER:
+            return [KeyEntry((), KeyOutcome.IGNORED, "it is no autoscaler")]
+        return self.manifest.fields.entries()
+
+    @property
+    def target(self) -> dict[str, object]:
+        """Its target as it is written; empty for none."""
+        return self.draft.target
+
+    def refuse(self, why: str) -> None:
+        """Leave it out of the configuration."""
+        self.state, self.why = ImportState.REFUSED, why
+        self.draft = TargetDraft({})
+
+    def leave(self, location: Sequence[str | int], why: str) -> None:
+        """Have a key of it undecided."""
+        self.manifest.fields.refused(*location, why=why)
+        self.settle()
+
+    def settle(self) -> None:
+        """Write in the target what is undecided, as the keys of the manifest say."""
+        left = [one for one in self.entries if one.outcome is KeyOutcome.REFUSED]
+        self.state = ImportState.IN_PART if left else ImportState.IMPORTED
+        target = {key: one for key, one in self.draft.target.items() if key != "undecided"}
+        if left:
+            target["undecided"] = [_undecided(one) for one in left]
+        order = [key for key in _TARGET_KEYS if key in target]
+        self.draft.target = {key: target[key] for key in (*order, *target)}
+
+
+def _undecided(entry: KeyEntry) -> dict[str, object]:
+    kind = {"type": entry.kind} if entry.kind else {}
+    return {"field": path_of(entry.location) or "all", **kind, "why": entry.sentence}
+
+
+@dataclass
+class Conversion:
+    """What the manifests of an import become together."""
+
+    shared: Shared
+    imported: list[Imported]
+    resources: dict[str, Query]
+    """`resourceQueries`, as the rules of prometheus-adapter have them."""
+    notes: list[str]
+    """What is to be said of the configuration as a whole."""
+    has_rules: bool = False
+    """Whether any document has rules of prometheus-adapter."""
+
+    @property
+    def lacks_rules(self) -> bool:
+        """Whether metrics need rules of prometheus-adapter, of which there are none."""
+        lost = (entry for one in self.written for entry in one.entries if entry.kind in SERVED)
+        return not self.has_rules and any(one.outcome is KeyOutcome.REFUSED for one in lost)
+
+    @property
+    def written(self) -> list[Imported]:
+        """Those that have a target."""
+        return [one for one in self.imported if one.target]
+
+
+def convert(
+    manifests: Sequence[Manifest],
+    options: Options = _USUAL,
+    rules: Sequence[Manifest] = (),
+) -> Conversion:
+    """Convert the autoscalers among manifests, in their order.
+
+    ``rules`` are documents with rules of prometheus-adapter, beside those among the manifests.
+    """
+    shared = Shared()
+    authentications = Authentications(options.read_secret)
+    every = [*rules, *manifests]
+    found = {id(one): held for one in every if (held := _rules(one)) is not None}
+    adapter = merged(found.values())
+    url = options.prometheus or adapter.prometheus_url
+    if url:
+        shared.servers[""] = {"url": url}
+    here = options.namespace or NO_NAMESPACE
+    for manifest in manifests:
+        if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
+            authentications.add(manifest.fields, here)
+    tools = {
+        one.name: f"{tool}, by {one.kind} {one.name},"
+        for one in every
+        if (tool := defined_by(one.group, one.kind))
+    }
+    scaled = {
+        (one.namespace or here, one.name)
+        for one in every
+        if one.kind == SCALED_OBJECT and one.group != KEDA_1
+    }
+    importer = _Importer(options, shared, authentications, adapter, tools, scaled)
+    imported = []
+    for manifest in every:
+        if id(manifest) in found:
+            why = "; ".join(("rules of prometheus-adapter", *found[id(manifest)].problems))
+            imported.append(Imported(manifest, ImportState.USED, why=why))
+        else:
+            imported.append(importer.read(manifest))
+    authentications.account()
+    for one in imported:
+        _account_for_the_rest(one)
+    notes = []
+    written = [one for one in imported if one.target]
+    if not url and (lacking := shared.choose_default([one.target for one in written])) is not None:
+        notes += _unknown_server(shared, [written[index].manifest for index in lacking])
+        for one in written:
+            one.settle()
+    if importer.not_asked:
+        notes.append(importer.not_asked)
+    resources, problems = resource_queries(adapter)
+    return Conversion(importer.shared, imported, resources, [*notes, *problems], bool(found))
+
+
+def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
+    """Have a default server that is still to be written; return what to do for these sources."""
+    names = [f"{one.kind} {one.name}" for one in lacking[:_MOST_NAMED]]
+    more = [f"{len(lacking) - _MOST_NAMED} more"] if len(lacking) > _MOST_NAMED else []
+    what = f"the Prometheus of {', '.join((*names, *more))}" if shared.servers else "a Prometheus"
+    notes = [_NO_URL.format(what)] if lacking or not shared.servers else []
+    shared.server_comments[""] = notes or [_NOT_ASKED]
+    shared.servers[""] = {"url": UNKNOWN_URL}
+    return notes
+
+
+def _rules(manifest: Manifest) -> AdapterRules | None:
+    return rules_in(manifest.fields) if manifest.role is ManifestRole.OTHER else None
+
+
+@dataclass
+class _Importer:
+    options: Options
+    shared: Shared
+    authentications: Authentications
+    rules: AdapterRules
+    tools: Mapping[str, str]
+    """Who serves a metric, by its name, as other documents say."""
+    scaled_objects: Container[tuple[str, str]] = ()
+    """The namespaces and names of those that are imported."""
+    not_asked: str = ""
+    """Why Prometheus is not asked any more."""
+
+    def read(self, manifest: Manifest) -> Imported:
+        """Convert a manifest, if it is an autoscaler."""
+        match manifest.role:
+            case ManifestRole.AUTHENTICATION if manifest.group != KEDA_1:
+                return Imported(manifest, ImportState.USED, why="how triggers sign in")
+            case ManifestRole.VALUES:
+                manifest.fields.ignored(why=_KEPT_IN_FILES)
+                return Imported(manifest, ImportState.USED, why=_KEPT_IN_FILES)
+            case ManifestRole.OTHER:
+                return Imported(manifest, ImportState.OTHER, why=_what_it_is(manifest))
+        imported = Imported(manifest, ImportState.IMPORTED)
+        namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
+        owner = _scaled_object_of(manifest)
+        if owner and (namespace, owner) in self.scaled_objects:
+            why = f"KEDA makes it of the ScaledObject {owner}, which stands for it"
+            manifest.fields.ignored(why=why)
+            return Imported(manifest, ImportState.USED, why=why)
+        refusal = _OF_KEDA.format(describe(owner)) if owner else _refusal(manifest)
+        if refusal:
+            imported.refuse(refusal)
+            return imported
+        imported.draft = self._draft(manifest, namespace)
+        if imported.draft.refusal:
+            imported.refuse(imported.draft.refusal)
+        else:
+            self._complete(imported, namespace)
+        return imported
+
+    def _draft(self, manifest: Manifest, namespace: str) -> TargetDraft:
+        if manifest.kind != HPA:
+            return scaled_object(manifest.fields, self.authentications, self.shared, namespace)
+
+        def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
+            asked = {**more, "namespace": namespace}
+            if name in self.tools:
+                return Unresolved(served_by(self.tools[name]))
+            if self.not_asked:
+                return resolve(self.rules, kind, name, **asked)
+            try:
+                return resolve(
+                    self.rules, kind, name, **asked, find_series=self.options.find_series
+                )
+            except SeriesError as error:
+                self.not_asked = f"{error}; which series a rule is for is taken from its names"
+                return resolve(self.rules, kind, name, **asked)
+
+        return horizontal_pod_autoscaler(manifest.fields, self.shared, resolve_here)
+
+    def _complete(self, imported: Imported, namespace: str) -> None:
+        manifest, draft = imported.manifest, imported.draft
+        draft.target = {"namespace": namespace, **draft.target}
+        if self.options.shadow:
+            draft.target["mode"] = "shadow"
+        if found := placeholder(namespace):
+            manifest.fields.refused("metadata", "namespace", why=not_filled_in(found))
+        elif manifest.namespace:
+            manifest.fields.get("metadata", "namespace")
+        elif self.options.namespace is None:
+            why = f"the manifest names no namespace: {NO_NAMESPACE}, unless -n names another"
+            draft.comments.append(Comment(("namespace",), why))
+
+
+def _scaled_object_of(manifest: Manifest) -> str:
+    """Return the name of the ScaledObject of which KEDA makes an HPA; empty for none."""
+    metadata = manifest.fields.peek("metadata")
+    if manifest.kind != HPA:
+        return ""
+    owners = [
+        child(owner, "name")
+        for _, owner in entries(metadata, "ownerReferences")
+        if child(owner, "kind") == SCALED_OBJECT
+    ]
+    return str(
+        next(iter(owners), None) or child(metadata, "labels", "scaledobject.keda.sh/name") or ""
+    )
+
+
+def _refusal(manifest: Manifest) -> str:
+    """Return why an autoscaler cannot be one, whatever is in it."""
+    version = str(manifest.fields.peek("apiVersion") or "")
+    if manifest.group == KEDA_1:
+        return _DEAD.format(describe(version))
+    if manifest.kind == SCALED_JOB:
+        return _JOB
+    versions = VERSIONS if manifest.kind == HPA else ("keda.sh/v1alpha1",)
+    if version and version not in versions:
+        return f"there is no {manifest.kind} of {describe(version)}: right is {versions[-1]}"
+    if any(found.startswith("{{") for _, found in placeholders(manifest.fields.value)):
+        return _TEMPLATE
+    return ""
+
+
+def _what_it_is(manifest: Manifest) -> str:
+    if not manifest.fields.value:
+        return "no mapping"
+    return manifest.kind or "no apiVersion and kind"
+
+
+def _account_for_the_rest(imported: Imported) -> None:
+    """Say what became of the keys that all kinds have, and refuse those that nobody knows."""
+    fields = imported.manifest.fields
+    if imported.state in {ImportState.OTHER, ImportState.REFUSED} or (
+        imported.state is ImportState.USED
+        and imported.manifest.role in {ManifestRole.VALUES, ManifestRole.AUTOSCALER}
+    ):
+        return  # one sentence holds for all of it
+    for key in ("apiVersion", "kind"):
+        fields.get(key)
+    said = {
+        entry.location[:length]
+        for entry in fields.entries()
+        for length in range(len(entry.location) + 1)
+    }
+    metadata = fields.within("metadata")
+    annotations = metadata.within("annotations")
+    for key in annotations.value:
+        of_keda = key.partition("/")[0].endswith("keda.sh")
+        if not of_keda and (*annotations.location, key) not in said:
+            annotations.ignored(key, why=_TOOLS)
+    for key in metadata.value:
+        # Of annotations only those are left that are unknown.
+        if (*metadata.location, key) not in said and not (
+            key == "annotations" and annotations.value
+        ):
+            metadata.ignored(key, why=_METADATA.get(key, _OF_THE_SERVER))
+    if fields.peek("status") is not None:
+        fields.ignored("status", why=_STATUS)
+    fields.refuse_the_rest()
+    if imported.target:
+        imported.settle()

@@ -1,0 +1,173 @@
+"""A source document whose keys are accounted for: what became of each, and of which nothing did."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from autoscaler.config.documents import Location, Value, child, describe
+
+_UNKNOWN = "nothing is known of this key: leave it out there, or write here what it is for"
+
+
+class KeyOutcome(Enum):
+    """What became of a key."""
+
+    CARRIED = "carried"
+    """It means the same here."""
+    DIFFERENT = "different"
+    """It was carried over with a difference, which a sentence names."""
+    IGNORED = "ignored"
+    """It has no effect here, and needs none; a sentence says why that is right."""
+    REFUSED = "refused"
+    """It is lost; a sentence says what to do.  Each is an entry of `undecided` of its target."""
+
+
+class KeyEntry(NamedTuple):
+    """What became of a key and of all below it that has no entry of its own."""
+
+    location: Location
+    outcome: KeyOutcome
+    why: str = ""
+    kind: str = ""
+    """The type of the trigger or metric that it belongs to, where that is worth telling."""
+    shown: str = ""
+    """The value as it is shown; empty for a list, a mapping and what may be secret."""
+
+    @property
+    def sentence(self) -> str:
+        """What is to be said of it, with the value where the sentence has it not."""
+        named = not self.shown or self.shown.strip('"') in self.why
+        return self.why if named else f"{self.why} (got {self.shown})"
+
+
+@dataclass(frozen=True)
+class _Entries:
+    by_location: dict[Location, KeyEntry] = field(default_factory=dict)
+    secret: set[Location] = field(default_factory=set)
+
+
+class Fields:
+    """A mapping or list within a document; whoever reads a key says with it what became of it.
+
+    ``get`` takes a key as carried over; ``different``, ``ignored`` and ``refused`` say otherwise,
+    before or after.  What is said of a key holds for all below it of which nothing else is said;
+    ``peek`` and ``within`` say nothing.  What is left at the end is refused by ``refuse_the_rest``.
+    """
+
+    def __init__(
+        self, value: object, location: Location = (), entries: _Entries | None = None
+    ) -> None:
+        self._held = value
+        self.value: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
+        """The mapping; empty where there is none."""
+        self.location = location
+        self._entries = _Entries() if entries is None else entries
+
+    def peek(self, *keys: str | int) -> object:
+        """Return a value, and say nothing of it; None where there is none."""
+        return child(self._held, *keys)
+
+    def get(self, *keys: str | int) -> object:
+        """Return a value, which is carried over unless something else is said of it."""
+        value = self.peek(*keys)
+        if value is not None:
+            self._entries.by_location.setdefault(
+                (*self.location, *keys), self._entry(keys, KeyOutcome.CARRIED)
+            )
+        return value
+
+    def within(self, *keys: str | int) -> "Fields":
+        """Return the mapping at a place, an empty one where there is none."""
+        return Fields(self.peek(*keys), (*self.location, *keys), self._entries)
+
+    def each(self, *keys: str) -> Iterator["Fields"]:
+        """Yield the mappings in a list; what is no mapping is left, and so refused."""
+        listed = self.peek(*keys)
+        for index, value in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(value, dict):
+                yield Fields(value, (*self.location, *keys, index), self._entries)
+
+    def parsed(self, *keys: str, value: object) -> "Fields":
+        """Return a view of what the text at a key holds; `refuse_the_rest` does not look there."""
+        return Fields(value, (*self.location, *keys), self._entries)
+
+    def carried(self, *keys: str | int) -> None:
+        """Say that a key means the same here, whatever was said before; no keys: all of it."""
+        self._say(keys, self._entry(keys, KeyOutcome.CARRIED))
+
+    def different(self, *keys: str | int, why: str) -> None:
+        """Say that a key was carried over with a difference."""
+        self._say(keys, self._entry(keys, KeyOutcome.DIFFERENT, why))
+
+    def ignored(self, *keys: str | int, why: str) -> None:
+        """Say that a key has no effect here, and needs none."""
+        self._say(keys, self._entry(keys, KeyOutcome.IGNORED, why))
+
+    def refused(self, *keys: str | int, why: str, kind: str = "") -> None:
+        """Say that a key is lost, and what to do."""
+        self._say(keys, self._entry(keys, KeyOutcome.REFUSED, why, kind))
+
+    def secret(self, *keys: str | int) -> None:
+        """Have the value of a key never shown, whatever is said of it."""
+        location = (*self.location, *keys)
+        self._entries.secret.add(location)
+        entry = self._entries.by_location.get(location)
+        if entry is not None:
+            self._entries.by_location[location] = entry._replace(shown="")
+
+    def refuse_the_rest(self, why: str = _UNKNOWN) -> None:
+        """Refuse what nothing was said of: each key as high up as nothing below it is known."""
+        known = {
+            location[:length]
+            for location in self._entries.by_location
+            for length in range(len(location) + 1)
+        }
+        for location in list(self._left(self._held, self.location, known)):
+            self.refused(*location[len(self.location) :], why=why)
+
+    def outcome(self, *keys: str | int) -> KeyEntry | None:
+        """Return what holds for a key: what was said of it, or of the nearest above it."""
+        location = (*self.location, *keys)
+        nearest = (location[:length] for length in range(len(location), -1, -1))
+        entries = self._entries.by_location
+        return next((entries[one] for one in nearest if one in entries), None)
+
+    def entries(self) -> list[KeyEntry]:
+        """Return all that was said of the document, in the order of its keys."""
+        said = self._entries.by_location
+        order = [one for one in _locations(self._held, self.location) if one in said]
+        others = said.keys() - set(order)
+        return [said[one] for one in (*sorted(others, key=str), *order)]
+
+    def _say(self, keys: tuple[str | int, ...], entry: KeyEntry) -> None:
+        self._entries.by_location[(*self.location, *keys)] = entry
+
+    def _entry(
+        self, keys: tuple[str | int, ...], outcome: KeyOutcome, why: str = "", kind: str = ""
+    ) -> KeyEntry:
+        location, value = (*self.location, *keys), self.peek(*keys)
+        hidden = value is None or isinstance(value, dict | list) or location in self._entries.secret
+        return KeyEntry(location, outcome, why, kind, "" if hidden else describe(value))
+
+    def _left(self, value: object, location: Location, known: set[Location]) -> Iterator[Location]:
+        if self._entries.by_location.get(location) is not None:
+            return  # it covers what is below, which may have entries of its own
+        if location not in known and location != self.location:
+            yield location
+            return
+        for key, inner in _inner(value):
+            yield from self._left(inner, (*location, key), known)
+
+
+def _inner(value: object) -> Iterator[tuple[str | int, object]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
+
+
+def _locations(value: object, location: Location) -> Iterator[Location]:
+    yield location
+    for key, inner in _inner(value):
+        yield from _locations(inner, (*location, key))

@@ -1,0 +1,258 @@
+"""What `autoscaler import` tells: what became of each source, as text, JSON or Markdown."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autoscaler.config.documents import one_line, path_of
+from autoscaler.core.text import printable
+from autoscaler.migrate.conversion import Imported, ImportState
+from autoscaler.migrate.drafts import SecretValue
+from autoscaler.migrate.fields import KeyOutcome
+from autoscaler.migrate.import_sources import Lines, Unread
+from autoscaler.rendering import wording
+
+_LONGEST = 2000
+_MOST_PLACES = 5
+"""That a line of text names."""
+_MOST_KINDS = 5
+
+_HEADINGS = {
+    KeyOutcome.CARRIED: "exactly",
+    KeyOutcome.DIFFERENT: "different",
+    KeyOutcome.IGNORED: "ignored",
+    KeyOutcome.REFUSED: "refused",
+}
+_VERSION = 1
+"""Of the JSON."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of all sources of one import."""
+
+    imported: Sequence[Imported]
+    unread: Sequence[Unread] = ()
+    notes: Sequence[str] = ()
+    """What holds for the configuration as a whole."""
+    failures: Sequence[str] = ()
+    """What could not be asked."""
+    secrets: Sequence[tuple[SecretValue, bool]] = ()
+    """The files that the configuration names, and whether they were written."""
+    lines: Lines = field(default_factory=Lines)
+    verbose: bool = False
+    """Whether its text has the keys that need no attention."""
+
+    @property
+    def states(self) -> Counter[ImportState]:
+        """How many sources came out how; what could not be read is refused."""
+        counted = Counter(one.state for one in self.imported)
+        counted[ImportState.REFUSED] += len(self.unread)
+        return counted
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to decide or to do before the configuration is valid."""
+        left = (
+            self.states[ImportState.REFUSED] + self.states[ImportState.IN_PART] + len(self.failures)
+        )
+        return not left and all(written for _, written in self.secrets)
+
+    @property
+    def summary(self) -> str:
+        """One line on all of it."""
+        states = self.states
+        parts = [f"{wording.counted(states[ImportState.IMPORTED], 'autoscaler')} imported"]
+        if states[ImportState.IN_PART]:
+            parts.append(f"{states[ImportState.IN_PART]} in part, with `undecided` entries")
+        if states[ImportState.REFUSED]:
+            parts.append(f"{states[ImportState.REFUSED]} refused")
+        text = ", ".join(parts)
+        others = Counter(one.why for one in self.imported if one.state is ImportState.OTHER)
+        if others:
+            kinds = [f"{printable(kind, 60)} {n}" for kind, n in others.most_common(_MOST_KINDS)]
+            more = ", ..." if len(others) > _MOST_KINDS else ""
+            documents = wording.counted(others.total(), "other document")
+            text += f"; {documents} left alone ({', '.join(kinds)}{more})"
+        return text
+
+    # -- text --------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """Return the report for a terminal: sources, then differences, then what is to be done."""
+        return "\n".join(one_line(line, _LONGEST) for line in self._text_lines())
+
+    def _text_lines(self) -> Iterator[str]:
+        for one in self.imported:
+            if one.state not in {ImportState.OTHER, ImportState.REFUSED}:
+                yield self._source(one)
+                yield from self._keys(one) if self.verbose else ()
+        yield from self._files(written=True)
+        for heading, sentences in (
+            ("Differences", list(self._sentences(KeyOutcome.DIFFERENT))),
+            ("To do", list(self._to_do())),
+        ):
+            yield from [f"{heading}:", *(f"- {text}" for text in sentences)] if sentences else []
+        yield self.summary
+
+    def _source(self, one: Imported) -> str:
+        place = _place(one.manifest.file, self.lines.line(one.manifest))
+        became = f" -> {_target(one)}" if one.target else f": {one.why}"
+        part = ", in part" if one.state is ImportState.IN_PART else ""
+        refused = ": refused" if one.state is ImportState.REFUSED else ""
+        return f"{place}: {_called(one)}{refused}{became}{part}"
+
+    def _keys(self, one: Imported) -> Iterator[str]:
+        """Yield the keys that are carried over as they are, and those that need no counterpart."""
+        groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
+        for entry in one.entries:
+            groups[entry.outcome, entry.why].append(path_of(entry.location) or "all of it")
+        for outcome in (KeyOutcome.CARRIED, KeyOutcome.IGNORED):
+            for (of, why), paths in groups.items():
+                if of is outcome:
+                    yield ": ".join(filter(None, (f"  {_HEADINGS[of]}", ", ".join(paths), why)))
+
+    def _sentences(self, outcome: KeyOutcome) -> Iterator[str]:
+        """Yield what is said of keys, each sentence once with the places of all its keys."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in self.imported:
+            for entry in one.entries if one.state is not ImportState.OTHER else ():
+                if entry.outcome is outcome and entry.location:
+                    line = self.lines.line(one.manifest, entry.location)
+                    kind = f" ({entry.kind})" if entry.kind else ""
+                    place = f"{_place(one.manifest.file, line)}: {path_of(entry.location)}{kind}"
+                    is_refused = outcome is KeyOutcome.REFUSED
+                    found[entry.sentence if is_refused else entry.why].append(place)
+        for sentence, (first, *others) in found.items():
+            more = [place.partition(": ")[0] for place in others[:_MOST_PLACES]]
+            more += [f"{len(others) - len(more)} more"] if len(others) > len(more) else []
+            yield f"{first}: {sentence}" + (f" (also {', '.join(more)})" if more else "")
+
+    def _to_do(self) -> Iterator[str]:
+        for one in self.imported:
+            if one.state is ImportState.REFUSED:
+                yield self._source(one)
+        for unread in self.unread:
+            yield f"{_place(unread.file, unread.line)}: {_of_document(unread)}refused: {unread.why}"
+        yield from self._sentences(KeyOutcome.REFUSED)
+        yield from (f"not asked: {failure}" for failure in self.failures)
+        yield from self.notes
+        yield from self._files(written=False)
+
+    def _files(self, *, written: bool) -> Iterator[str]:
+        for secret, is_written in self.secrets:
+            if is_written is written:
+                of = f"the key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
+                yield f"{'written' if written else 'mount'}: {secret.file} holds {of}"
+
+    # -- JSON --------------------------------------------------------------------------------------
+
+    def json(self) -> str:
+        """Return the report for programs: every source with every key."""
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "summary": {state.value: self.states[state] for state in ImportState},
+                "sources": [self._document(one) for one in self.imported]
+                + [
+                    {
+                        "file": one.file,
+                        "document": one.document,
+                        "line": one.line,
+                        "outcome": ImportState.REFUSED.value,
+                        "why": one.why,
+                    }
+                    for one in self.unread
+                ],
+                "notes": list(self.notes),
+                "failures": list(self.failures),
+                "secrets": [
+                    {**secret._asdict(), "written": written} for secret, written in self.secrets
+                ],
+            },
+            indent=2,
+        )
+
+    def _document(self, one: Imported) -> dict[str, Any]:
+        manifest = one.manifest
+        return {
+            "file": manifest.file,
+            "document": manifest.document,
+            "line": self.lines.line(manifest),
+            "kind": manifest.kind,
+            "namespace": manifest.namespace,
+            "name": manifest.name,
+            "outcome": one.state.value,
+            "why": one.why,
+            "target": _target(one) if one.target else None,
+            "keys": [
+                {
+                    "path": path_of(entry.location),
+                    "line": self.lines.line(manifest, entry.location),
+                    "outcome": entry.outcome.value,
+                    "type": entry.kind,
+                    "value": entry.shown,
+                    "why": entry.why,
+                }
+                for entry in one.entries
+            ],
+        }
+
+    # -- Markdown ----------------------------------------------------------------------------------
+
+    def markdown(self) -> str:
+        """Return the report for a merge request: a table of sources, and what is to be done."""
+        rows = ["| source | target | outcome |", "|---|---|---|"]
+        left = []
+        for one in self.imported:
+            if one.state in {ImportState.OTHER, ImportState.USED}:
+                continue
+            place = _place(one.manifest.file, self.lines.line(one.manifest))
+            target = _target(one) if one.target else ""
+            rows.append(_row(f"{place} {_called(one)}", target, one.state.value))
+            for entry in one.entries:
+                if entry.outcome in {KeyOutcome.REFUSED, KeyOutcome.DIFFERENT}:
+                    line = self.lines.line(one.manifest, entry.location)
+                    where = _place(one.manifest.file, line)
+                    heading = _HEADINGS[entry.outcome]
+                    path = path_of(entry.location) or "all of it"
+                    left.append(
+                        f"- **{heading}** `{_cell(f'{where}: {path}')}`: {_cell(entry.why)}"
+                    )
+        for unread in self.unread:
+            place = _place(unread.file, unread.line)
+            rows.append(_row(place, "", ImportState.REFUSED.value))
+            left.append(f"- **refused** `{_cell(place)}`: {_cell(unread.why)}")
+        notes = [f"- **note** {_cell(note)}" for note in (*self.notes, *self.failures)]
+        parts = ["\n".join(rows), "\n".join([*left, *notes]), self.summary]
+        return "\n\n".join(part for part in parts if part)
+
+
+def _place(file: str, line: int | None) -> str:
+    return file if line is None else f"{file}:{line}"
+
+
+def _of_document(unread: Unread) -> str:
+    return "" if unread.document is None else f"document {unread.document}: "
+
+
+def _called(one: Imported) -> str:
+    manifest = one.manifest
+    name = "/".join(part for part in (manifest.namespace, manifest.name) if part)
+    return f"{manifest.kind or 'document'} {name}".rstrip()
+
+
+def _target(one: Imported) -> str:
+    reference = one.target.get("scaleTargetRef")
+    parts = reference if isinstance(reference, dict) else {}
+    return f"{one.target.get('namespace')}/{parts.get('kind')}/{parts.get('name')}"
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    return one_line(text, _LONGEST).replace("|", "\\|").replace("`", "'")

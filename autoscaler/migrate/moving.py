@@ -1,0 +1,334 @@
+"""One target on its way from another autoscaler to this one, or back, as it stands at a moment.
+
+Everything is looked up anew at each step: in the target's file, at the daemon, and in the cluster.
+So a command that was interrupted goes on where it ended.
+"""
+
+import codecs
+import difflib
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from autoscaler import clock
+from autoscaler.agreement.sentences import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY, field_text
+from autoscaler.cli.output import CommandError
+from autoscaler.cli.sources import DaemonSource, NotRunningError
+from autoscaler.config import load
+from autoscaler.config.documents import documents
+from autoscaler.config.editing import NotEditableError, places_of, with_mode
+from autoscaler.config.loading import namespace_or_anywhere
+from autoscaler.config.reading import MOST_OF_A_FILE
+from autoscaler.config.written import as_autoscaler
+from autoscaler.core.classification import State
+from autoscaler.core.extensions import Mode
+from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.target import Target
+from autoscaler.core.text import printable
+from autoscaler.file_contents import read_bytes, replace_file, write_below
+from autoscaler.kubernetes.api import MALFORMED, JsonObject
+from autoscaler.kubernetes.autoscalers import words_of
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
+from autoscaler.migrate.replaced import (
+    HPA_KIND,
+    ReplacedAutoscalers,
+    as_manifest,
+    is_paused,
+)
+from autoscaler.rendering import wording
+from autoscaler.rendering.answers import TargetState
+from autoscaler.telemetry.health import Component
+
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.3
+_PATIENCE_SECONDS, _PATIENCE_PERIODS = 30.0, 2.0
+"""How long a step is waited for: a reload, a watch and a sync take less."""
+_MOST_OF_A_MANIFEST = 2**20
+_LONGEST_NAME = 253
+AGAIN = "run the same command again to go on, or with --back to go back"
+
+
+class ShadowVerdict(NamedTuple):
+    """Whether a shadow has agreed with what scales its target: None if that is not known."""
+
+    agrees: bool | None
+    sentence: str
+    differences: tuple[str, ...] = ()
+    """How the configurations differ, whether or not that has changed a count."""
+
+
+def verdict_of(daemon: DaemonSource, target: str) -> ShadowVerdict:
+    """Return how far a target's shadow has agreed with what scales it, as the daemon tells."""
+    try:
+        told = daemon.agreement([target], clock.wall() - AGREEMENT_SECONDS).targets
+    except CommandError as error:
+        return ShadowVerdict(None, f"how far it agrees with what scales now is not known: {error}")
+    (found,) = told
+    sentence = printable(found.message, LONGEST_SENTENCE)
+    differ = tuple(printable(field_text(one), LONGEST_SENTENCE) for one in found.differences)
+    if found.verdict in {READY, EARLY}:
+        return ShadowVerdict(agrees=True, sentence=sentence, differences=differ)
+    if found.verdict == NOT_COMPARED:
+        return ShadowVerdict(None, sentence, differ)
+    sentence += f"; `autoscaler agreement {target}` has each"
+    return ShadowVerdict(agrees=False, sentence=sentence, differences=differ)
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What else scales the object: a HorizontalPodAutoscaler, of a ScaledObject or by hand.
+
+    A ScaledObject that is paused has none.
+    """
+
+    autoscaler: JsonObject | None = None
+    scaled_object: JsonObject | None = None
+
+    @property
+    def object(self) -> JsonObject | None:
+        """The one that people made."""
+        return self.scaled_object or self.autoscaler
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it scales, or will in a moment."""
+        paused = self.scaled_object is not None and is_paused(self.scaled_object)
+        return self.autoscaler is not None or (self.scaled_object is not None and not paused)
+
+    def __str__(self) -> str:
+        if self.autoscaler is not None:
+            return words_of(self.autoscaler["metadata"])
+        return "" if self.scaled_object is None else named(self.scaled_object)
+
+
+def named(other: JsonObject) -> str:
+    """Name an object by its kind and its name."""
+    return f'{other["kind"]} "{printable(other["metadata"]["name"], _LONGEST_NAME)}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """How a target stands; ``unknown`` says why the daemon does not tell, if it does not."""
+
+    at_daemon: Mode | None
+    state: TargetState | None
+    unknown: str
+    all_in_shadow: bool
+    """Whether the daemon runs with `--shadow`."""
+    other: Other
+
+    @property
+    def word(self) -> str:
+        """The word of its state; empty if it is not known."""
+        return "" if self.state is None else self.state.state
+
+    @property
+    def count(self) -> int | None:
+        """The replicas that the daemon has found."""
+        return None if self.state is None else self.state.current_replicas
+
+
+class Move:
+    """One target, and what is done to it.  Methods raise CommandError and ConfigError."""
+
+    def __init__(
+        self,
+        target: Target,
+        config: Path,
+        cluster: ReplacedAutoscalers,
+        daemon: DaemonSource,
+        backup: Path,
+    ) -> None:
+        self.target = target
+        self.key = wording.target_key(target)
+        self.in_file = target.extensions.mode
+        """The mode that its file gives it."""
+        self.cluster = cluster
+        self.daemon = daemon
+        self.saved = backup / f"{target.key.replace('/', '.')}.json"
+        """The manifest of the other autoscaler."""
+        self.config = config
+        self.patience = _PATIENCE_SECONDS + _PATIENCE_PERIODS * target.sync_period
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def look(self) -> Situation:
+        """Return how the target stands."""
+        return Situation(*self._at_daemon(), self.other())
+
+    def other(self) -> Other:
+        """Return what else scales the object.  Refuses two, of which nobody knows which counts."""
+        found = self.cluster.find()
+        if isinstance(found, Failure):
+            raise CommandError(f"{self.key}: {found.message}")
+        autoscaler = next(iter(found.autoscalers), None)
+        scaled_object = next(iter(found.scaled_objects), None)
+        of = "" if autoscaler is None else scaled_object_of(autoscaler["metadata"])
+        by_hand = autoscaler is not None and not of
+        if by_hand and scaled_object is not None and is_paused(scaled_object):
+            scaled_object = None
+        several = [*found.autoscalers, *(found.scaled_objects if by_hand else ())]
+        if len(found.autoscalers) > 1 or (by_hand and scaled_object is not None):
+            names = " and ".join(map(named, several))
+            raise CommandError(
+                f"{self.key}: {names} scale it at once; delete those that should not, and begin "
+                "again with the one that is left"
+            )
+        if of and (scaled_object is None or scaled_object["metadata"]["name"] != of):
+            raise CommandError(
+                f"{self.key}: {Other(autoscaler)} is there, and no {KEDA_KIND} of that name that "
+                "names the workload; wait until KEDA has deleted it, or delete it by hand"
+            )
+        return Other(autoscaler, scaled_object)
+
+    def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str, bool]:
+        try:
+            detail = self.daemon.target(self.target.key)
+            disk = self._disk()
+        except NotRunningError as error:
+            return (
+                None,
+                None,
+                f"{error.sentence}; start it with `autoscaler run`, or name its --url",
+                False,
+            )
+        except CommandError as error:
+            return None, None, str(error), False
+        if detail is None:
+            have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
+            return None, None, f"{have} {disk}".rstrip(), False
+        # A daemon of an earlier version has no mode.
+        mode = Mode(detail.configuration.get("mode", Mode.LIVE))
+        return mode, detail.state, disk, detail.all_in_shadow
+
+    def _disk(self) -> str:
+        """Return what is wrong with the files that the daemon would read; empty if nothing is."""
+        parts = self.daemon.health().components
+        faulty = (one for one in parts if one.name == Component.RELOAD and not one.ok)
+        said = (printable(one.message, LONGEST_SENTENCE) for one in faulty)
+        return next((f"the configuration on its disk is {message}" for message in said), "")
+
+    def until(self, what: Callable[[Situation], T | None], why: Callable[[Situation], str]) -> T:
+        """Return what is true of the target once it is; ``why`` says what is so instead."""
+        end = clock.monotonic() + self.patience
+        while True:
+            standing = self.look()
+            found = what(standing)
+            if found is not None:
+                return found
+            if clock.monotonic() >= end:
+                told = standing.unknown and f" ({standing.unknown})"
+                raise CommandError(f"{self.key}: {why(standing)}{told}; {AGAIN}")
+            time.sleep(_POLL_SECONDS)
+
+    # -- the configuration -------------------------------------------------------------------------
+
+    def edited(self, mode: Mode) -> tuple[Path, bytes, bytes]:
+        """Return the file in which the target stands, its content, and that with another mode."""
+        loaded = load(self.config, namespace_or_anywhere)
+        place = places_of(loaded).get(self.target.key)
+        if place is None:
+            raise CommandError(f"{self.key}: it is no target of {self.config} any more")
+        path = place.source.path
+        try:
+            content = read_bytes(path, MOST_OF_A_FILE)
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+        if content.removeprefix(codecs.BOM_UTF8) != place.source.text:
+            raise CommandError(f"{path} was changed just now; {AGAIN}")
+        modes = {target.key: target.extensions.mode for target in loaded.targets}
+        if modes[self.target.key] is mode:
+            return path, content, content
+        try:
+            return path, content, with_mode(content, place.index, mode)
+        except NotEditableError as error:
+            line = place.source.places["targets", place.index].line
+            what = "take `mode: shadow` away" if mode is Mode.LIVE else "write `mode: shadow`"
+            raise CommandError(
+                f"{self.key}: {path}:{line} cannot be changed automatically: {error}; "
+                f"{what} by hand, and {AGAIN}"
+            ) from None
+
+    def write(self, mode: Mode) -> Path:
+        """Write the mode into the target's file; return which that is."""
+        path, content, changed = self.edited(mode)
+        try:
+            replace_file(path, changed)
+        except OSError as error:
+            diff = "\n".join(difference(path, content, changed))
+            raise CommandError(
+                f"{self.key}: {path} cannot be written: {error.strerror}; make this change where "
+                f"the file comes from, and {AGAIN} once the daemon has it:\n{diff}"
+            ) from None
+        return path
+
+    # -- the manifest ------------------------------------------------------------------------------
+
+    def save(self, other: JsonObject) -> None:
+        """Save the manifest of the other autoscaler, for its owner's eyes only."""
+        content = json.dumps(as_manifest(other), indent=2).encode() + b"\n"
+        try:
+            write_below(self.saved.parent, [self.saved.name], content, force=True)
+        except OSError as error:
+            raise CommandError(
+                f"{self.key}: {named(other)} cannot be saved in {self.saved}: {error.strerror}; "
+                "name another folder with --backup"
+            ) from None
+
+    def manifest(self) -> JsonObject:
+        """Return what is to be made: what was saved, or the HPA that the target is."""
+        return self.saved_manifest() or as_autoscaler(self.target)[0]
+
+    def least_awake(self) -> int:
+        """Return the least count at which the HPA that is to be made acts."""
+        least = self.manifest()["spec"].get("minReplicas")
+        return max(1, least) if isinstance(least, int) else 1
+
+    def saved_manifest(self) -> JsonObject | None:
+        """Return the manifest that was saved, None if there is none.  Refuses any other's."""
+        try:
+            content = read_bytes(self.saved, _MOST_OF_A_MANIFEST).decode()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise CommandError(f"{self.saved} cannot be read: {why}") from None
+        value: Any = next((one.value for one in islice(documents(content), 1)), None)
+        with suppress(*MALFORMED):
+            manifest = as_manifest(value)
+            here = manifest["metadata"].get("namespace", self.target.namespace)
+            known = manifest["kind"] in {HPA_KIND, KEDA_KIND} and manifest["metadata"]["name"]
+            if known and here == self.target.namespace and self.cluster.controls(manifest):
+                return manifest
+        raise CommandError(
+            f"{self.saved} is no manifest of an autoscaler of {self.key}: name the right folder "
+            "with --backup, or take the file away to go back without it"
+        )
+
+
+def difference(path: Path, before: bytes, after: bytes) -> Iterator[str]:
+    """Yield the lines of a unified diff, with one line around the change."""
+    old, new = (content.decode().splitlines() for content in (before, after))
+    # What stands further away may be a secret of the connection.
+    return difflib.unified_diff(old, new, str(path), str(path), n=1, lineterm="")
+
+
+def is_in_charge(standing: Situation) -> bool:
+    """Return whether the daemon decides what the target has."""
+    if standing.at_daemon is Mode.SHADOW or standing.state is None:
+        return False
+    # The last sync may be one from before the configuration that is in force.
+    in_shadow = standing.state.message.startswith(f"{wording.STATE_WORDS[State.SHADOW]}: ")
+    return not in_shadow and standing.word not in {State.CONTROLLED, State.UNKNOWN}
+
+
+def is_in_shadow(standing: Situation) -> bool:
+    """Return whether the daemon has decided it in shadow."""
+    return standing.at_daemon is Mode.SHADOW and standing.word != State.CONTROLLED

@@ -1,0 +1,182 @@
+"""What counts as a change: a decision that differs from the one before is kept in full.
+
+It is two texts, deflated: its rules, which many changes share, and the rest.  The rules and the
+first body that followed them are the dictionary of every later body.
+"""
+
+import zlib
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from autoscaler.core.classification import Mark, State
+from autoscaler.core.decision import (
+    Bounds,
+    Calculation,
+    Decision,
+    IdleStatus,
+    MetricFailure,
+    MetricResult,
+    QueryHold,
+    Stabilization,
+)
+from autoscaler.core.history import Condition
+from autoscaler.core.hpa import Hpa
+from autoscaler.core.normalize import READY
+from autoscaler.core.status import ABLE_TO_SCALE
+from autoscaler.core.sync_result import Inputs, Rules, SyncResult
+from autoscaler.core.writes import WriteOutcome
+from autoscaler.persistence.codec import dumps, loads
+from autoscaler.persistence.record.rows import Numbers
+
+
+def change_key(result: SyncResult) -> tuple[object, ...]:
+    """Return what a decision has in common with those after it in which nothing has changed.
+
+    That is all but what a metric's value and proposal are, and whether stabilization holds it
+    (`is_held`).  The rules, whose hash takes long, come first; all of it can be hashed.
+    """
+    decision = result.decision
+    limit, pause = decision.limit, decision.pause
+    about, held = result.classified(), is_held(decision)
+    return (
+        result.rules,
+        about.marks & ~Mark.HELD if held else about.marks,
+        "" if held and about.state is State.HELD else about.cause,
+        decision.current,
+        decision.desired,
+        decision.zone,
+        decision.outcome,
+        decision.min_replicas,
+        decision.max_replicas,
+        "" if held else decision.reason,
+        type(result.write),
+        decision.foreign,
+        tuple([_of_condition(condition, held=held) for condition in decision.conditions]),
+        tuple([_of_metric(metric) for metric in decision.metrics]),
+        (READY, True) if held else of_stabilization(decision.stabilization),
+        None if limit is None else (limit.reason, limit.policy),
+        None if pause is None else (pause, decision.paused_from is None),
+        of_idle(decision.idle),
+        decision.held_until,
+        decision.lasting_saturation is None,
+        _of_bounds(decision.bounds),
+        decision.wanted_by,
+        _of_hold(decision.hold),
+        decision.hold_refill is None,
+        of_hpa(decision.hpa),
+    )
+
+
+Seen = tuple[Hashable, bool]
+"""What is remembered of a target's last decision: its key, and whether it has been held since."""
+
+_MOST_TEXT = 16 * 2**20
+
+
+def seen_after(before: Seen | None, key: Hashable, decision: Decision) -> Seen:
+    """Return what is remembered of a decision; it is a change if that is not the same as before."""
+    return key, is_held(decision) or before == (key, True)
+
+
+def is_held(decision: Decision) -> bool:
+    """Return whether stabilization keeps the count as it is, though the metrics ask for another.
+
+    A load at the edge of the tolerance begins and ends that many times an hour.  So its begin is a
+    change, and its end is none until something else changes: samples have what is asked for.
+    """
+    stable = decision.stabilization
+    return (
+        stable is not None
+        and stable.before != stable.after
+        and stable.after == decision.current == decision.desired
+    )
+
+
+def of_stabilization(stable: Stabilization | None) -> Hashable:
+    """Return what of the stage is a change."""
+    return None if stable is None else (stable.reason, stable.before == stable.after)
+
+
+def of_hpa(hpa: Hpa | None) -> Hashable:
+    """Return what is a change of the HPA beside a target in shadow: which, and what it wants."""
+    if hpa is None:
+        return None
+    return hpa.name, None if hpa.status is None else hpa.status.desired_replicas
+
+
+def of_idle(idle: IdleStatus | None) -> Hashable:
+    """Return what is a change of how a target stands with its `idle`."""
+    return None if idle is None else (idle.asleep, idle.kept_awake)
+
+
+def _of_condition(one: Condition, *, held: bool) -> Hashable:
+    return one.status, READY if held and one.type == ABLE_TO_SCALE else one.reason
+
+
+def _of_bounds(bounds: Bounds | None) -> Hashable:
+    if bounds is None:
+        return "", "", False
+    return bounds.minimum.by, bounds.maximum.by, bounds.missing != ""
+
+
+def _of_hold(hold: QueryHold | None) -> Hashable:
+    if hold is None:
+        return None
+    gap = hold.reading.gap
+    return None if gap is None else gap.kind, hold.reading.holds, hold.replicas is None
+
+
+def _of_metric(one: MetricResult) -> Hashable:
+    outcome = one.outcome
+    how = outcome.reason if type(outcome) is MetricFailure else None
+    return how, one.fallback is None, one.refill is None, one.activity
+
+
+def numbers_of(decision: Decision) -> Numbers:
+    """Return the numbers of a sample."""
+    current = decision.current
+    numbers = [current, None if current is None else decision.desired]
+    for metric in decision.metrics:
+        value = None
+        if type(metric.outcome) is Calculation:
+            value = metric.outcome.current.number
+        numbers += (value, metric.proposal)
+    return tuple(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    inputs: Inputs
+    decision: Decision
+    write: WriteOutcome | None = None
+
+
+def texts_of(result: SyncResult) -> tuple[str, str]:
+    """Write a result with its inputs: the rules, which are equal if their texts are, and the rest.
+
+    Raises LookupError where the inputs were left out.
+    """
+    return dumps(result.rules), dumps(_Body(result.inputs, result.decision, result.write))
+
+
+def result_of(rules: str, body: str) -> SyncResult:
+    """Read a result that was written as two texts; raises codec.UnreadableError."""
+    read_rules, read = loads(Rules, rules), loads(_Body, body)
+    return SyncResult(
+        read_rules.target, read.decision, read.write, given=read.inputs, flags=read_rules.flags
+    )
+
+
+def deflated(text: bytes, dictionary: bytes = b"") -> bytes:
+    """Deflate a text with another one that is like it."""
+    packer = zlib.compressobj(zdict=dictionary)
+    return packer.compress(text) + packer.flush()
+
+
+def inflated(packed: bytes, dictionary: bytes = b"") -> bytes:
+    """Inflate a text with an upper bound; raises zlib.error."""
+    inflater = zlib.decompressobj(zdict=dictionary)
+    text = inflater.decompress(packed, _MOST_TEXT)
+    if not inflater.eof:
+        raise zlib.error("it is cut off, or too long")
+    return text

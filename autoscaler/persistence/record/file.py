@@ -1,0 +1,358 @@
+"""The record's file: its tables, and rows put into it.
+
+A run is a time in which all was recorded.  Samples are bytes of `packing`: in
+`samples` those of some minutes, in `minutes` steps of a minute of some hours.  What is not in
+`samples` yet is in `recent`, a row for each batch; `open` has the begin of these bytes and the
+first row of `recent` that has some of them.  A change without rules and body is the removal of a
+target; those of others are texts of `changes`, deflated; `first` is the first
+body with that row of `rules`.
+"""
+
+import sqlite3
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from autoscaler.core.classification import Mark
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.persistence.record.changes import deflated, inflated, texts_of
+from autoscaler.persistence.record.packing import Packer
+from autoscaler.persistence.record.rows import Numbers
+from autoscaler.persistence.sqlite_files import (
+    NAME_CLUSTER,
+    MalformedError,
+    Opened,
+    Place,
+    Schema,
+    open_to_write,
+)
+from autoscaler.persistence.state_directory import RECORD, RECORD_LOCK
+
+WAL_BYTES = 4 * 2**20
+"""The usual size of the write-ahead log; a reader that hangs lets it grow."""
+
+OLDEST = ", ".join(
+    f"coalesce(({query}), 9e999)"
+    for query in (
+        "SELECT min(time) FROM changes",
+        "SELECT begin FROM samples WHERE id = (SELECT min(id) FROM samples)",
+        "SELECT begin FROM minutes WHERE id = (SELECT min(id) FROM minutes)",
+    )
+)
+"""SQL for the first instants that something is kept of; infinity where nothing is."""
+
+_MINUTE = 60.0
+_CHUNK_MINUTES = 15
+_LONGER = 1.5
+"""A body so much longer than its dictionary begins another row of `rules`: first ones are poor."""
+REMOVED = "it is no longer configured"
+_ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
+
+SCHEMA = Schema(
+    2,
+    """
+    CREATE TABLE runs (id INTEGER PRIMARY KEY, begin REAL NOT NULL, end REAL NOT NULL) STRICT;
+    CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+    CREATE TABLE rules (
+        id INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL, first BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX rules_by_digest ON rules (digest);
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL, time REAL NOT NULL, state TEXT NOT NULL,
+        current INTEGER, desired INTEGER,
+        min_replicas INTEGER NOT NULL, max_replicas INTEGER NOT NULL,
+        marks INTEGER NOT NULL, message TEXT NOT NULL, by TEXT NOT NULL, rules INTEGER, body BLOB
+    ) STRICT;
+    CREATE INDEX changes_of_targets ON changes (target, time);
+    CREATE INDEX changes_in_time ON changes (time);
+    CREATE INDEX removals ON changes (target, time) WHERE marks & 16384;
+    CREATE TABLE samples (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
+        begin REAL NOT NULL, end REAL NOT NULL, period REAL NOT NULL, body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX samples_of_targets ON samples (target, begin);
+    CREATE TABLE minutes (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL,
+        begin REAL NOT NULL, end REAL NOT NULL, body BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX minutes_of_targets ON minutes (target, begin);
+    CREATE TABLE open (
+        target INTEGER PRIMARY KEY,
+        begin REAL NOT NULL, period REAL NOT NULL, first INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE recent (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    """,
+    # The last seconds may be lost with the power; the file is whole all the same.
+    "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
+    f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
+)
+
+
+class SyncRow(NamedTuple):
+    """A sync of a target in Unix seconds, with its period; in full if it is a ``change``."""
+
+    target: str
+    time: float
+    period: float
+    numbers: Numbers
+    change: SyncResult | None = None
+    state: str = ""
+    message: str = ""
+
+
+class _Chunk(Packer):
+    """A target's samples up to ``until``, a full minute that differs between targets."""
+
+    __slots__ = ("period", "until")
+
+    def __init__(self, target: int, begin: float, period: float) -> None:
+        super().__init__(begin, period)
+        self.period = period
+        minutes = (int(begin // _MINUTE) + target) % _CHUNK_MINUTES
+        self.until = (begin // _MINUTE + _CHUNK_MINUTES - minutes) * _MINUTE
+
+
+class RecordFile(Opened):
+    """The file, with the ids of its targets."""
+
+    def __init__(self, file: Opened, ids: dict[str, int]) -> None:
+        super().__init__(file.path, file.connection, file.identity, file.held)
+        self._ids = ids
+        self._open: dict[int, _Chunk] = {}
+        self._run: int | None = None
+
+    def write(self, rows: Sequence[SyncRow], now: float) -> None:
+        """Write rows, all until ``now`` (Unix seconds), or nothing; raises as `transaction`."""
+        with self.transaction():
+            self._extend_run(rows, now)
+            self._append(rows)
+            for row in rows:
+                if row.change is not None:
+                    self._add_change(row, row.change)
+
+    def remove_others(self, targets: Collection[str], now: float) -> None:
+        """Note of each target that is not among these that it was removed.  Raises as `write`."""
+        with self.transaction():
+            for key in self._ids.keys() - targets:
+                self._note_removal(self._ids[key], now)
+
+    def end_run(self) -> None:
+        """Begin another run with the next rows: some were lost.  Raises as `write`."""
+        self.finish()
+        self._run = None
+
+    def finish(self) -> None:
+        """Write the samples that are in no chunk yet.  Raises as `write`."""
+        with self.transaction() as connection:
+            for target, chunk in self._open.items():
+                self._close_chunk(target, chunk)
+            self._open.clear()
+            connection.execute("DELETE FROM open")
+            connection.execute("DELETE FROM recent")
+
+    def forget(self, targets: Collection[int]) -> None:
+        """Note that nothing is left in the file of some targets."""
+        gone = set(targets)
+        self._ids = {key: one for key, one in self._ids.items() if one not in gone}
+
+    def _extend_run(self, rows: Sequence[SyncRow], now: float) -> None:
+        if self._run is None:
+            begin = min([now, *(row.time for row in rows)])
+            insert = "INSERT INTO runs (begin, end) VALUES (?, ?)"
+            self._run = self.connection.execute(insert, (begin, now)).lastrowid
+        else:
+            update = "UPDATE runs SET end = max(end, ?) WHERE id = ?"
+            self.connection.execute(update, (now, self._run))
+
+    def _append(self, rows: Sequence[SyncRow]) -> None:
+        """Append samples to the chunks of their targets, and what that adds to `recent`."""
+        parts: dict[int, bytes | bytearray] = {}
+        begun: dict[int, _Chunk] = {}
+        ids, chunks = self._ids, self._open
+        for key, time, period, numbers, *_ in rows:
+            target = ids.get(key) or self._new_target(key)
+            chunk = chunks.get(target)
+            if chunk is None or not chunk.end <= time < chunk.until:
+                if chunk is not None:
+                    self._close_chunk(target, chunk)
+                chunk = chunks[target] = begun[target] = _Chunk(target, time, period)
+                parts.pop(target, None)
+            try:
+                added = chunk.add(time, numbers)
+            except ValueError:  # too many numbers, or too large ones: it has its changes
+                continue
+            if added:
+                before = parts.get(target)
+                parts[target] = added if before is None else before + added
+        if not parts:
+            return
+        execute = self.connection.execute
+        batch = execute("INSERT INTO recent (body) VALUES (?)", (_pack_batch(parts),))
+        if begun:
+            first = batch.lastrowid
+            rows_of_open = [(key, one.begin, one.period, first) for key, one in begun.items()]
+            insert = "INSERT OR REPLACE INTO open VALUES (?, ?, ?, ?)"
+            self.connection.executemany(insert, rows_of_open)
+            execute("DELETE FROM recent WHERE id < (SELECT min(first) FROM open)")
+
+    def _close_chunk(self, target: int, chunk: _Chunk) -> None:
+        values = (target, chunk.begin, chunk.end, chunk.period, chunk.body())
+        self.connection.execute(_ADD_SAMPLES, values)
+
+    def _new_target(self, key: str) -> int:
+        inserted = self.connection.execute("INSERT INTO targets (key) VALUES (?)", (key,))
+        self._ids[key] = target = int(inserted.lastrowid or 0)
+        return target
+
+    def _add_change(self, row: SyncRow, change: SyncResult) -> None:
+        decision, foreign = change.decision, change.decision.foreign
+        rules, body = [text.encode() for text in texts_of(change)]
+        number, dictionary = self._rules(rules, body)
+        current = decision.current
+        self.connection.execute(
+            "INSERT INTO changes VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._ids[row.target],
+                row.time,
+                row.state,
+                current,
+                None if current is None else decision.desired,
+                decision.min_replicas,
+                decision.max_replicas,
+                int(change.classified().marks),
+                _storable(row.message),
+                "" if foreign is None else _storable(foreign.manager),
+                number,
+                deflated(body, dictionary),
+            ),
+        )
+
+    def _rules(self, text: bytes, body: bytes) -> tuple[int, bytes]:
+        """Return the id of rules, which many changes share, and the dictionary of their bodies."""
+        execute = self.connection.execute
+        digest = blake2b(text, digest_size=16).digest()
+        row = execute(
+            "SELECT id, first FROM rules WHERE digest = ? ORDER BY id DESC LIMIT 1", (digest,)
+        ).fetchone()
+        if row is not None:
+            first = inflated(row[1], text)
+            if len(body) < _LONGER * len(first):
+                return row[0], text + first
+        inserted = execute(
+            "INSERT INTO rules (digest, body, first) VALUES (?, ?, ?)",
+            (digest, deflated(text), deflated(body, text)),
+        )
+        return int(inserted.lastrowid or 0), text + body
+
+    def _note_removal(self, target: int, now: float) -> None:
+        """Copy the counts of its last change, unless that is its removal."""
+        removed = int(Mark.REMOVED)
+        noted = self.connection.execute(
+            "INSERT INTO changes SELECT NULL, target, ?, 'unknown', current, desired,"
+            " min_replicas, max_replicas, ?, ?, '', NULL, NULL"
+            " FROM (SELECT * FROM changes WHERE target = ? ORDER BY time DESC, id DESC LIMIT 1)"
+            " WHERE NOT marks & ?",
+            (now, removed, REMOVED, target, removed),
+        )
+        chunk = self._open.pop(target, None) if noted.rowcount else None
+        if chunk is not None:
+            self._close_chunk(target, chunk)
+            self.connection.execute("DELETE FROM open WHERE target = ?", (target,))
+
+
+def open_file(
+    directory: Path,
+    now: float,
+    on_set_aside: Callable[[str], None],
+    damage: str = "",
+    cluster: str = "",
+) -> RecordFile:
+    """Open the file of a directory, or create it (`open_to_write`).
+
+    What is recorded of targets without a cluster is from now on of those in ``cluster``.
+    """
+    place = Place(directory, RECORD, RECORD_LOCK, keeps_one=True)
+    begin = partial(_begin, cluster)
+    return RecordFile(*open_to_write(place, SCHEMA, begin, now, on_set_aside, damage))
+
+
+def _storable(text: str) -> str:
+    """Replace lone surrogates, which SQLite cannot keep."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
+    """Write as chunks what a killed process has left in `recent`; return the ids of targets."""
+    if cluster:
+        connection.execute(NAME_CLUSTER, (cluster,))
+    ids = dict(connection.execute("SELECT key, id FROM targets"))
+    begins = {target: row for target, *row in connection.execute("SELECT * FROM open")}
+    last = connection.execute("SELECT end FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    if not begins or last is None:
+        return ids
+    bodies = {target: bytearray() for target in begins}
+    connection.execute("BEGIN IMMEDIATE")
+    for batch, body in connection.execute("SELECT id, body FROM recent ORDER BY id"):
+        for target, part in _parts_of(body):
+            if target in begins and batch >= begins[target][2]:
+                bodies[target] += part
+    connection.executemany(
+        _ADD_SAMPLES,
+        [
+            (target, begin, max(begin, last[0]), period, bytes(bodies[target]))
+            for target, (begin, period, _) in begins.items()
+        ],
+    )
+    connection.execute("DELETE FROM open")
+    connection.execute("DELETE FROM recent")
+    connection.execute("COMMIT")
+    return ids
+
+
+# -- a row of `recent` ----------------------------------------------------------------------------
+
+# A count, the targets in order, where the bytes of each begin, and then these bytes; so those of
+# one target are found without reading the others.
+
+_COUNT = struct.Struct("=I")
+
+
+def _pack_batch(parts: Mapping[int, bytes | bytearray]) -> bytes:
+    order = sorted(parts)
+    begins = [0, *accumulate([len(parts[target]) for target in order])][:-1]
+    count = len(order)
+    numbers = struct.pack(f"=I{2 * count}I", count, *order, *begins)
+    return numbers + b"".join([parts[target] for target in order])
+
+
+def part_of(body: bytes, target: int) -> bytes:
+    """Return what one target has appended; raises MalformedError."""
+    order, begins, data = _split(body)
+    index = bisect_left(order, target)
+    if index == len(order) or order[index] != target:
+        return b""
+    end = begins[index + 1] if index + 1 < len(begins) else len(data)
+    return bytes(data[begins[index] : end])
+
+
+def _parts_of(body: bytes) -> Iterator[tuple[int, bytes]]:
+    order, begins, data = _split(body)
+    for target, begin, end in zip(order, begins, [*begins[1:], len(data)], strict=True):
+        yield target, bytes(data[begin:end])
+
+
+def _split(body: bytes) -> tuple[memoryview, memoryview, memoryview]:
+    view = memoryview(body)
+    try:
+        (count,) = _COUNT.unpack_from(body)
+        middle = _COUNT.size * (1 + count)
+        end = middle + _COUNT.size * count
+        order, begins = (view[_COUNT.size : middle], view[middle:end])
+        return order.cast("I"), begins.cast("I"), view[end:]
+    except (struct.error, TypeError):
+        raise MalformedError("a batch of samples is damaged") from None

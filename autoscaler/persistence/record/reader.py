@@ -1,0 +1,286 @@
+"""Reads the record of a directory, also while a daemon writes it."""
+
+import math
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from heapq import nlargest
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autoscaler.core.classification import Mark
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.persistence.codec import UnreadableError
+from autoscaler.persistence.record.changes import inflated, result_of
+from autoscaler.persistence.record.file import OLDEST, SCHEMA, part_of
+from autoscaler.persistence.record.packing import unpack, unpack_minutes
+from autoscaler.persistence.record.rows import Change, Lapse, RecordError, Sample, Standing
+from autoscaler.persistence.sqlite_files import opened_to_read, version_of
+from autoscaler.persistence.state_directory import RECORD, UnusableError
+
+T = TypeVar("T")
+
+STALE_SECONDS = 60.0
+"""If nothing was recorded for so long up to now, that is a lapse."""
+
+_CHANGE = (
+    "changes.id, key, time, state, current, desired, min_replicas, max_replicas, marks, message,"
+    " by, rules"
+)
+_TARGET = "(SELECT id FROM targets WHERE key = ?)"
+_REMOVALS = (
+    "SELECT time, (SELECT min(time) FROM changes AS later WHERE later.target = one.target"
+    " AND later.time > one.time) FROM changes AS one WHERE time < ? AND marks & 16384"
+    " AND target = (SELECT id FROM targets WHERE key = ?)"
+)
+"""When a target was removed, and when it came back."""
+
+
+_PAGE, _MOST_PAGES = 200, 50
+_AFTER = 1e-3
+
+
+class DirectoryRecord:
+    """The record of a state directory, also while it is written.  Thread-safe.
+
+    Each method opens the file anew, changes nothing, and raises RecordError.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / RECORD
+
+    def targets(self) -> Sequence[str]:
+        """Return the keys of all targets that something is kept of, sorted."""
+        with self._opened() as connection:
+            return [key for (key,) in connection.execute("SELECT key FROM targets ORDER BY key")]
+
+    def span(self) -> tuple[float, float] | None:
+        """Return the first and the last instant that are recorded; None if nothing is."""
+        with self._opened() as connection:
+            begin, end = connection.execute(
+                f"SELECT min({OLDEST}, coalesce((SELECT min(begin) FROM open), 9e999)),"  # noqa: S608 - constants
+                " (SELECT max(end) FROM runs)"
+            ).fetchone()
+        return None if begin == math.inf or end is None else (begin, max(begin, end))
+
+    def standings(self) -> Mapping[str, Standing]:
+        """Return how each target stood last; one that was removed is left out."""
+        found: dict[str, Standing] = {}
+        with self._opened() as connection:
+            for number, key in connection.execute("SELECT id, key FROM targets").fetchall():
+                changes = connection.execute(
+                    "SELECT state, time, marks FROM changes WHERE target = ?"
+                    " ORDER BY time DESC, id DESC",
+                    (number,),
+                )
+                for state, time, marks in changes:
+                    known = found.get(key)
+                    if marks & Mark.REMOVED or (known is not None and known.state != state):
+                        break
+                    found[key] = Standing(state, time)
+        return found
+
+    def change_at(self, target: str, at: float) -> Change | None:
+        """Return the change that held at an instant: the last one at or before it."""
+        return self._one_change(
+            f"target = {_TARGET} AND time <= ? ORDER BY time DESC, changes.id DESC", target, at
+        )
+
+    def change_after(self, change: Change) -> Change | None:
+        """Return the target's next change; None if it is the last one."""
+        return self._one_change(
+            f"target = {_TARGET} AND (time, changes.id) > (?, ?) ORDER BY time, changes.id",
+            change.target,
+            change.time,
+            change.id,
+        )
+
+    def changes(
+        self,
+        targets: Collection[str] | None,
+        begin: float,
+        end: float,
+        *,
+        limit: int,
+        before: int | None = None,
+    ) -> Sequence[Change]:
+        """Return at most ``limit`` changes of some targets, or all, from ``begin`` up to ``end``.
+
+        The last ones first; ``before`` is the id of the last one of the page before.
+        """
+        with self._opened() as connection:
+            last = (end, -1)
+            if before is not None:
+                times = connection.execute("SELECT time FROM changes WHERE id = ?", (before,))
+                # The oldest go first: there is none before one that is gone.
+                last = min(last, (next(times, (-math.inf,))[0], before))
+            bounds = (begin, *last, limit)
+            within = "time >= ? AND (time, id) < (?, ?) ORDER BY time DESC, id DESC LIMIT ?"
+            if targets is None:
+                ids = connection.execute(f"SELECT id FROM changes WHERE {within}", bounds)  # noqa: S608 - a constant
+                return [_change(connection, one) for (one,) in ids.fetchall()]
+            own = f"SELECT time, id FROM changes WHERE target = {_TARGET} AND {within}"  # noqa: S608 - as above
+            rows: list[tuple[float, int]] = []
+            for target in set(targets):
+                rows = nlargest(limit, rows + connection.execute(own, (target, *bounds)).fetchall())
+            return [_change(connection, one) for _, one in rows]
+
+    def entry(self, change: Change) -> SyncResult:
+        """Return a change in full; raises RecordError where it is lost or cannot be read."""
+        with self._opened() as connection:
+            row = connection.execute(
+                "SELECT rules.body, first, changes.body FROM changes LEFT JOIN rules"
+                " ON rules.id = changes.rules WHERE changes.id = ?",
+                (change.id,),
+            ).fetchone()
+        if row is None:
+            raise RecordError(f"the decision about {change.target} is not kept any more")
+        rules, first, body = row
+        if body is None:
+            raise RecordError(f"{change.target} was removed then: there is no decision about it")
+        try:
+            text = inflated(rules or b"")
+            dictionary = text + inflated(first, text)
+            return result_of(text.decode(), inflated(body, dictionary).decode())
+        except (zlib.error, ValueError) as error:
+            what = error if isinstance(error, UnreadableError) else "it is damaged"
+            raise RecordError(
+                f"the decision about {change.target} cannot be read: {what}"
+            ) from None
+
+    def entry_or_none(self, change: Change) -> SyncResult | None:
+        """Return a change in full; None where it is lost."""
+        try:
+            return self.entry(change)
+        except RecordError:
+            return None
+
+    def last_count_change(self, target: str, until: float) -> Change | None:
+        """Return the last change of a count until an instant, by anybody, of the last 10,000."""
+        before = None
+        for _ in range(_MOST_PAGES):
+            found = self.changes([target], 0.0, until + _AFTER, limit=_PAGE, before=before)
+            for one in found:
+                if one.time <= until and one.marks & (Mark.WRITTEN | Mark.FOREIGN):
+                    return one
+            if len(found) < _PAGE:
+                return None
+            before = found[-1].id
+        return None
+
+    def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
+        """Yield the samples of a time in order, and before them the one that held at its begin."""
+        with self._opened() as connection:
+            found = connection.execute("SELECT id FROM targets WHERE key = ?", (target,)).fetchone()
+            if found is None:
+                return
+            chunks = _chunks(connection, found[0], begin, end)
+            lapses = _lapses_of(connection, target, -math.inf, begin)
+        gone = max((lapse.begin for lapse in lapses), default=-math.inf)
+        held: list[Sample] = []
+        for sample in _samples_of(chunks):
+            if sample.time <= begin:
+                held = [sample] if sample.time > gone else []
+                continue
+            yield from held
+            held = []
+            if sample.time >= end:
+                return
+            yield sample
+        yield from held
+
+    def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
+        """Return when nothing was recorded of a target, or of none, within a time."""
+        with self._opened() as connection:
+            return _lapses_of(connection, target, begin, end)
+
+    def _one_change(self, condition: str, *values: str | float) -> Change | None:
+        with self._opened() as connection:
+            row = connection.execute(
+                f"SELECT changes.id FROM changes WHERE {condition} LIMIT 1",  # noqa: S608 - constants
+                values,
+            ).fetchone()
+            return None if row is None else _change(connection, row[0])
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        path = self._path
+        try:
+            with opened_to_read(path, SCHEMA) as connection:
+                if not version_of(connection):
+                    raise RecordError(f"nothing is recorded in {path.parent} yet")
+                yield connection
+        except (FileNotFoundError, NotADirectoryError):
+            raise RecordError(
+                f"nothing is recorded in {path.parent}: there is no {path.name}"
+            ) from None
+        except UnusableError as error:
+            raise RecordError(str(error)) from None
+
+
+def _lapses_of(
+    connection: sqlite3.Connection, target: str | None, begin: float, end: float
+) -> list[Lapse]:
+    runs = connection.execute("SELECT begin, end FROM runs ORDER BY id").fetchall()
+    found = [Lapse(one[1], other[0]) for one, other in pairwise(runs)]
+    if runs and end - runs[-1][1] > STALE_SECONDS:
+        found.append(Lapse(runs[-1][1], end))
+    removals = connection.execute(_REMOVALS, (end, target))
+    found += [Lapse(at, math.inf if back is None else back) for at, back in removals]
+    return _joined(
+        one for one in found if one.begin < one.end and one.begin < end > begin < one.end
+    )
+
+
+def _change(connection: sqlite3.Connection, number: int) -> Change:
+    row = connection.execute(
+        f"SELECT {_CHANGE} FROM changes JOIN targets ON targets.id = target"  # noqa: S608 - a constant
+        " WHERE changes.id = ?",
+        (number,),
+    ).fetchone()
+    fields: list[Any] = [*row[:8], Mark(row[8]), *row[9:]]
+    return Change(*fields)
+
+
+def _chunks(
+    connection: sqlite3.Connection, target: int, begin: float, end: float
+) -> list[tuple[Any, ...]]:
+    """Return begin, end, period (0 for minutes) and bytes of what covers a time, in order."""
+    found: list[tuple[Any, ...]] = []
+    for table, period in (("minutes", "0.0"), ("samples", "period")):
+        found += connection.execute(
+            f"SELECT begin, end, {period}, body FROM {table} WHERE target = ?1 AND begin < ?3"  # noqa: S608 - constants
+            f" AND begin >= coalesce((SELECT max(begin) FROM {table} WHERE target = ?1"
+            " AND begin <= ?2), -1e300) ORDER BY begin, id",
+            (target, begin, end),
+        ).fetchall()
+    row = connection.execute(
+        "SELECT begin, period, first FROM open WHERE target = ? AND begin < ?", (target, end)
+    ).fetchone()
+    if row is not None:
+        batches = connection.execute("SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],))
+        body = b"".join([part_of(batch, target) for (batch,) in batches])
+        found.append((row[0], math.inf, row[1], body))
+    return found
+
+
+def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
+    for begin, _, period, body in chunks:
+        samples = unpack(body, begin, period) if period else unpack_minutes(body, begin)
+        try:
+            yield from samples
+        except ValueError:  # damaged: the next chunk begins anew
+            continue
+
+
+def _joined(lapses: Any) -> list[Lapse]:
+    """Return lapses in order, those that overlap as one."""
+    found: list[Lapse] = []
+    for lapse in sorted(lapses):
+        if found and lapse.begin <= found[-1].end:
+            found[-1] = Lapse(found[-1].begin, max(found[-1].end, lapse.end))
+        else:
+            found.append(lapse)
+    return found

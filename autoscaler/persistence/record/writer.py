@@ -1,0 +1,240 @@
+"""Rows, packed and written by a thread of their own: no sync waits for the disk."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autoscaler import clock
+from autoscaler.persistence.record.file import RecordFile, SyncRow, open_file
+from autoscaler.persistence.record.pruning import Pruner
+from autoscaler.persistence.sqlite_files import SqliteWorker
+from autoscaler.persistence.state_directory import RECORD
+
+_MEANWHILE = "nothing is recorded until it can be; scaling goes on as before"
+_LEAST_ROOM = 4000
+"""So many rows may wait to be written, or twice as many as there are targets."""
+
+_STEP_ROWS, _STEP_CHANGES = 1000, 100
+"""The most rows, and changes among them, of one transaction."""
+
+_PRUNE_SECONDS = 0.05
+"""After each batch the file is pruned for so long, or by one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is kept: bytes of the file and its write-ahead log, and seconds."""
+
+    max_size: int = 2**30
+    max_age: float = 14 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds: from one batch to the next, and from one pruning to the next.
+
+    ``pause`` lies between an error and the next try; ``close`` is how long the end waits for what
+    is left to be written, ``idle`` the longest time without a sign of life in the file.
+    """
+
+    batch: float = 2.0
+    prune: float = 60.0
+    pause: float = 30.0
+    close: float = 5.0
+    idle: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the record stands: bytes, rows that were lost, the oldest instant (None if unknown)."""
+
+    size: int = 0
+    dropped: int = 0
+    oldest: float | None = None
+
+
+class RecordWriter:
+    """Keeps rows in `record.db` of a directory, which it creates if needed.
+
+    A disk that fails or is slow keeps nobody waiting: rows are dropped then.  ``on_state`` is
+    called, as `SqliteWorker` does; ``note`` is said with every sentence that all is well.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        on_state: Callable[[bool, str], None],
+        limits: Limits | None = None,
+        times: Times | None = None,
+        note: str = "",
+        cluster: str = "",
+        wall: Callable[[], float] = clock.wall,
+    ) -> None:
+        self.epoch = 0
+        """It grows whenever rows were lost: what is recorded then is to begin anew."""
+        self._directory = directory
+        self._path = directory / RECORD
+        self._limits = limits or Limits()
+        self._times = times or Times()
+        self._note = f" {note}" if note else ""
+        self._cluster = cluster
+        self._wall = wall
+        self._rows: deque[SyncRow] = deque()
+        self._room = _LEAST_ROOM
+        self._targets: Collection[str] | None = None
+        self._accepts = True
+        self._dropped = 0
+        self._aside = ""
+        self._pruning: Iterator[None] | None = None
+        self._oldest: float | None = None
+        self._size = 0
+        self._prune_at = self._written_at = 0.0
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._worker = SqliteWorker(
+            "record", self._path, self._run, self._open, on_state, self._times.pause
+        )
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._worker.start()
+
+    def put(self, row: SyncRow) -> None:
+        """Hand in a row; any thread may."""
+        rows = self._rows
+        if self._accepts and len(rows) < self._room:
+            rows.append(row)
+            return
+        if self._accepts:
+            self._accepts = False
+            self._worker.report(
+                ok=False, sentence=f"{self._path} is written too slowly; {_MEANWHILE}"
+            )
+        self._lose(1)
+
+    def retain(self, targets: Collection[str]) -> None:
+        """Note of all other targets that they were removed, if they are recorded."""
+        self._room = max(_LEAST_ROOM, 2 * len(targets))
+        self._targets = frozenset(targets)
+
+    @property
+    def status(self) -> Status:
+        """How the record stands."""
+        return Status(self._size, self._dropped, self._oldest)
+
+    def close(self) -> None:
+        """Write what is left, for seconds at most, and accept nothing more."""
+        self._accepts = False
+        self._stop.set()
+        self._worker.join(self._times.close)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._try(self._turn)
+            self._stop.wait(self._times.batch)
+        self._try(self._end)
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do some work with the file; after an error drop all that waits."""
+        _, failure = self._worker.attempt(work)
+        if failure:
+            self._accepts = False
+            self._worker.report(ok=False, sentence=f"{failure}; {_MEANWHILE}")
+            lost = len(self._rows)
+            self._rows.clear()
+            self._lose(lost)
+            self._pruning = None
+
+    def _turn(self) -> None:
+        if not self._worker.rests:
+            file = self._worker.file
+            self._write(file)
+            self._note_removed(file)
+            self._prune(file)
+
+    def _open(self, damage: str) -> RecordFile:
+        now, told = self._wall(), self._set_aside
+        file = open_file(self._directory, now, told, damage, self._cluster)
+        self._accepts = not self._stop.is_set()
+        return file
+
+    def _write(self, file: RecordFile) -> None:
+        """Write what waits in steps, between which the thread rests as long as one took."""
+        while step := self._take():
+            begun = clock.monotonic()
+            self._write_step(file, step)
+            self._written_at = clock.monotonic()
+            if self._rows:
+                self._stop.wait(self._written_at - begun)
+            else:
+                self._well()
+        if clock.monotonic() - self._written_at >= self._times.idle:
+            file.write((), self._wall())
+            self._written_at = clock.monotonic()
+            self._well()
+        if not (self._accepts or self._stop.is_set()):
+            # Rows were dropped: what comes now begins another run.
+            file.end_run()
+            self._accepts = True
+
+    def _write_step(self, file: RecordFile, rows: Sequence[SyncRow]) -> None:
+        try:
+            file.write(rows, max(row.time for row in rows))
+        except BaseException:
+            self._lose(len(rows))
+            raise
+
+    def _take(self) -> list[SyncRow]:
+        """Take rows for one step: few of those that cost much."""
+        rows, changes = self._rows, 0
+        taken: list[SyncRow] = []
+        while rows and len(taken) < _STEP_ROWS and changes < _STEP_CHANGES:
+            row = rows.popleft()
+            taken.append(row)
+            changes += row.change is not None
+        return taken
+
+    def _note_removed(self, file: RecordFile) -> None:
+        targets = self._targets
+        if targets is not None:
+            file.remove_others(targets, self._wall())
+            self._targets = None
+
+    def _prune(self, file: RecordFile) -> None:
+        until = clock.monotonic()
+        if self._pruning is None and until >= self._prune_at:
+            self._prune_at = until + self._times.prune
+            self._pruning = self._pruned(file)
+        for _ in self._pruning or ():
+            if clock.monotonic() >= until + _PRUNE_SECONDS:
+                return
+        self._pruning = None
+
+    def _pruned(self, file: RecordFile) -> Iterator[None]:
+        pruner = Pruner(file, self._limits.max_size, self._limits.max_age)
+        yield from pruner.steps(self._wall())
+        self._size, self._oldest = pruner.size(), pruner.oldest()
+
+    def _end(self) -> None:
+        if self._worker.is_open or self._rows:
+            file = self._worker.file
+            while step := self._take():
+                self._write_step(file, step)
+            self._note_removed(file)
+            file.write((), self._wall())
+            file.finish()
+            self._worker.close_file()
+
+    def _lose(self, rows: int) -> None:
+        with self._lock:
+            self._dropped += rows
+            self.epoch += 1
+
+    def _well(self) -> None:
+        sentence = f"decisions are recorded in {self._path}{self._note}{self._aside}"
+        self._worker.report(ok=True, sentence=sentence)
+
+    def _set_aside(self, fate: str) -> None:
+        self._aside = f"; the one before {fate}"

@@ -1,0 +1,386 @@
+"""A SQLite file of ours: created, opened, its tables and their version, what damage looks like.
+
+`SqliteWorker` writes one on a thread of its own: it opens it, and anew after an error, and reports.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from autoscaler import clock
+from autoscaler.file_contents import refuse_other_than_file
+from autoscaler.persistence.state_directory import PRIVATE, UnusableError, lock, reason, set_aside
+
+Content = TypeVar("Content")
+File = TypeVar("File", bound="Opened")
+Result = TypeVar("Result")
+
+_OLDEST_SQLITE = (3, 37)
+"""The first that knows strict tables; an older one takes a good file for a damaged one."""
+
+_BUSY_SECONDS = 10.0
+"""How long a statement waits for another program that has locked the file."""
+
+_MOST_BYTES_OF_A_ROW = 16 * 2**20
+"""Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
+
+_OPENED = ("", "-wal", "-shm", "-journal")
+"""What SQLite opens with a database, if it is there."""
+
+
+class MalformedError(Exception):
+    """A database holds what this program never writes; the message says what."""
+
+
+UNREADABLE = (MalformedError, LookupError, TypeError, ValueError, RecursionError)
+"""What a damaged file raises besides sqlite3.Error."""
+
+
+NAME_CLUSTER = """
+    UPDATE OR IGNORE targets SET key = ? || '/' || key
+    WHERE length(key) - length(replace(key, '/', '')) = 2
+"""
+"""Puts the name of a cluster before the keys of targets that have none (`TargetName`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of a file, and the pragmas of who writes it.
+
+    ``version`` is the only `user_version` that is read: another whenever the tables change, or what
+    is in them so that an older version would misunderstand it.
+    """
+
+    version: int
+    tables: str
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file is, and its lock; with ``keeps_one`` only the last one set aside is kept."""
+
+    directory: Path
+    name: str
+    lock: str
+    keeps_one: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.directory / self.name
+
+
+# -- to write it ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Opened:
+    """A locked file of the thread that opened it; after an error it can only be closed."""
+
+    path: Path
+    connection: sqlite3.Connection
+    identity: tuple[int, int]
+    held: ExitStack
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all or nothing; raises UnusableError, OSError or sqlite3.Error."""
+        if _identity(self.path) != self.identity:
+            raise UnusableError(f"{self.path} was replaced while it was in use")
+        self.connection.execute("BEGIN IMMEDIATE")
+        yield self.connection
+        self.connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file, and unlock it."""
+        self.held.close()
+
+
+def open_to_write(
+    place: Place,
+    schema: Schema,
+    read: Callable[[sqlite3.Connection], Content],
+    now: float,
+    on_set_aside: Callable[[str], None],
+    damage: str = "",
+) -> tuple[Opened, Content]:
+    """Open a file, or create it, and read what is needed of it.
+
+    One that cannot be read, or whose ``damage`` was met while it was written, is renamed after the
+    Unix time ``now``, and a new one begun; ``on_set_aside`` is told ("could not be read ...").
+    Raises UnusableError, also for a newer version, OSError or sqlite3.Error.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
+    path = place.path
+    with ExitStack() as held:
+        held.callback(os.close, lock(place.directory, place.lock))
+        _refuse_special_files(path)
+        if path.exists():
+            # Any other fault is told by what opens it next.
+            with suppress(sqlite3.DatabaseError), closing(_read_only(path)) as connection:
+                _refuse_newer(path, connection, schema)
+        try:
+            if damage:
+                raise MalformedError(damage)
+            connection, content = _open(path, schema, read)
+        except (*UNREADABLE, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and not is_damage(error):
+                raise
+            for older in place.directory.glob(f"{place.name}.unreadable-*"):
+                if place.keeps_one:
+                    older.unlink(missing_ok=True)
+            aside = set_aside(path, now)
+            on_set_aside(f"could not be read ({error}) and is now {aside.name}")
+            connection, content = _open(path, schema, read)
+        held.callback(connection.close)
+        return Opened(path, connection, _identity(path), held.pop_all()), content
+
+
+def _open(
+    path: Path, schema: Schema, read: Callable[[sqlite3.Connection], Content]
+) -> tuple[sqlite3.Connection, Content]:
+    with suppress(OSError):  # SQLite would use the umask; what else is wrong it reports
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        _distrust(connection)
+        connection.executescript(f"{schema.settings} PRAGMA journal_mode = WAL;")
+        _check_tables(connection, schema)
+        if not version_of(connection):
+            create_tables(connection, schema)
+        return connection, read(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Create the tables in a new database."""
+    connection.executescript(
+        f"BEGIN IMMEDIATE; {schema.tables} PRAGMA user_version = {schema.version:d}; COMMIT;"
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+# -- to read it ----------------------------------------------------------------------------------
+
+
+def _read_only(path: Path, *, alone: bool = False) -> sqlite3.Connection:
+    """Open a file that is there; if nobody writes it, ``alone``, nothing is created beside it."""
+    _refuse_special_files(path)
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    _distrust(connection)
+    return connection
+
+
+@contextmanager
+def opened_to_read(path: Path, schema: Schema) -> Iterator[sqlite3.Connection]:
+    """Open a file, also while it is written, to read it as it is at one moment; changes nothing.
+
+    Raises FileNotFoundError or NotADirectoryError where there is none, and UnusableError for any
+    other failure, also of what is done with the connection.
+    """
+    try:
+        path.stat()
+        # While somebody writes it, there is a write-ahead log.
+        alone = not path.with_name(f"{path.name}-wal").exists()
+        with closing(_read_only(path, alone=alone)) as connection:
+            connection.execute("BEGIN")
+            _refuse_newer(path, connection, schema)
+            _check_tables(connection, schema)
+            yield connection
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise UnusableError(reason(path, error)) from None
+    except (*UNREADABLE, sqlite3.Error) as error:
+        raise UnusableError(f"{path} cannot be read: {error}") from None
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let a database neither call functions nor hold larger rows than we write."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES_OF_A_ROW)
+
+
+# -- what may be in it ---------------------------------------------------------------------------
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of a database; 0 of one that is new."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Raise MalformedError unless there are just the tables of the schema, or none yet."""
+    version = version_of(connection)
+    if version not in {0, schema.version}:
+        raise MalformedError(
+            f"its tables have version {version}, and version {schema.version} is read"
+        )
+    odd = _objects(connection) ^ (_expected(schema) if version else frozenset())
+    if odd:
+        name = min(name for _, name, _ in odd)
+        raise MalformedError(f'"{name:.60}" is not the table of version {version}')
+
+
+def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return the type, name and text of all that was created, however that is spaced."""
+    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
+    rows = connection.execute(query)
+    return frozenset((kind, name, "".join(sql.split())) for kind, name, sql in rows)
+
+
+@cache
+def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        create_tables(connection, schema)
+        return _objects(connection)
+
+
+def _refuse_special_files(path: Path) -> None:
+    """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file."""
+    place = os.path.realpath(path)  # SQLite too has its files beside that
+    for end in _OPENED:
+        file = Path(place + end)
+        with suppress(FileNotFoundError):
+            refuse_other_than_file(file, file.stat().st_mode)
+
+
+def _refuse_newer(path: Path, connection: sqlite3.Connection, schema: Schema) -> None:
+    version = version_of(connection)
+    if version > schema.version:
+        raise UnusableError(
+            f"{path} is of a newer version of autoscaler (its tables have version {version}, "
+            f"this one knows {schema.version}) and is left as it is"
+        )
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether a file is damaged, no database, or has other tables: not just out of reach."""
+    return is_malformed(error) or _code(error) in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG}
+
+
+def is_malformed(error: sqlite3.Error) -> bool:
+    """Return whether SQLite met what is no database: opened anew the file is no better."""
+    return _code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def _code(error: sqlite3.Error) -> int:
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
+
+
+# -- the thread that writes it -------------------------------------------------------------------
+
+
+class SqliteWorker(Generic[File]):
+    """Does the work with one file, which belongs to the thread ``name`` that runs ``run``.
+
+    After an error the file is closed, and opened again by work that comes ``pause`` seconds later.
+    ``open_file`` is called with what SQLite said of a page that it could not read, if it did.
+    ``on_state`` is called with whether the file can be written and a sentence, at the start and
+    whenever that changes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        run: Callable[[], None],
+        open_file: Callable[[str], File],
+        on_state: Callable[[bool, str], None],
+        pause: float,
+        monotonic: Callable[[], float] = clock.monotonic,
+    ) -> None:
+        self.path = path
+        self.errors = 0
+        """How often the file failed or did not answer in time, so far."""
+        self._open_file = open_file
+        self._on_state = on_state
+        self._pause = pause
+        self._monotonic = monotonic
+        self._file: File | None = None
+        self._damage = ""
+        self._retry_at = 0.0
+        self._reported: tuple[bool, str] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end of the thread; return whether it has come."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # -- the file; for the worker's thread -------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open."""
+        return self._file is not None
+
+    @property
+    def rests(self) -> bool:
+        """Whether the file is left alone for a while, after an error."""
+        return self._file is None and self._monotonic() < self._retry_at
+
+    @property
+    def file(self) -> File:
+        """The file, opened if it is not; raises UnusableError, OSError or sqlite3.Error."""
+        if self._file is None:
+            self._retry_at = self._monotonic() + self._pause
+            self._file = self._open_file(self._damage)
+            self._damage = ""
+        return self._file
+
+    def attempt(self, work: Callable[[], Result]) -> tuple[Result | None, str]:
+        """Do some work with the file; after an error close it, and return why as a sentence."""
+        try:
+            return work(), ""
+        except (UnusableError, OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.Error) and is_malformed(error):
+                self._damage = str(error)
+            sentence = reason(self.path, error)
+        except Exception as error:  # noqa: BLE001 - others wait for this thread: it must not end
+            sentence = f"a fault of the autoscaler, {type(error).__name__}: {error}"
+        self.close_file()
+        return None, sentence
+
+    def close_file(self) -> None:
+        """Close the file, and leave it alone for the pause."""
+        self._retry_at = self._monotonic() + self._pause
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(sqlite3.Error, OSError):
+                file.close()
+
+    # -- how it stands; for any thread -----------------------------------------------------------
+
+    def report(self, *, ok: bool, sentence: str, still: Callable[[], bool] = lambda: True) -> None:
+        """Report how it stands, and count an error, if it is ``still`` so once no other reports."""
+        with self._lock:
+            if not still():
+                return
+            self.errors += not ok
+            if self._reported != (ok, sentence):
+                self._reported = (ok, sentence)
+                self._on_state(ok, sentence)

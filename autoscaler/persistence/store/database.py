@@ -1,0 +1,198 @@
+"""What the file of a directory is to hold, what it holds, and the writing of the difference."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autoscaler.core.breaker import BreakerState
+from autoscaler.core.history import shifted
+from autoscaler.persistence.sqlite_files import (
+    MalformedError,
+    Opened,
+    Place,
+    open_to_write,
+    opened_to_read,
+    version_of,
+)
+from autoscaler.persistence.state_directory import DATABASE, LOCK, UnusableError
+from autoscaler.persistence.store.rows import (
+    SCHEMA,
+    Changes,
+    Clocks,
+    Contents,
+    Record,
+    Resumption,
+    Stamp,
+    read,
+)
+
+_MOST_BYTES = 4 * 2**30
+"""Of a database; 10,000 targets with windows of an hour and a sync each second have 1 GB."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """All changes since the last batch; a record of None drops its target."""
+
+    records: dict[str, Record | None] = field(default_factory=dict)
+    shifts: list[float] = field(default_factory=list)
+    """Seconds that move what came with earlier batches; these records have been moved."""
+    futures: int = 0
+    """How many were handed out until now, in this batch and all before."""
+    breakers: Mapping[str, BreakerState] | None = None
+    """How the scale-down breakers stand, if that has changed."""
+
+
+class Writer:
+    """Holds the latest of every target, and writes what the file does not hold of it.
+
+    Whatever the file holds when it is opened again, it is made to hold the latest of these targets
+    and nothing else.  Belongs to one thread.  What methods were given they have accepted, though
+    they raise UnusableError, OSError or sqlite3.Error.
+    """
+
+    def __init__(
+        self, directory: Path, clocks: Clocks, on_set_aside: Callable[[str], None]
+    ) -> None:
+        self._directory = directory
+        self._clocks = clocks
+        self._on_set_aside = on_set_aside
+        self._boot_id = clocks.boot_id()
+        # Histories are by the clock of now; a step of it is followed when `Batch.shifts` has it.
+        self._ahead = clocks.wall() - clocks.steady()
+        self._wanted: dict[str, Record] = {}
+        self._unsaved: dict[str, Record | None] = {}
+        """What the file holds of the targets of which it is to hold something else."""
+        self._breakers: Mapping[str, BreakerState] = {}
+        self._breakers_unsaved = False
+        self._contents = Contents(None)
+        """What the file held when it was opened, until it is resumed."""
+        self._ids: dict[str, int] = {}
+        self._next_id = 1
+
+    @property
+    def now(self) -> Stamp:
+        """The present instant, by the clock that all histories are by."""
+        steady = self._clocks.steady()
+        return Stamp(steady + self._ahead, steady, self._boot_id)
+
+    def open(self) -> Opened:
+        """Open the file, and note what it holds."""
+        file, contents = open_database(self._directory, self._clocks.wall(), self._on_set_aside)
+        self._contents, self._ids = contents, contents.ids
+        self._next_id = max(contents.ids.values(), default=0) + 1
+        self._unsaved = dict.fromkeys(self._wanted) | contents.records
+        self._breakers_unsaved = contents.breakers != self._breakers
+        return file
+
+    def resume(self) -> Resumption:
+        """Go on with what the file held, and return it, by the clock of now."""
+        contents, self._contents = self._contents, Contents(None)
+        resumption = contents.resumed(self.now)
+        if resumption.earlier:
+            self._wanted, self._breakers = contents.records, contents.breakers
+            self._unsaved.clear()
+            self._breakers_unsaved = False
+        if resumption.moved:
+            self._shift(resumption.moved)
+        return resumption
+
+    def accept(self, batch: Batch) -> None:
+        """Accept a batch, to be written by `save`."""
+        for seconds in batch.shifts:
+            self._ahead += seconds
+            self._shift(seconds)
+        if batch.breakers is not None:
+            self._breakers, self._breakers_unsaved = batch.breakers, True
+        wanted, unsaved = self._wanted, self._unsaved
+        for target, record in batch.records.items():
+            before = wanted.get(target)
+            unsaved.setdefault(target, before)
+            if record is None:
+                wanted.pop(target, None)
+            elif record.decided is None and before is not None:
+                wanted[target] = Record(record.history, before.decided)
+            else:
+                wanted[target] = record
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the file holds all."""
+        return not (self._unsaved or self._breakers_unsaved)
+
+    def save(self, file: Opened) -> None:
+        """Write what the file does not hold, in one transaction; after an error it is as it was."""
+        changes, ids = Changes(), self._ids
+        for key, old in self._unsaved.items():
+            new = self._wanted.get(key)
+            if new is not None:
+                if old is None:
+                    ids[key], self._next_id = self._next_id, self._next_id + 1
+                changes.write(ids[key], key, old, new)
+            elif old is not None:
+                changes.delete(ids.pop(key))
+        changes.set_saved_at(self.now)
+        if self._breakers_unsaved:
+            changes.set_breakers(self._breakers)
+        with file.transaction() as connection:
+            changes.apply(connection)
+        self._unsaved.clear()
+        self._breakers_unsaved = False
+
+    def _shift(self, seconds: float) -> None:
+        for target, record in self._wanted.items():
+            self._unsaved.setdefault(target, record)
+            self._wanted[target] = record.shifted(seconds)
+        if self._breakers:
+            self._breakers = {name: shifted(one, seconds) for name, one in self._breakers.items()}
+            self._breakers_unsaved = True
+
+
+def open_database(
+    directory: Path, now: float, on_set_aside: Callable[[str], None]
+) -> tuple[Opened, Contents]:
+    """Open the database of a directory, or create it, and read it (`open_to_write`)."""
+    return open_to_write(Place(directory, DATABASE, LOCK), SCHEMA, _checked, now, on_set_aside)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a file holds, when it was last saved (Unix seconds), and what to go on with."""
+
+    path: Path
+    time: float
+    resumption: Resumption
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nothing could be read; the message is for the operator."""
+
+    message: str
+
+
+def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreadable | None:
+    """Return what a start would go on with, or None; a daemon may write it, nothing is changed."""
+    path, now = directory / DATABASE, (clocks or Clocks()).stamp()
+    try:
+        with opened_to_read(path, SCHEMA) as connection:
+            contents = _checked(connection) if version_of(connection) else Contents(None)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnusableError as error:
+        return Unreadable(str(error))
+    saved = contents.stamp
+    return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
+
+
+def _checked(connection: sqlite3.Connection) -> Contents:
+    """Read all; raises as `read`, also for damage, and for a size that ours never have."""
+    ((pages,),) = connection.execute("PRAGMA page_count")
+    ((page,),) = connection.execute("PRAGMA page_size")
+    if pages * page > _MOST_BYTES:
+        raise MalformedError(f"it is larger than {_MOST_BYTES // 2**30} GiB")
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise MalformedError(verdict)
+    return read(connection)

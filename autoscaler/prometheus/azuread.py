@@ -1,0 +1,124 @@
+"""Tokens of Entra ID (Azure AD), by azure-identity.
+
+https://learn.microsoft.com/azure/azure-monitor/metrics/prometheus-api-promql
+"""
+
+import os
+from pathlib import Path
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.identity import (
+    AzureAuthorityHosts,
+    ClientSecretCredential,
+    CredentialUnavailableError,
+    ManagedIdentityCredential,
+    WorkloadIdentityCredential,
+)
+
+from autoscaler import clock
+from autoscaler.config.prometheus_connection import AzureAdSettings, WorkloadIdentitySettings
+from autoscaler.prometheus.answers import lost_connection
+from autoscaler.transport.credentials import SecretError, SecretFile, Token, TokenError, silence
+from autoscaler.transport.redaction import Redactor
+
+silence("azure")
+silence("msal")
+
+_LONGEST_TEXT = 300
+_TOKEN_FILE = "AZURE_FEDERATED_TOKEN_FILE"  # noqa: S105 - the name of a variable
+# The authority (None for the environment's, AZURE_AUTHORITY_HOST, else the public one), and the end
+# of the host of the metrics.
+_CLOUDS = {
+    "AzurePublic": (None, "com"),
+    "AzureGovernment": (AzureAuthorityHosts.AZURE_GOVERNMENT, "us"),
+    "AzureChina": (AzureAuthorityHosts.AZURE_CHINA, "cn"),
+}
+
+_Credential = ManagedIdentityCredential | WorkloadIdentityCredential | ClientSecretCredential
+
+
+class AzureFetch:
+    """Fetches one token each time it is called; raises TokenError."""
+
+    def __init__(self, settings: AzureAdSettings) -> None:
+        self._settings = settings
+        authority, end = _CLOUDS[settings.cloud]
+        self._scope = settings.scope or f"https://prometheus.monitor.azure.{end}/.default"
+        # An authority is ours or the operator's: there is nobody to ask whether it is one.
+        self._usual: dict[str, object] = {"disable_instance_discovery": True, "retry_total": 1}
+        if authority is not None:
+            self._usual["authority"] = authority
+        self._secret: SecretFile | None = None
+        if (oauth := settings.oauth) is not None:
+            self._secret = SecretFile("client secret", oauth.client_secret_file)
+        elif (workload := settings.workload_identity) is not None:
+            path = workload.token_file_path or os.environ.get(_TOKEN_FILE)
+            self._secret = SecretFile("service account token", Path(path)) if path else None
+
+    def __call__(self) -> Token[str]:
+        """Ask with credentials made anew, which remember no token."""
+        secret = ""
+        try:
+            secret = "" if self._secret is None else self._secret.read()
+            with self._credential(secret) as credential:
+                token = credential.get_token(self._scope)
+        except SecretError as error:
+            raise TokenError(str(error)) from None
+        except ValueError as error:  # a tenant or a client that cannot be one
+            raise TokenError(_line(str(error), secret)) from None
+        except AzureError as error:
+            raise TokenError(_sentence(error, secret)) from None
+        return Token(token.token, token.expires_on - clock.wall())
+
+    def _credential(self, secret: str) -> _Credential:
+        if (oauth := self._settings.oauth) is not None:
+            return ClientSecretCredential(oauth.tenant_id, oauth.client_id, secret, **self._usual)
+        if (workload := self._settings.workload_identity) is not None:
+            _check_workload(workload)
+            file = workload.token_file_path
+            return WorkloadIdentityCredential(
+                tenant_id=workload.tenant_id,
+                client_id=workload.client_id,
+                token_file_path=None if file is None else str(file),
+                **self._usual,
+            )
+        machine = self._settings.managed_identity
+        client_id = None if machine is None else machine.client_id
+        return ManagedIdentityCredential(client_id=client_id, retry_total=1)
+
+
+def _check_workload(workload: WorkloadIdentitySettings) -> None:
+    needed = {
+        "clientId": (workload.client_id, "AZURE_CLIENT_ID"),
+        "tenantId": (workload.tenant_id, "AZURE_TENANT_ID"),
+        "tokenFilePath": (workload.token_file_path, _TOKEN_FILE),
+    }
+    missing = [
+        f"{key} ({variable})"
+        for key, (value, variable) in needed.items()
+        if not (value or os.environ.get(variable))
+    ]
+    if missing:
+        raise TokenError(
+            f"workloadIdentity does not name {', '.join(missing)}, nor does the environment, which "
+            "Azure's webhook sets in pods with the label azure.workload.identity/use"
+        )
+
+
+def _line(text: str, secret: str) -> str:
+    return Redactor(filter(None, [secret])).line(text, _LONGEST_TEXT)
+
+
+def _sentence(error: AzureError, secret: str) -> str:
+    text = lost_connection(_innermost(error), "Azure's token endpoint")
+    if text is None and isinstance(error, ClientAuthenticationError | CredentialUnavailableError):
+        text = _line(error.message, secret)
+    return text or f"fetching it failed ({type(error).__name__})"
+
+
+def _innermost(error: AzureError) -> Exception:
+    """Return what azure-core wrapped, which it keeps in a place of its own."""
+    for one in (error, error.__cause__):
+        if isinstance(one, AzureError) and isinstance(one.inner_exception, Exception):
+            return one.inner_exception
+    return error

@@ -1,0 +1,141 @@
+"""Tokens of an OAuth 2.0 server for client credentials (RFC 6749 4.4).
+
+oauthlib has the protocol; the requests are sent as those to Prometheus are: limited in time and
+size, with our TLS, redirects not followed.
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from http.client import responses
+from urllib.parse import quote_plus, urlencode
+
+import requests
+import urllib3
+from oauthlib.oauth2 import BackendApplicationClient, MissingTokenError, OAuth2Error
+
+from autoscaler import clock
+from autoscaler.config.prometheus_connection import OAuth2Settings
+from autoscaler.prometheus.answers import QueryError, connection_failure
+from autoscaler.prometheus.tls import ConnectionPools, Endpoint, proxies_for
+from autoscaler.transport.answers import MIB, TooLarge, UnexpectedEncoding, read_body
+from autoscaler.transport.credentials import (
+    FETCH_SECONDS,
+    SecretError,
+    SecretFile,
+    Token,
+    TokenError,
+    check_characters,
+)
+from autoscaler.transport.network_errors import RAISED
+from autoscaler.transport.redaction import Redactor, without_secrets
+
+_SECONDS = FETCH_SECONDS / 3
+"""For one request: there may be two, and both are to end by themselves."""
+_LONGEST_TEXT = 200
+# The next request is an hour away: no connection is kept.
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+    "Content-Type": "application/x-www-form-urlencoded",
+}
+_DENIED = frozenset({400, 401})
+_NO_TOKEN = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
+
+
+class OAuth2Fetch:
+    """Fetches one token each time it is called; raises TokenError."""
+
+    def __init__(self, settings: OAuth2Settings) -> None:
+        self._settings = settings
+        self._endpoint = Endpoint(settings.token_url, settings.tls)
+        self._subject = f"the token endpoint {without_secrets(settings.token_url)}"
+        self._secret = SecretFile("client secret", settings.client_secret_file, ascii_only=False)
+        self._client = BackendApplicationClient(settings.client_id)
+        self._pools = ConnectionPools(self._endpoint)
+        self._in_header = True
+
+    def __call__(self) -> Token[str]:
+        """Ask with the secret in the header, or in the body where that is denied."""
+        try:
+            secret = self._secret.read()
+            status, body = self._request(secret)
+            if status in _DENIED:
+                self._in_header = not self._in_header
+                second, other = self._request(secret)
+                if second == 200:
+                    status, body = second, other
+                else:
+                    self._in_header = not self._in_header
+        except (SecretError, QueryError) as error:
+            raise TokenError(str(error)) from None
+        redactor = Redactor((secret, quote_plus(secret), *self._settings.endpoint_params.values()))
+        return self._token(status, body, redactor)
+
+    def _request(self, secret: str) -> tuple[int, bytes]:
+        extra = urlencode(self._settings.endpoint_params)
+        scope = " ".join(self._settings.scopes) or None
+        headers = {}
+        if self._in_header:
+            # Both are encoded first (RFC 6749 2.3.1).
+            pair = f"{quote_plus(self._settings.client_id)}:{quote_plus(secret)}"
+            headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+            body = self._client.prepare_request_body(body=extra, scope=scope)
+        else:
+            body = self._client.prepare_request_body(
+                body=extra, scope=scope, include_client_id=True, client_secret=secret
+            )
+        try:
+            return self._post(headers, body)
+        except (TooLarge, UnexpectedEncoding) as error:
+            raise TokenError(f"{self._subject} sent {error}") from None
+        except RAISED as error:
+            host = self._endpoint.host
+            raise connection_failure(error, self._subject, host, _SECONDS, _SECONDS) from None
+
+    def _post(self, headers: Mapping[str, str], body: str) -> tuple[int, bytes]:
+        until = clock.monotonic() + _SECONDS
+        endpoint = self._endpoint
+        with requests.Session() as session:
+            session.trust_env = False
+            session.proxies = proxies_for(endpoint)
+            session.verify = not endpoint.tls.insecure_skip_verify
+            asked = requests.Request("POST", endpoint.url, {**_HEADERS, **headers}, data=body)
+            request = session.prepare_request(asked)
+            with self._pools.current().send(
+                request,
+                stream=True,
+                timeout=urllib3.Timeout(total=_SECONDS),  # type: ignore[arg-type]  # handed on
+                proxies=session.proxies,
+            ) as answer:
+                return answer.status_code, read_body(answer.raw, until, MIB)
+
+    def _token(self, status: int, body: bytes, redactor: Redactor) -> Token[str]:
+        try:
+            answer = self._client.parse_request_body_response(body.decode())
+        except (MissingTokenError, *_NO_TOKEN):
+            raise self._refusal(status, redactor) from None
+        except OAuth2Error as error:
+            raise self._refusal(status, redactor, error) from None
+        token, kind = answer.get("access_token"), answer.get("token_type") or "Bearer"
+        if status != 200 or not isinstance(token, str):
+            raise self._refusal(status, redactor)
+        if str(kind).lower() != "bearer":
+            raise TokenError(f"{self._subject} gave a token of another type than Bearer")
+        try:
+            check_characters("token", f"what {self._subject} gave", token)
+        except SecretError as error:
+            raise TokenError(str(error)) from None
+        seconds = answer.get("expires_in")
+        return Token(token, float(seconds) if isinstance(seconds, int | float) else None)
+
+    def _refusal(
+        self, status: int, redactor: Redactor, error: OAuth2Error | None = None
+    ) -> TokenError:
+        if status == 200 and error is None:
+            return TokenError(f"{self._subject} sent an answer that is no token")
+        sentence = f"{self._subject} answered HTTP {status} {responses.get(status, '')}".rstrip()
+        if error is not None and error.error:
+            words = f"{error.error}: {error.description}" if error.description else error.error
+            sentence += f": {redactor.line(words, _LONGEST_TEXT)}"
+        return TokenError(sentence)

@@ -1,0 +1,136 @@
+"""What came of a range query: series over instants that lie on a grid.
+
+Format: https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autoscaler.core.text import rfc3339_milli
+from autoscaler.prometheus.answers import (
+    TEXT,
+    QueryError,
+    checked_labels,
+    histograms,
+    misshapen,
+    result_of,
+    warnings_of,
+)
+from autoscaler.transport.redaction import Redactor
+from autoscaler.transport.retries import FailureKind
+
+_LONGEST_TYPE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Instants ``phase`` + n * ``step``, in milliseconds as Prometheus counts them."""
+
+    step: int
+    phase: int
+
+    def at(self, number: int) -> float:
+        """Return the Unix time of an instant, in seconds."""
+        return (self.phase + number * self.step) / 1000
+
+    def first_from(self, seconds: float) -> int:
+        """Return the number of the first instant that is not before a Unix time."""
+        return -((self.phase - round(seconds * 1000)) // self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRange:
+    """The instants of a grid from the number ``begin`` up to ``end``, of one request."""
+
+    grid: Grid
+    begin: int
+    end: int
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """What is asked for, as the server's API has it."""
+        return {
+            "start": f"{self.grid.at(self.begin):.3f}",
+            "end": f"{self.grid.at(self.end - 1):.3f}",
+            "step": f"{self.grid.step / 1000:.3f}",
+            # VictoriaMetrics would move the instants, for its cache.
+            "nocache": "1",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSeries:
+    """One series: a value at each instant of its ``runs``, which are pairs of number and length.
+
+    The numbers are those of the grid, in order; between the runs the series was not there.
+    """
+
+    labels: Mapping[str, str]
+    runs: Sequence[tuple[int, int]]
+    values: "array[float]"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The answer to a range query, and why it is incomplete."""
+
+    series: Sequence[MatrixSeries]
+    warnings: tuple[str, ...] = ()
+
+
+def matrix_of(
+    subject: str, document: dict[str, object], redactor: Redactor, asked: AskedRange
+) -> Matrix:
+    """Convert a whole answer; raises QueryError for what is no matrix of floats of that range."""
+    kind, result = result_of(subject, document)
+    if kind != "matrix":
+        what = redactor.line(kind, _LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"
+        raise misshapen(subject, f"the result of a range is no matrix, but {what}")
+    if not isinstance(result, list):
+        raise misshapen(subject, "the result is no list")
+    try:
+        series = [_series_of(subject, element, asked) for element in result]
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        raise misshapen(subject, "the result is no matrix of floats") from None
+    return Matrix(series, warnings_of(subject, document, redactor))
+
+
+def _series_of(subject: str, element: Any, asked: AskedRange) -> MatrixSeries:
+    if element.get("histograms"):
+        raise histograms()
+    times = [pair[0] for pair in element["values"]]
+    texts = [value for _, value in element["values"]]
+    if not TEXT.issuperset(map(type, texts)):
+        raise TypeError
+    runs = _runs_of(subject, [round(time * 1000) for time in times], asked)
+    return MatrixSeries(checked_labels(element["metric"]), runs, array("d", map(float, texts)))
+
+
+def _runs_of(subject: str, times: list[int], asked: AskedRange) -> list[tuple[int, int]]:
+    """Return the runs of instants, which are in milliseconds; raises QueryError for other ones."""
+    grid = asked.grid
+    runs: list[tuple[int, int]] = []
+    first, before = 0, -1
+    for time in times:
+        number, rest = divmod(time - grid.phase, grid.step)
+        if rest or not asked.begin <= number < asked.end:
+            raise _wrong_time(subject, time, "which was not asked for")
+        if before >= number:
+            twice = before == number
+            raise _wrong_time(subject, time, "twice" if twice else "after a later one")
+        if number != before + 1 or before < 0:
+            if before >= 0:
+                runs.append((first, before + 1 - first))
+            first = number
+        before = number
+    if before >= 0:
+        runs.append((first, before + 1 - first))
+    return runs
+
+
+def _wrong_time(subject: str, time: int, what: str) -> QueryError:
+    at = rfc3339_milli(time / 1000)
+    text = f"{subject} sent a range with a sample at {at} {what}: it is not used"
+    return QueryError(text, kind=FailureKind.OTHER)

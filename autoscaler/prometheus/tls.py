@@ -1,0 +1,177 @@
+"""The connections to a server, with TLS as the options say, from files that may be rotated."""
+
+import ssl
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from re import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3.exceptions
+from requests.adapters import HTTPAdapter
+from requests.utils import get_environ_proxies, select_proxy
+
+from autoscaler.config.fields import is_loopback
+from autoscaler.config.prometheus_connection import Tls
+from autoscaler.file_contents import refuse_other_than_file, stamp_of
+from autoscaler.prometheus.answers import QueryError
+from autoscaler.transport.deadline import POOLS
+from autoscaler.transport.network_errors import proxy_url
+
+# As many as ask at once: a sync asks from up to 16 threads.
+POOL_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A URL, and the TLS with its server."""
+
+    url: str
+    tls: Tls
+
+    @property
+    def host(self) -> str:
+        """The host of the URL."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the URL says https."""
+        return urlsplit(self.url).scheme == "https"
+
+
+class ConnectionPool(HTTPAdapter):
+    """Connections to one server with one TLS context, to which requests adds no authorities."""
+
+    def __init__(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+        tls = {"ssl_context": context, "server_hostname": server_name}
+        self._tls = {name: value for name, value in tls.items() if value is not None}
+        super().__init__(pool_connections=1, pool_maxsize=POOL_SIZE)
+
+    def init_poolmanager(
+        self,
+        connections: int,
+        maxsize: int,
+        block: bool = False,  # noqa: FBT001, FBT002 - the signature of requests
+        **pool_kwargs: Any,
+    ) -> None:
+        """Make direct connections with our TLS context."""
+        super().init_poolmanager(connections, maxsize, block, **pool_kwargs, **self._tls)
+        self.poolmanager.pool_classes_by_scheme = POOLS
+
+    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
+        """Make connections through a proxy with our TLS context."""
+        manager = super().proxy_manager_for(proxy, **proxy_kwargs, **self._tls)
+        manager.pool_classes_by_scheme = POOLS
+        return manager
+
+    def cert_verify(self, conn: object, url: object, verify: object, cert: object) -> None:
+        """Leave the context as it is."""
+
+
+class ConnectionPools:
+    """Gives the connection pool for the TLS files as they are now; thread-safe."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint, tls = endpoint, endpoint.tls
+        self._files = {"CA": tls.ca_file, "certificate": tls.cert_file, "key": tls.key_file}
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool | None = None
+        self._seen: object = None
+        if endpoint.uses_tls and tls.insecure_skip_verify:
+            # The operator chose it; a Python warning at every connection would add nothing.
+            warnings.filterwarnings(
+                "ignore",
+                message=f"Unverified HTTPS request is being made to host '{escape(endpoint.host)}'",
+                category=urllib3.exceptions.InsecureRequestWarning,
+            )
+
+    def current(self) -> ConnectionPool:
+        """Return the pool; raises QueryError that names a TLS file which cannot be used."""
+        tls = self._endpoint.tls
+        stamps = None
+        if self._endpoint.uses_tls:
+            stamps = [_stamp(f"{name} file", path) for name, path in self._files.items()]
+            stamps.append(_system_stamp())
+        with self._lock:
+            if self._pool is None or stamps != self._seen:
+                context = None if stamps is None else tls_context(tls)
+                if self._pool is not None:
+                    self._pool.close()
+                self._pool = ConnectionPool(context, tls.server_name)
+                self._seen = stamps
+            return self._pool
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.close()
+
+
+def proxies_for(endpoint: Endpoint) -> dict[str, str]:
+    """Return the proxies of the environment, none for a loopback address; raises QueryError."""
+    proxies = {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
+    proxy = select_proxy(endpoint.url, proxies)
+    try:
+        return {urlsplit(endpoint.url).scheme: proxy_url(proxy)} if proxy else {}
+    except ValueError as error:
+        what = (
+            f"the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) for {endpoint.host}"
+        )
+        raise QueryError(f"{what} cannot be used: {error}") from None
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """Return the TLS context of the settings; without a CA file the system's is trusted."""
+    context = ssl.create_default_context()
+    if tls.ca_file is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        with _told("CA file", tls.ca_file):
+            context.load_verify_locations(tls.ca_file)
+    # Python 3.13 asks of private authorities what no Go program does; all versions do the same.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if tls.insecure_skip_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert_file is not None:
+        certificate, key = tls.cert_file, tls.key_file or tls.cert_file
+        # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+        with _told("client certificate", f"{certificate} with key {key}"):
+            context.load_cert_chain(certificate, key, password=lambda: "")
+    return context
+
+
+@contextmanager
+def _told(what: str, name: object) -> Iterator[None]:
+    """Raise QueryError for a file that cannot be used."""
+    try:
+        yield
+    except ssl.SSLError as error:
+        reason = (error.reason or "no PEM, or encrypted").replace("_", " ")
+        raise QueryError(f"the {what} {name} cannot be used: {reason.lower()}") from None
+    except OSError as error:
+        raise QueryError(f"the {what} {name} cannot be read: {error.strerror}") from None
+
+
+def _system_stamp() -> tuple[int, ...] | None:
+    """Stamp the file of the system's authorities; a folder of them is read at each handshake."""
+    path = ssl.get_default_verify_paths().cafile  # nothing where there is no such file
+    try:
+        return _stamp("file of authorities", Path(path)) if path else None
+    except QueryError:
+        return None  # gone since
+
+
+def _stamp(what: str, path: Path | None) -> tuple[int, ...] | None:
+    if path is None:
+        return None
+    with _told(what, path):
+        status = path.stat()
+        refuse_other_than_file(path, status.st_mode)
+        return stamp_of(status)

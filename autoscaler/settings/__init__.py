@@ -1,1 +1,0 @@
-"""What a user writes for settings: the types of fields, and what several parts are made of."""
