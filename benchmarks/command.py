@@ -1,5 +1,6 @@
 """What every command that starts servers does around its measurement."""
 
+import argparse
 import os
 import platform
 import shutil
@@ -13,6 +14,15 @@ from tests.worlds.process import ServerFailedError
 from tests.worlds.waiting import NotInTimeError
 
 Report = Callable[[str], None]
+
+
+def parser_of(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Return a parser for the options of `benchmarks.NAME`."""
+    return argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def exit_code(work: Callable[[Report], int]) -> int:

@@ -162,6 +162,11 @@ def measure(name: str, call: Callable[[], object], repeats: int, number: int) ->
     return Measurement(name, min(each), statistics.median(each))
 
 
+def loop() -> float:
+    """Return the microseconds of the baseline loop: the least of five repeats."""
+    return measure("baseline loop", baseline, 5, 2000).least
+
+
 def run(repeats: int, number: int) -> list[Measurement]:
     """Time the baseline and the decisions; the largest one runs fewer times."""
     cases: tuple[tuple[str, Callable[[], object], int], ...] = (

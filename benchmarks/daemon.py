@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,57 +16,9 @@ from tests.worlds.controlplane.api import Json
 from tests.worlds.process import ServerFailedError, ServerProcess
 from tests.worlds.waiting import wait_until
 
-_EXTERNAL = """\
-- namespace: {namespace}
-  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
-  minReplicas: 1
-  maxReplicas: 100
-  metrics:
-  - type: External
-    external:
-      metric: {{name: {metric}, selector: {{matchLabels: {{queue: {queue}}}}}}}
-      target: {{type: AverageValue, averageValue: "{per_replica}"}}
-  behavior: {{scaleDown: {{stabilizationWindowSeconds: 0}}}}
-"""
-
-_PODS = """\
-- namespace: {namespace}
-  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
-  minReplicas: 1
-  maxReplicas: 100
-  metrics:
-  - type: Pods
-    pods:
-      metric: {{name: http_requests_per_second}}
-      target: {{type: AverageValue, averageValue: "100"}}
-  - type: Resource
-    resource:
-      name: cpu
-      target: {{type: Utilization, averageUtilization: 70}}
-"""
-
-_EXTENDED = """\
-  idle: {after: 5m}
-  fallback: {replicas: 3}
-  schedules:
-  - {name: day, start: 0 6 * * *, end: 0 22 * * *, timezone: Europe/Berlin, minReplicas: 1}
-  - {name: night, start: 0 22 * * *, end: 0 6 * * *, timezone: Europe/Berlin, maxReplicas: 90}
-"""
-
-_HEAD = """\
-prometheus: {{url: "{prometheus}"}}
-{clusters}
-syncPeriod: {period:g}s
-stateDirectory: "{state}"
-{record}listen: 127.0.0.1:0
-queries: {queries}
-resourceQueries: {resources}
-targets:
-"""
-
 _QUERIES = {
     fleet.METRIC: fleet.QUERY,
-    "http_requests_per_second": "sum by (namespace, pod) (http_requests_per_second)",
+    fleet.REQUESTS: f"sum by (namespace, pod) ({fleet.REQUESTS})",
 }
 
 
@@ -99,20 +50,9 @@ def write_config(
     bed: Bed, settings: Settings, numbers: Iterable[int], *, pods: bool = False
 ) -> Path:
     """Write the configuration of External targets, or of Pods and Resource ones."""
-    template = _PODS if pods else _EXTERNAL
-    more = _EXTENDED if settings.extended and not pods else ""
-    targets = (
-        template.format(
-            namespace=fleet.NAMESPACE,
-            name=fleet.name(each),
-            metric=fleet.METRIC,
-            queue=fleet.queue(each),
-            per_replica=fleet.PER_REPLICA,
-        )
-        + more
-        for each in numbers
-    )
-    return write_file(bed, settings, _cluster(bed, settings), _QUERIES, targets)
+    spec_of = fleet.pods_spec if pods else fleet.queue_spec
+    more = fleet.EXTENSIONS if settings.extended and not pods else {}
+    return write_targets(bed, settings, _QUERIES, (spec_of(each) | more for each in numbers))
 
 
 def write_targets(
@@ -126,14 +66,10 @@ def write_targets(
 
     `resources` are queries in place of the built-in ones.
     """
-    clusters = _cluster(bed, settings)
-    return write_file(bed, settings, clusters, queries, lines_of(specs), resources)
-
-
-def lines_of(specs: Iterable[Json]) -> Iterator[str]:
-    """Return the targets with those HorizontalPodAutoscalerSpecs, and what else each has."""
-    # JSON is YAML.
-    return (f"- {json.dumps({'namespace': fleet.NAMESPACE, **spec})}\n" for spec in specs)
+    writes = settings.max_writes_per_second
+    limit = {} if writes is None else {"maxWritesPerSecond": writes}
+    clusters = {"kubernetes": {"kubeconfig": str(bed.kubeconfig), **limit}}
+    return write_file(bed, settings, clusters, queries, specs, resources)
 
 
 def state_directory(bed: SeriesBed) -> Path:
@@ -146,40 +82,31 @@ def log_file(bed: SeriesBed) -> Path:
     return bed.folder / "autoscaler.log"
 
 
-def limits_writes(bed: Bed) -> bool:
-    """Whether this daemon knows `kubernetes.maxWritesPerSecond`."""
-    config = write_config(bed, Settings(15, max_writes_per_second=100), [0])
-    argv = [sys.executable, "-m", "autoscaler", "validate", str(config)]
-    return subprocess.run(argv, capture_output=True, check=False, timeout=60).returncode == 0
-
-
 def write_file(
     bed: SeriesBed,
     settings: Settings,
     clusters: Json,
     queries: Mapping[str, str],
-    targets: Iterable[str],
+    specs: Iterable[Json],
     resources: Json | None = None,
 ) -> Path:
-    """Write the configuration of targets as they are written; `clusters` are keys beside them."""
-    head = _HEAD.format(
-        prometheus=bed.prometheus.url,
-        clusters="\n".join(f"{key}: {json.dumps(value)}" for key, value in clusters.items()),
-        state=state_directory(bed),
-        record="" if settings.record else "record: null\n",
-        period=settings.period,
-        queries=json.dumps(queries),
-        resources=json.dumps(resources or {}),
-    )
+    """Write the configuration of targets with those specs; `clusters` are keys beside them."""
+    head: Json = {
+        "prometheus": {"url": bed.prometheus.url},
+        **clusters,
+        "syncPeriod": f"{settings.period:g}s",
+        "stateDirectory": str(state_directory(bed)),
+        **({} if settings.record else {"record": None}),
+        "listen": "127.0.0.1:0",
+        "queries": queries,
+        "resourceQueries": resources or {},
+    }
+    # JSON is YAML.
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in head.items()]
+    targets = (json.dumps({"namespace": fleet.NAMESPACE, **spec}) for spec in specs)
     path = bed.folder / "autoscaler.yaml"
-    path.write_text(head + "".join(targets))
+    path.write_text("".join([*lines, "targets:\n", *(f"- {target}\n" for target in targets)]))
     return path
-
-
-def _cluster(bed: Bed, settings: Settings) -> Json:
-    writes = settings.max_writes_per_second
-    limit = {} if writes is None else {"maxWritesPerSecond": writes}
-    return {"kubernetes": {"kubeconfig": str(bed.kubeconfig), **limit}}
 
 
 class Daemon:

@@ -61,22 +61,22 @@ class Steady:
 class Step:
     """A change of all series, and when the writes landed that followed from it (Unix times).
 
-    `visible` is when Prometheus had the new values, `began` when the sync began that saw them,
-    where that is known. `cpu` is in seconds, from the change to the last write, by process.
+    `began` is when the sync began that saw the new values, where that is known: of the HPA only
+    its first write is seen. `cpu` is in seconds, from the change to the last write, by process.
     """
 
     replicas: int
     changed: float
-    visible: float
     began: float | None
     landings: list[float]
     cpu: Mapping[str, float]
 
-    def landed(self, share: float, since: float | None) -> float | None:
-        """Return the seconds from `since` until that share of the writes had landed."""
-        if since is None or not self.landings:
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the begin of the sync, or else the first write, to the last write."""
+        if not self.landings:
             return None
-        return self.landings[max(0, round(share * len(self.landings)) - 1)] - since
+        return self.landings[-1] - (self.landings[0] if self.began is None else self.began)
 
 
 @dataclass
@@ -95,15 +95,10 @@ class Figures:
         """The step up whose time is the median of all."""
         if not self.ups:
             return None
-        times = [_duration(step) for step in self.ups]
+        times = [step.seconds or float("inf") for step in self.ups]
         return self.ups[times.index(statistics.median_low(times))]
 
 
 def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     """Return what was added to counters, where it is not 0."""
     return dict(sorted((Counter(after) - Counter(before)).items()))
-
-
-def _duration(step: Step) -> float:
-    since = step.visible if step.began is None else step.began
-    return step.landed(1.0, since) or float("inf")

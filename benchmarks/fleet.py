@@ -11,11 +11,31 @@ NAMESPACE = "bench"
 METRIC = "queue_messages_ready"
 QUERY = f"sum by (queue) ({METRIC})"
 PER_REPLICA = 30
+REQUESTS = "http_requests_per_second"
 DEPLOYMENTS = workloads.collection("Deployment", NAMESPACE)
 PODS = workloads.collection("Pod", NAMESPACE)
 
 UNLIMITED_DOWN: Json = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 """The behavior of targets that may go down at once, and up as by default."""
+
+EXTENSIONS: Json = {
+    "idle": {"after": "5m"},
+    "fallback": {"replicas": 3},
+    "schedules": [
+        {
+            "name": name,
+            "start": start,
+            "end": end,
+            "timezone": "Europe/Berlin",
+            **bound,
+        }
+        for name, start, end, bound in (
+            ("day", "0 6 * * *", "0 22 * * *", {"minReplicas": 1}),
+            ("night", "0 22 * * *", "0 6 * * *", {"maxReplicas": 90}),
+        )
+    ],
+}
+"""What a target may have that an HPA cannot."""
 
 HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
 
@@ -80,8 +100,7 @@ def create_pods(bulk: Bulk, numbers: Iterable[int], each: int) -> None:
 
 def create_hpas(bulk: Bulk, numbers: Iterable[int]) -> None:
     """Create an HPA for each Deployment, with the same fields as our own targets."""
-    for_all = (spec(name(each), METRIC, queue(each), UNLIMITED_DOWN) for each in numbers)
-    bulk.send(Request("POST", HPAS, hpa(one)) for one in for_all)
+    bulk.send(Request("POST", HPAS, hpa(queue_spec(each))) for each in numbers)
 
 
 def create_hpa(bulk: Bulk, spec: Json) -> None:
@@ -100,18 +119,34 @@ def hpa(spec: Json) -> Json:
 
 
 def spec(deployment: str, metric: str, queue: str, behavior: Json) -> Json:
-    """Return the HorizontalPodAutoscalerSpec of a Deployment that follows a queue.
-
-    It says of one Deployment what a target of `benchmarks.daemon` says.
-    """
+    """Return the HorizontalPodAutoscalerSpec of a Deployment that follows a queue."""
     wanted = {"name": metric, "selector": {"matchLabels": {"queue": queue}}}
     target = {"type": "AverageValue", "averageValue": str(PER_REPLICA)}
+    metrics = [{"type": "External", "external": {"metric": wanted, "target": target}}]
+    return {**_bounds(deployment), "metrics": metrics, "behavior": behavior}
+
+
+def queue_spec(number: int) -> Json:
+    """Return the spec of a Deployment that follows its queue, and may go down at once."""
+    return spec(name(number), METRIC, queue(number), UNLIMITED_DOWN)
+
+
+def pods_spec(number: int) -> Json:
+    """Return the spec of a Deployment that follows the requests and the CPU of its pods."""
+    requests = {"type": "AverageValue", "averageValue": "100"}
+    usage = {"type": "Utilization", "averageUtilization": 70}
+    metrics = [
+        {"type": "Pods", "pods": {"metric": {"name": REQUESTS}, "target": requests}},
+        {"type": "Resource", "resource": {"name": "cpu", "target": usage}},
+    ]
+    return {**_bounds(name(number)), "metrics": metrics}
+
+
+def _bounds(deployment: str) -> Json:
     return {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment},
         "minReplicas": 1,
         "maxReplicas": 100,
-        "metrics": [{"type": "External", "external": {"metric": wanted, "target": target}}],
-        "behavior": behavior,
     }
 
 

@@ -56,20 +56,19 @@ def step(bed: Bed, own: Pids, targets: int, replicas: int, check: Check) -> Step
     pids = {**own, **bed.servers()}
     with Landings(bed.bulk, fleet.DEPLOYMENTS) as landings:
         cpu, changed = processes.cpu_seconds(pids), time.time()
-        visible = change(bed, targets, replicas)
+        change(bed, targets, replicas)
         # The HPA at its defaults manages about ten a second.
         landed = landings.wait(replicas, targets, timeout=90 + targets / 5, alive=check)
         after = processes.cpu_seconds(pids)
     spent = {name: after[name] - cpu[name] for name in pids}
-    return Step(replicas, changed, visible, None, landed, spent)
+    return Step(replicas, changed, None, landed, spent)
 
 
-def change(bed: SeriesBed, targets: int, replicas: int) -> float:
-    """Make all series ask for that many replicas; return when Prometheus has them (Unix time)."""
+def change(bed: SeriesBed, targets: int, replicas: int) -> None:
+    """Make all series ask for that many replicas, and wait until Prometheus has them."""
     value = float(replicas * fleet.PER_REPLICA)
     bed.page.change(fleet.METRIC, value)
     wait_for_count(bed, f"{fleet.METRIC} == {value}", targets)
-    return time.time()
 
 
 def publish(bed: SeriesBed, targets: int, replicas: int) -> None:

@@ -37,7 +37,7 @@ from autoscaler.lab.engine.processes import in_processes
 from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget
-from benchmarks.core import baseline, measure
+from benchmarks.core import loop
 from benchmarks.tables import markdown
 
 BEGIN = 1_767_225_600.0
@@ -115,13 +115,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--days", type=float, default=1.0)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
-    loop = measure("baseline", baseline, 5, 2000).least
+    loop_microseconds = loop()
     steps = int(options.targets * options.days * DAY / PERIOD)
     rows = []
     for processes in sorted({1, options.processes}):
         cost = cost_of(options.targets, options.days, processes)
         each = cost.cpu / steps * 1e6
-        rows.append([str(processes), f"{cost.seconds:.1f}", f"{each:.1f}", f"{each / loop:.1f}"])
+        rows.append(
+            [
+                str(processes),
+                f"{cost.seconds:.1f}",
+                f"{each:.1f}",
+                f"{each / loop_microseconds:.1f}",
+            ]
+        )
     print(f"{options.targets} targets, {options.days:g} days, {steps} steps:")
     print(markdown(["processes", "seconds", "CPU of a step, µs", "/ baseline loop"], rows))
     print()

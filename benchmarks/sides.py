@@ -25,15 +25,21 @@ class Plan:
     decision is recorded.
     """
 
-    period: float
-    syncs: int
-    repeats: int
+    period: float = 15.0
+    syncs: int = 4
+    repeats: int = 3
     extended: bool = False
     record: bool = True
 
 
 def autoscaler_steps(
-    bed: Bed, plan: Plan, targets: int, max_writes_per_second: int | None, name: str
+    bed: Bed,
+    plan: Plan,
+    targets: int,
+    max_writes_per_second: int | None,
+    name: str,
+    *,
+    pods: bool = False,
 ) -> Figures:
     """Measure the daemon's start, and steps of all its targets.
 
@@ -42,7 +48,7 @@ def autoscaler_steps(
     """
     figures = Figures(name, targets)
     settings = Settings(plan.period, max_writes_per_second, plan.extended, plan.record)
-    config = daemon.write_config(bed, settings, range(targets))
+    config = daemon.write_config(bed, settings, range(targets), pods=pods)
     with Daemon(bed, config, targets, "debug") as process:
         figures.start = process.wait_first_sync(_start_timeout(targets)) - process.started
         for _ in range(plan.repeats):
@@ -78,14 +84,6 @@ def autoscaler_at_rest(
     after = measures.idle(bed, {}, 2 * plan.period)
     mean = {name: (idle[name] + after[name]) / 2 for name in after}
     return Steady(targets, round(targets * window.seconds / plan.period), window, mean)
-
-
-def autoscaler_start(bed: Bed, plan: Plan, targets: int, *, pods: bool) -> float:
-    """Measure the daemon's start alone."""
-    settings = Settings(plan.period, extended=plan.extended, record=plan.record)
-    config = daemon.write_config(bed, settings, range(targets), pods=pods)
-    with Daemon(bed, config, targets, "debug") as process:
-        return process.wait_first_sync(_start_timeout(targets)) - process.started
 
 
 def hpa(

@@ -109,9 +109,9 @@ class Clusters:
         )
         if elects:
             clusters["leaderElection"] = {"enabled": True, "namespace": fleet.NAMESPACE}
-        lines = daemon.lines_of(self._target(number) for number in range(self.targets))
+        specs = (self._target(number) for number in range(self.targets))
         queries = {fleet.METRIC: fleet.QUERY}
-        return daemon.write_file(self._bed, Settings(period), clusters, queries, lines)
+        return daemon.write_file(self._bed, Settings(period), clusters, queries, specs)
 
     def _target(self, number: int) -> Json:
         """Return a target; those of two clusters have equal names, and series of their own."""

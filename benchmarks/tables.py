@@ -3,18 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.core import loop
 from benchmarks.figures import Figures, Steady, Step
 
 Value = float | None
 
-PROCESSES = (
+OWN = (
     "autoscaler",
     "kube-controller-manager",
     "prometheus-adapter",
-    "kube-apiserver",
-    "etcd",
-    "prometheus",
+    "keda-operator",
+    "keda-metrics-adapter",
 )
+"""The processes of autoscalers."""
+SERVERS = ("kube-apiserver", "etcd", "prometheus")
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,6 @@ def comparison(
     return markdown(head, body)
 
 
-def growth(columns: Sequence[Figures], rows: Sequence[Row]) -> str:
-    """Return a table with a line for each number of targets."""
-    head = ["targets", *(row.title for row in rows)]
-    body = [
-        [f"{column.targets:,}", *(_text(row.value(column), row.digits) for row in rows)]
-        for column in columns
-    ]
-    return markdown(head, body)
-
-
 def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table whose columns line up."""
     lines = [head, *body]
@@ -69,67 +61,46 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(padded(line) for line in [head, rule, *body])
 
 
-def side_by_side_rows() -> list[Row]:
-    """Return the rows of the comparison of autoscalers at one number of targets."""
+def rest_rows() -> list[Row]:
+    """Return the rows of start and rest; the loop of `benchmarks.core` is timed for the last."""
+    loop_seconds = loop() / 1e6
     return [
         Row("start to the end of the first sync, s", lambda found: found.start),
-        *steady_rows(),
+        _at_rest("seconds from decision to decision", lambda rest: rest.interval, compared=False),
+        _at_rest("API requests per target and sync", _requests, 3),
+        _at_rest("Prometheus queries per sync", lambda rest: rest.window.queries / rest.syncs),
+        _at_rest("CPU per target and sync, all processes, ms", _cpu_per_decision, 3),
+        *(_at_rest(f"- {name}, ms", _cpu_of(name), 3, compared=False) for name in OWN),
+        *(_at_rest(f"- {name}, ms", _cpu_of(name), 3) for name in SERVERS),
+        _at_rest("CPU of a sync, own processes, s", lambda rest: _own_cpu(rest) / rest.syncs, 3),
+        _at_rest("own processes, % of a core", _own_share),
         *(
-            Row(f"step: sync began (HPA: first write) to {title}, s", _landed(share, _began), 2)
-            for title, share in (("half", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("last write", 1.0))
+            _at_rest(f"resident: {name}, MB", _resident(name), 0, compared=False)
+            for name in (*OWN, *SERVERS)
         ),
-        Row("step: first write to last write, s", _landed(1.0, _first), 2),
-        Row("step: new values in Prometheus to last write, s", _landed(1.0, _visible), 2),
-        Row("step: series changed to last write, s", _landed(1.0, _changed), 2),
-        Row("step: writes that landed", _count, 0, compared=False),
-        Row("step: CPU of all processes per target, ms", _step_cpu, 2),
+        _at_rest(
+            "CPU per target and sync, own processes / baseline loop",
+            lambda rest: _own_cpu(rest) / rest.decisions / loop_seconds,
+        ),
     ]
 
 
-def steady_rows() -> list[Row]:
-    """Return the rows of a time at rest."""
+def step_rows() -> list[Row]:
+    """Return the rows of a step of all targets."""
     return [
-        Row(
-            "seconds from decision to decision",
-            _of_steady(lambda rest: rest.interval),
-            1,
-            compared=False,
-        ),
-        Row("API requests per target and sync, nothing changing", _of_steady(_requests), 3),
-        Row(
-            "Prometheus queries per sync", _of_steady(lambda rest: rest.window.queries / rest.syncs)
-        ),
-        Row("CPU per target and sync, all processes, ms", _of_steady(_cpu_per_decision), 3),
-        *(
-            Row(f"- {name}, ms", _of_steady(_cpu_of(name)), 3, compared=name in PROCESSES[3:])
-            for name in PROCESSES
-        ),
-        Row("CPU of a sync, own processes, s", _of_steady(_own_cpu_per_sync), 3),
-        Row("own processes at rest, % of a core", _of_steady(_own_share)),
-        *(
-            Row(f"resident: {name}, MB", _of_steady(_resident(name)), 0, compared=False)
-            for name in PROCESSES
-        ),
+        Row("sync began (HPA: first write) to last write, s", _of_up(lambda step: step.seconds), 2),
+        Row("writes that landed", _of_up(lambda step: len(step.landings)), 0, compared=False),
+        Row("CPU of the step per target, all processes, ms", _step_cpu, 2),
     ]
 
 
-def growth_rows() -> list[Row]:
-    """Return the columns of the growth table."""
-    return [
-        Row("start, s", lambda found: found.start),
-        Row("CPU of a sync, s", _of_steady(_own_cpu_per_sync), 3),
-        Row("% of a core", _of_steady(_own_share)),
-        Row("ms per target, all processes", _of_steady(_cpu_per_decision), 3),
-        Row("resident, MB", _of_steady(_resident("autoscaler")), 0),
-        Row("API requests per target and sync", _of_steady(_requests), 3),
-        Row("queries per sync", _of_steady(lambda rest: rest.window.queries / rest.syncs)),
-        Row("step: last write after the sync began, s", _landed(1.0, _began), 2),
-        Row("writes that landed", _count, 0),
-    ]
+def _at_rest(
+    title: str, value: Callable[[Steady], Value], digits: int = 1, *, compared: bool = True
+) -> Row:
+    def found(figures: Figures) -> Value:
+        return None if figures.steady is None else value(figures.steady)
 
-
-def _of_steady(value: Callable[[Steady], Value]) -> Callable[[Figures], Value]:
-    return lambda found: None if found.steady is None else value(found.steady)
+    return Row(title, found, digits, compared)
 
 
 def _requests(rest: Steady) -> float:
@@ -149,11 +120,7 @@ def _cpu_of(process: str) -> Callable[[Steady], Value]:
 
 
 def _own_cpu(rest: Steady) -> float:
-    return sum(rest.cpu(process) or 0.0 for process in PROCESSES[:3])
-
-
-def _own_cpu_per_sync(rest: Steady) -> float:
-    return _own_cpu(rest) / rest.syncs
+    return sum(rest.cpu(process) or 0.0 for process in OWN)
 
 
 def _own_share(rest: Steady) -> float:
@@ -168,29 +135,8 @@ def _resident(process: str) -> Callable[[Steady], Value]:
     return value
 
 
-def _landed(share: float, since: Callable[[Step], Value]) -> Callable[[Figures], Value]:
-    return lambda found: None if found.up is None else found.up.landed(share, since(found.up))
-
-
-def _began(step: Step) -> Value:
-    """Return when the sync began; of the HPA only its first write is seen, a little later."""
-    return _first(step) if step.began is None else step.began
-
-
-def _visible(step: Step) -> Value:
-    return step.visible
-
-
-def _changed(step: Step) -> Value:
-    return step.changed
-
-
-def _first(step: Step) -> Value:
-    return step.landings[0] if step.landings else None
-
-
-def _count(found: Figures) -> Value:
-    return None if found.up is None else len(found.up.landings)
+def _of_up(value: Callable[[Step], Value]) -> Callable[[Figures], Value]:
+    return lambda found: None if found.up is None else value(found.up)
 
 
 def _step_cpu(found: Figures) -> Value:

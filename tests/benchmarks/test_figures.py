@@ -30,8 +30,8 @@ def steady(*, cpu: float, decisions: int = 40, seconds: float = 30.0) -> Steady:
 
 
 def step(began: float | None, *landings: float) -> Step:
-    """Return a step that changed at 0 and was visible at 1."""
-    return Step(4, 0.0, 1.0, began, list(landings), {})
+    """Return a step that changed at 0."""
+    return Step(4, 0.0, began, list(landings), {})
 
 
 def test_counters() -> None:
@@ -57,13 +57,11 @@ def test_idle_servers_do_not_count() -> None:
     assert (rest.syncs, rest.interval) == (2.0, 15.0)
 
 
-def test_shares_of_a_step() -> None:
-    """A share of the writes has landed with its last write."""
-    measured = step(2.0, 2.1, 2.2, 2.3, 3.0)
-    assert measured.landed(0.5, measured.began) == pytest.approx(0.2)
-    assert measured.landed(1.0, measured.visible) == pytest.approx(2.0)
-    assert measured.landed(1.0, None) is None
-    assert step(2.0).landed(1.0, 2.0) is None
+def test_a_step_lasts_from_its_sync_to_its_last_write() -> None:
+    """Of an HPA, whose syncs are not seen, it lasts from the first write on."""
+    assert step(2.0, 2.1, 2.2, 2.3, 3.0).seconds == pytest.approx(1.0)
+    assert step(None, 2.1, 2.2, 2.3, 3.0).seconds == pytest.approx(0.9)
+    assert step(2.0).seconds is None
 
 
 def test_the_median_step() -> None:
