@@ -5,8 +5,7 @@ have happened since the last sync (7).  A target passes only through the files o
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
 
 from autoscaler.core import contention, fallbacks, gaps, idling, reconcile, shadow
 from autoscaler.core.bounds import approached
@@ -294,34 +293,37 @@ def _concluded(
         saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
         result = replace(result, outcome=_BLOCKED, desired=current)
-    # Many names cost more than the rest of it, so that what each decision has goes by position.
     decision = Decision(
-        context.now,
-        context.stamp,
-        result.zone,
-        result.outcome,
-        scale,
-        context.spec.min_replicas,
-        context.spec.max_replicas,
-        context.tolerance,
-        result.desired,
-        isinstance(scale, Scale) and result.desired != current,
-        result.reason,
-        result.metrics,
-        result.combination,
-        result.stabilization,
-        result.limit,
-        context.status.conditions,
-        tuple(context.status.events),
+        time=context.now,
+        stamp=context.stamp,
+        zone=result.zone,
+        outcome=result.outcome,
+        scale=scale,
+        min_replicas=context.spec.min_replicas,
+        max_replicas=context.spec.max_replicas,
+        tolerance=context.tolerance,
+        desired=result.desired,
+        rescale=isinstance(scale, Scale) and result.desired != current,
+        reason=result.reason,
+        metrics=result.metrics,
+        combination=result.combination,
+        stabilization=result.stabilization,
+        limit=result.limit,
+        conditions=context.status.conditions,
+        events=tuple(context.status.events),
         foreign=foreign,
         held_until=contested,
+        bounds=guards.bounds,
+        pause=guards.pause,
+        paused_from=guards.paused_from,
+        idle=guards.idle,
         saturation=saturation,
         wanted_by=result.wanted_by,
+        hold=guards.hold,
+        hold_refill=guards.hold_refill,
+        shadow=guards.shadow,
         hpa=context.observation.hpa,
     )
-    if guards is not NO_GUARDS:
-        of_guards = dict(zip(_OF_GUARDS, _values_of_guards(guards), strict=True))
-        decision = changed(decision, **of_guards)
     is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations
     return decision, changed(
         history,
@@ -341,10 +343,4 @@ def _saturated(
         begun = now if since is None else since
         saturation = Saturation(limit.before - limit.after, begun, limit.reason)
     after = None if saturation is None else saturation.since
-    return saturation, extended if after == since else changed(extended, saturated_since=after)
-
-
-_OF_GUARDS = tuple(
-    {each.name for each in fields(Guards)} & {each.name for each in fields(Decision)}
-)
-_values_of_guards = attrgetter(*_OF_GUARDS)
+    return saturation, extended if after == since else replace(extended, saturated_since=after)

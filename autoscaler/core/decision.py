@@ -111,7 +111,6 @@ class Calculation:
     negative_sum: bool = False
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class MetricFailure:
     """Why a metric has no proposal; an incomplete reading asks for ``at_least`` so much."""
@@ -121,7 +120,6 @@ class MetricFailure:
     at_least: int | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Refill:
     """A reading has returned after a gap, and may understate until its range is full again.
@@ -215,7 +213,6 @@ class Outcome(StrEnum):
     """Nothing was decided: the replicas stay as they are."""
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A bound in force, and in words where it comes from; empty for the target's own.
@@ -228,7 +225,6 @@ class Bound:
     gradual: bool = False
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The bounds in force (semantics 8.2).
@@ -247,7 +243,6 @@ class Bounds:
     of_max_query: KnownBound | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class IdleStatus:
     """How the target stands with its `idle` rule (semantics 8.3).
@@ -385,7 +380,6 @@ class ForeignChange:
     reversal: bool = False
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Event:
     """A Kubernetes Event about a decision."""

@@ -14,12 +14,11 @@ from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, idle_in_force
 from autoscaler.core.observation import ConditionStatus, Scale
 from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, paused, why_paused
-from autoscaler.core.quick import changed, quick
+from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.status import MIN_REPLICAS_UNKNOWN, SCALE_DOWN_HELD, SCALING_LIMITED
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Guards:
     """What holds for a target; `Decision` has fields of the same names.
@@ -79,7 +78,7 @@ def guards_in_force(
             recommendations = ()
     elif extended.last_active is not None:
         extended = replace(extended, last_active=None)
-    guards = changed(
+    guards = replace(
         guards,
         pause=pause,
         bounds=bounds,

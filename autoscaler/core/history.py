@@ -57,7 +57,6 @@ class Recommendation:
     only_down: bool = False
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ScaleEvent:
     """A rescale of ours: by how many replicas, and when (semantics 4.4).
@@ -134,7 +133,6 @@ class ReadingGap:
         return self.metric, self.pod
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Contention:
     """The count as last read or written, and who changed it since (semantics 7.4, 7.5).
@@ -157,7 +155,6 @@ class FailureStreak:
     syncs: Annotated[int, Between(1, INT32_MAX)]
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class KnownBound:
     """The last count that the query of a bound gave, and when (semantics 8.2)."""
@@ -166,7 +163,6 @@ class KnownBound:
     time: Instant
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ExtensionHistory:
     """What the rules beyond the HPA's spec carry from sync to sync (semantics 8).
@@ -224,7 +220,7 @@ class History:
 
 def with_extended(history: History, **fields: Any) -> History:
     """Return the history with other ``fields`` of what extensions carry."""
-    return changed(history, extended=changed(history.extended, **fields))
+    return changed(history, extended=replace(history.extended, **fields))
 
 
 GAP_PERIODS = 3

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from autoscaler.core.quick import quick
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class HpaCondition:
     """A condition of the status: whether it is True, and its reason."""
@@ -16,7 +14,6 @@ class HpaCondition:
     reason: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class HpaStatus:
     """`HorizontalPodAutoscalerStatus`, received at ``time`` (Unix seconds).
@@ -37,7 +34,6 @@ class HpaStatus:
         return next((one.reason for one in self.conditions if one.type == type_), "")
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Hpa:
     """A HorizontalPodAutoscaler: its last ``statuses``, the one in force last.

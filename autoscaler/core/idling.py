@@ -1,5 +1,7 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
+from dataclasses import replace
+
 from autoscaler.core.bounds import gives_least
 from autoscaler.core.decision import (
     Activity,
@@ -81,7 +83,7 @@ def idle_in_force(
     if active or kept_awake or is_back or is_new or last_active is None:
         last_active = stamp
     if first_seen != before.first_seen or last_active != before.last_active:
-        after = changed(before, first_seen=first_seen, last_active=last_active)
+        after = replace(before, first_seen=first_seen, last_active=last_active)
     until = max(last_active + idle.after, first_seen + idle.initially)
     sleeping = current <= idle.replicas
     return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, after

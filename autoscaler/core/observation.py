@@ -47,7 +47,6 @@ class Sample:
     window: float
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class PodSamples:
     """The reading of a per-pod metric: samples by pod name.
@@ -138,7 +137,6 @@ class Pod:
     requests: PodRequests
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The scale subresource, and what the scaled object's metadata says about it."""

@@ -21,7 +21,6 @@ from autoscaler.core.spec import ContainerResourceMetric, Flags, PodsMetric, Res
 PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class _Measure:
     """How samples become a ratio, and what usage is assumed of a missing pod."""

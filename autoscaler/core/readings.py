@@ -16,7 +16,6 @@ from autoscaler.core.observation import (
     Sample,
     Values,
 )
-from autoscaler.core.quick import quick
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -246,7 +245,6 @@ def _one_value(
     return _values(series, (milli,), _warnings(answer, query), query)
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class _PodReader:
     """Reads a per-pod metric: at most one sample for each pod."""
