@@ -15,7 +15,6 @@ from autoscaler.core.decide import decide
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Schedule
 from autoscaler.core.history import History
 from autoscaler.core.observation import (
-    ConditionStatus,
     ContainerRequests,
     Observation,
     OpenWindow,
@@ -29,6 +28,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.spec import (
     Behavior,
+    ConditionStatus,
     ExternalMetric,
     Flags,
     HorizontalPodAutoscalerSpec,

@@ -26,7 +26,7 @@ from autoscaler import schedules
 from autoscaler.cli import times
 from autoscaler.config import documents, durations, fields, loading, promql
 from autoscaler.config.problems import ConfigError
-from autoscaler.core import quantity, selectors
+from autoscaler.core import numbers, selectors
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_trees
 from autoscaler.migrate.go_regexes import GoRegex
@@ -201,7 +201,7 @@ TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
 _MATCHER = promql.Matcher("pod", "=~", '"web-.+"')
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
-    ("quantity", quantity.parse, NUMBERS),
+    ("quantity", numbers.parse_quantity, NUMBERS),
     ("duration", durations.of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),

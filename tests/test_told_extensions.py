@@ -41,8 +41,7 @@ from autoscaler.core.extensions import (
     Schedule,
 )
 from autoscaler.core.history import KnownBound
-from autoscaler.core.hpa import Hpa, HpaStatus
-from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale
+from autoscaler.core.observation import Gap, GapKind, HoldReading, Hpa, HpaStatus, Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.persistence.record.changes import change_key

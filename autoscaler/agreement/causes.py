@@ -20,17 +20,11 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import ExtensionHistory, History
-from autoscaler.core.hpa import HpaStatus
 from autoscaler.core.load_in_pods import in_pods, live, pods_for
-from autoscaler.core.normalize import (
-    SCALE_DOWN_STABILIZED,
-    SCALE_UP_STABILIZED,
-    WITHIN_RANGE,
-    down_window,
-)
+from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED, WITHIN_RANGE
 from autoscaler.core.numbers import ceil32
-from autoscaler.core.observation import Observation, Scale
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec
+from autoscaler.core.observation import HpaStatus, Observation, Scale
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, down_window
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_LIMITED
 from autoscaler.core.sync_result import SyncResult
 

@@ -40,11 +40,17 @@ from autoscaler.agreement.spec_differences import (
 )
 from autoscaler.core.decision import MetricFailure
 from autoscaler.core.history import GAP_PERIODS
-from autoscaler.core.hpa import Hpa, HpaStatus, undecided_text
-from autoscaler.core.normalize import down_window
-from autoscaler.core.observation import Observation, Pod, Scale, Unavailable
+from autoscaler.core.observation import (
+    Hpa,
+    HpaStatus,
+    Observation,
+    Pod,
+    Scale,
+    Unavailable,
+    undecided_text,
+)
 from autoscaler.core.quick import changed, quick
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import Flags, down_window
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target

@@ -15,9 +15,8 @@ from typing import NamedTuple, TypeVar
 from autoscaler.agreement.causes import Deviation, Evidence
 from autoscaler.agreement.spec_differences import Counterpart
 from autoscaler.core.decision import Calculation, Decision
-from autoscaler.core.hpa import HpaStatus
 from autoscaler.core.load_in_pods import is_divided
-from autoscaler.core.observation import Scale
+from autoscaler.core.observation import HpaStatus, Scale
 from autoscaler.core.quick import quick
 from autoscaler.core.spec import MetricSpec, measures_pods, name_of
 from autoscaler.core.target import Target

@@ -13,7 +13,7 @@ from autoscaler.agreement.database import (
 )
 from autoscaler.agreement.readings import DifferingReading
 from autoscaler.agreement.spec_differences import FieldDifference
-from autoscaler.core.hpa import Hpa, undecided_text
+from autoscaler.core.observation import Hpa, undecided_text
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.quantity import format_milli
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.numbers import format_milli
+from autoscaler.core.observation import Hpa
 from autoscaler.core.spec import (
     SOURCES,
     Behavior,
     ContainerResourceMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricSpec,
     MetricTarget,
     ObjectMetric,

@@ -22,9 +22,8 @@ from autoscaler.config.queries import (
     queries_of,
 )
 from autoscaler.core.holds import HOLD_QUERY, why_held
-from autoscaler.core.numbers import saturate64
+from autoscaler.core.numbers import format_milli, saturate64
 from autoscaler.core.observation import Gap
-from autoscaler.core.quantity import format_milli
 from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.text import printable

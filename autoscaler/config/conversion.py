@@ -17,10 +17,9 @@ from autoscaler.config.settings import (
     Settings,
     Sources,
 )
-from autoscaler.core import quantity
+from autoscaler.core import numbers
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
-from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec, LabelSelector
 from autoscaler.core.target import HoldQuery, Target
 
 
@@ -101,7 +100,7 @@ def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> H
 
 
 def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:
-    activations = tuple(quantity.parse_fine(metric.activation or "0") for metric in target.metrics)
+    activations = tuple(numbers.parse_fine(metric.activation or "0") for metric in target.metrics)
     extensions, fallback = target.as_core(Extensions), target.fallback
     # The current count needs no other one.
     count = 0 if fallback is None else fallback.replicas or 0

@@ -27,7 +27,7 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from autoscaler import schedules
 from autoscaler.config import durations
-from autoscaler.core import quantity
+from autoscaler.core import numbers
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.file_contents import with_home
 
@@ -184,14 +184,14 @@ def _meant_quantity(text: str) -> str:
 
 def _is_quantity(text: str) -> bool:
     try:
-        quantity.parse(text)
+        numbers.parse_quantity(text)
     except ValueError:
         return False
     return True
 
 
 def _target_quantity(text: str) -> str:
-    nano = quantity.parse(text)
+    nano = numbers.parse_quantity(text)
     if nano <= 0:
         raise ValueError("must be more than 0")
     if nano < _NANO_PER_MILLI:
@@ -205,13 +205,13 @@ def _target_quantity(text: str) -> str:
 
 
 def _not_negative(text: str) -> str:
-    if quantity.parse(text) < 0:
+    if numbers.parse_quantity(text) < 0:
         raise ValueError("must be 0 or more")
     return text
 
 
 def _activation(text: str) -> str:
-    if abs(quantity.parse(text)) > INT64_MAX * _NANO_PER_MILLI:
+    if abs(numbers.parse_quantity(text)) > INT64_MAX * _NANO_PER_MILLI:
         raise ValueError("must be from -9223372036854775807m to 9223372036854775807m (about 9.2P)")
     return text
 
@@ -245,10 +245,10 @@ def _tolerance(value: object) -> float:
     """Read the flag: a number is that double itself, a text is a quantity."""
     if isinstance(value, str):
         try:
-            nano = quantity.parse(value)
+            nano = numbers.parse_quantity(value)
         except ValueError:
             raise ValueError("must be a number such as 0.1, or a quantity such as 100m") from None
-        number = quantity.tolerance_value(nano)
+        number = numbers.tolerance_value(nano)
     elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         number = float(value)
     else:
@@ -346,7 +346,7 @@ SyncPeriod = Annotated[float, BeforeValidator(TimeWithin(1.0, 3600.0)), POSITIVE
 
 
 def _byte_size(value: object) -> int:
-    size = -(-quantity.parse(quantity_text(value)) // quantity.NANO)
+    size = -(-numbers.parse_quantity(quantity_text(value)) // numbers.NANO)
     if size < _LEAST_BYTES:
         raise ValueError("must be 16Mi or more")
     return size

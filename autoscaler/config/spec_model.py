@@ -34,7 +34,7 @@ from autoscaler.config.fields import (
     ToleranceQuantity,
 )
 from autoscaler.config.models import Items, Model, OrDefault, SchemaAlternative, seconds
-from autoscaler.core import quantity, selectors, spec
+from autoscaler.core import numbers, spec
 from autoscaler.core.extensions import Fallback, Idle, Schedule
 from autoscaler.core.target import Query, SeriesLabels
 
@@ -137,7 +137,7 @@ class ScaleTargetRef(CrossVersionObjectReference):
 class LabelSelectorRequirement(Model):
     """One condition on one label of a series."""
 
-    core: ClassVar = selectors.Requirement
+    core: ClassVar = spec.Requirement
 
     key: Text
     """The label's name."""
@@ -150,7 +150,7 @@ class LabelSelectorRequirement(Model):
 class LabelSelector(Model):
     """Which of the query's series count; all conditions must hold."""
 
-    core: ClassVar = selectors.LabelSelector
+    core: ClassVar = spec.LabelSelector
     in_core: ClassVar = {"match_labels": lambda labels: tuple(labels.items())}
 
     match_labels: OrDefault[dict[str, str]] = Field(default_factory=dict)
@@ -176,7 +176,7 @@ class MetricTarget(Model):
     """The value to hold the metric at."""
 
     core: ClassVar = spec.MetricTarget
-    in_core: ClassVar = dict.fromkeys(("value", "average_value"), quantity.parse_milli)
+    in_core: ClassVar = dict.fromkeys(("value", "average_value"), numbers.parse_milli)
 
     type: Literal["Utilization", "Value", "AverageValue"]
     """Utilization: percent of the request; AverageValue: per pod; Value: as it is."""
@@ -314,7 +314,9 @@ class HPAScalingRules(Model):
     """How fast, and how readily, one direction goes."""
 
     core: ClassVar = spec.ScalingRules
-    in_core: ClassVar = {"tolerance": lambda text: quantity.tolerance_value(quantity.parse(text))}
+    in_core: ClassVar = {
+        "tolerance": lambda text: numbers.tolerance_value(numbers.parse_quantity(text))
+    }
 
     stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)
     select_policy: OrDefault[Literal["Max", "Min", "Disabled"]] = "Max"

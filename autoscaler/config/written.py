@@ -16,11 +16,11 @@ from autoscaler.config.models import fields_by_key, model_at
 from autoscaler.config.promql import range_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
-from autoscaler.core.quantity import format_fine, format_milli
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.numbers import format_fine, format_milli
 from autoscaler.core.spec import (
     SOURCES,
     ContainerResourceMetric,
+    LabelSelector,
     MetricSpec,
     MetricTarget,
     ResourceMetric,

@@ -7,9 +7,8 @@ from operator import attrgetter
 from autoscaler.core.decision import Bound, Bounds, Reconciled, Zone
 from autoscaler.core.extensions import Schedule
 from autoscaler.core.history import ExtensionHistory, History, KnownBound
-from autoscaler.core.numbers import INT32_MAX
+from autoscaler.core.numbers import INT32_MAX, NANO
 from autoscaler.core.observation import Gap, Observation, OpenWindow, Values
-from autoscaler.core.quantity import NANO
 from autoscaler.core.reconcile import DecisionContext, limited
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.core.decision import BreakerHold, Decision, Zone
 from autoscaler.core.history import Count, History, Instant
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import SCALE_DOWN_BREAKER, SCALING_LIMITED, StatusRecorder
 from autoscaler.core.target import Target
 

@@ -11,16 +11,15 @@ from autoscaler.core.decision import (
     MetricValueStatus,
 )
 from autoscaler.core.numbers import ceil32, ceil64, divide, ratio_of, saturate64
-from autoscaler.core.observation import (
-    LONGEST_SENTENCE,
-    ConditionStatus,
-    Gap,
-    PodSamples,
-    Reading,
-    Values,
-)
+from autoscaler.core.observation import LONGEST_SENTENCE, Gap, PodSamples, Reading, Values
 from autoscaler.core.per_pod import MetricContext, propose_per_pod
-from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, TargetType
+from autoscaler.core.spec import (
+    ConditionStatus,
+    ExternalMetric,
+    MetricSpec,
+    ObjectMetric,
+    TargetType,
+)
 from autoscaler.core.status import failure_reason
 from autoscaler.core.text import printable
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from autoscaler.core.decision import Decision, MetricFailure, MetricResult, Outcome, Zone
 from autoscaler.core.holds import why_held
 from autoscaler.core.normalize import TOO_FEW, TOO_MANY
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus
+from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
     MIN_REPLICAS_UNKNOWN,

@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from autoscaler.core.extensions import Fallback, Idle, Pause
 from autoscaler.core.history import Condition, KnownBound, Recommendation
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.numbers import Tolerance
-from autoscaler.core.observation import HoldReading, Reading, Scale, Unavailable
+from autoscaler.core.observation import HoldReading, Hpa, Reading, Scale, Unavailable
 from autoscaler.core.quick import quick
-from autoscaler.core.spec import MetricSpec, ScalingPolicy
+from autoscaler.core.spec import MetricSpec, ScalingPolicy, Tolerance
 
 
 class Formula(StrEnum):

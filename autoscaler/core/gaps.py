@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from autoscaler.core.calculator import propose
 from autoscaler.core.decision import MetricFailure, MetricResult, Refill, Stabilization
 from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap, with_extended
-from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations, down_window
+from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations
 from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
 from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.reconcile import DecisionContext, recorded, stabilized, with_current
-from autoscaler.core.spec import MetricSpec, measures_pods
+from autoscaler.core.spec import MetricSpec, down_window, measures_pods
 from autoscaler.core.status import ABLE_TO_SCALE, keys_in
 from autoscaler.core.target import Target
 

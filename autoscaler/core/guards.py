@@ -12,10 +12,11 @@ from autoscaler.core.extensions import Mode, Pause, PauseMode
 from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, idle_in_force
-from autoscaler.core.observation import ConditionStatus, Scale
+from autoscaler.core.observation import Scale
 from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, paused, why_paused
 from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import MIN_REPLICAS_UNKNOWN, SCALE_DOWN_HELD, SCALING_LIMITED
 
 

@@ -13,8 +13,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
-from autoscaler.core.observation import ConditionStatus
 from autoscaler.core.quick import changed, quick
+from autoscaler.core.spec import ConditionStatus
 
 T = TypeVar("T")
 

@@ -24,8 +24,8 @@ from autoscaler.core.history import (
     with_extended,
 )
 from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
+from autoscaler.core.numbers import in_units
 from autoscaler.core.observation import Values
-from autoscaler.core.quantity import in_units
 from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext, limited, recorded
 from autoscaler.core.spec import measures_pods

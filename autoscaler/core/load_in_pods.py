@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from autoscaler.core.decision import Activity, Calculation, Decision, Formula, MetricResult
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.numbers import INT32_MAX, Tolerance, ratio_of
+from autoscaler.core.numbers import INT32_MAX, ratio_of
 from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Scale, Values
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -19,6 +19,7 @@ from autoscaler.core.spec import (
     MetricSpec,
     MetricTarget,
     TargetType,
+    Tolerance,
     measures_pods,
 )
 

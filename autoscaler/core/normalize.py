@@ -15,6 +15,7 @@ from autoscaler.core.spec import (
     ScalingPolicy,
     ScalingRules,
     SelectPolicy,
+    down_window,
 )
 
 READY = "ReadyForNewScale"
@@ -29,14 +30,6 @@ _TIME = attrgetter("time")
 
 
 # -- stabilization -------------------------------------------------------------------------------
-
-
-def down_window(behavior: Behavior | None, flags: Flags) -> float:
-    """Return the stabilization window of scale-down in seconds."""
-    if behavior is None:
-        return flags.downscale_stabilization
-    seconds = behavior.scale_down.stabilization_window_seconds
-    return float(int(flags.downscale_stabilization) if seconds is None else seconds)
 
 
 def stabilize_legacy(

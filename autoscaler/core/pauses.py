@@ -6,7 +6,7 @@ from dataclasses import replace
 from autoscaler.core.decision import Outcome, Reconciled, Zone
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import (
     SCALE_DOWN_PAUSED,
     SCALE_UP_PAUSED,

@@ -12,11 +12,17 @@ from autoscaler.core.decision import (
     UnreadyRule,
 )
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
-from autoscaler.core.numbers import Tolerance, ceil32, ratio_of, saturate32, saturate64, trunc_div
-from autoscaler.core.observation import ConditionStatus, Pod, PodRequests, Sample, Scale
-from autoscaler.core.quantity import milli_value
+from autoscaler.core.numbers import ceil32, milli_value, ratio_of, saturate32, saturate64, trunc_div
+from autoscaler.core.observation import Pod, PodRequests, Sample, Scale
 from autoscaler.core.quick import quick
-from autoscaler.core.spec import ContainerResourceMetric, Flags, PodsMetric, ResourceMetric
+from autoscaler.core.spec import (
+    ConditionStatus,
+    ContainerResourceMetric,
+    Flags,
+    PodsMetric,
+    ResourceMetric,
+    Tolerance,
+)
 
 PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
 

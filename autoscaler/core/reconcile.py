@@ -21,12 +21,11 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
 from autoscaler.core.normalize import READY, Recommendations, limit, stabilize
-from autoscaler.core.numbers import Tolerance
 from autoscaler.core.observation import Observation, Pod, Scale, Unavailable, Values
 from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.quick import quick
 from autoscaler.core.selectors import selector_problem
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, Tolerance
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,

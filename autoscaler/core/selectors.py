@@ -1,65 +1,13 @@
-"""Label selectors: which pods belong to a scale, and which series belong to a metric."""
+"""Label selectors as text: of a scale, and in the name of a metric."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Sequence
 
 from autoscaler.core.quick import bounded_cache
+from autoscaler.core.spec import LabelSelector, Operator, Requirement
 from autoscaler.core.text import printable
 
 _LONGEST_SHOWN = 500
-
-
-class Operator(StrEnum):
-    """`LabelSelectorRequirement.operator`."""
-
-    IN = "In"
-    NOT_IN = "NotIn"
-    EXISTS = "Exists"
-    DOES_NOT_EXIST = "DoesNotExist"
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """`LabelSelectorRequirement`: one condition on one label."""
-
-    key: str
-    operator: Operator
-    values: tuple[str, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether the labels meet the condition; an absent label meets NotIn."""
-        value = labels.get(self.key)
-        if self.operator is Operator.IN:
-            return value is not None and value in self.values
-        if self.operator is Operator.NOT_IN:
-            return value is None or value not in self.values
-        return (value is not None) is (self.operator is Operator.EXISTS)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """`LabelSelector`: every label and requirement must match; an empty one matches everything."""
-
-    match_labels: tuple[tuple[str, str], ...] = ()
-    match_expressions: tuple[Requirement, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether the selector has no condition."""
-        return not self.match_labels and not self.match_expressions
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the labels that conditions are about."""
-        return [*dict(self.match_labels), *(each.key for each in self.match_expressions)]
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether the labels meet every condition."""
-        return all(labels.get(key) == value for key, value in self.match_labels) and all(
-            requirement.matches(labels) for requirement in self.match_expressions
-        )
 
 
 def go_string(selector: LabelSelector | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.quick import quick
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import LabelSelector
 
 
 @quick

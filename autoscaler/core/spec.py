@@ -3,12 +3,18 @@
 Fields have the API's names in snake_case.  Quantities are int64 milli-units, tolerances doubles.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import get_args
+from typing import NamedTuple, get_args
 
-from autoscaler.core.numbers import Tolerance
-from autoscaler.core.selectors import LabelSelector
+
+class ConditionStatus(StrEnum):
+    """The status of a Kubernetes condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
 
 
 class SelectPolicy(StrEnum):
@@ -46,6 +52,57 @@ class ScaleTargetRef:
     def group(self) -> str:
         """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
+
+
+class Operator(StrEnum):
+    """`LabelSelectorRequirement.operator`."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`LabelSelectorRequirement`: one condition on one label."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels meet the condition; an absent label meets NotIn."""
+        value = labels.get(self.key)
+        if self.operator is Operator.IN:
+            return value is not None and value in self.values
+        if self.operator is Operator.NOT_IN:
+            return value is None or value not in self.values
+        return (value is not None) is (self.operator is Operator.EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """`LabelSelector`: every label and requirement must match; an empty one matches everything."""
+
+    match_labels: tuple[tuple[str, str], ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the selector has no condition."""
+        return not self.match_labels and not self.match_expressions
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the labels that conditions are about."""
+        return [*dict(self.match_labels), *(each.key for each in self.match_expressions)]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels meet every condition."""
+        return all(labels.get(key) == value for key, value in self.match_labels) and all(
+            requirement.matches(labels) for requirement in self.match_expressions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +232,31 @@ class Flags:
     keep_above_target: bool = True
 
 
+class Tolerance(NamedTuple):
+    """How far a ratio may be below and above 1.0 without a change of scale."""
+
+    down: float
+    up: float
+
+    def covers(self, ratio: float) -> bool:
+        """Return whether the ratio is within tolerance, borders included; NaN never is."""
+        return (1.0 - self.down) <= ratio <= (1.0 + self.up)
+
+
 def tolerance_of(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Tolerance:
     """Return the tolerance of each direction: that of its behavior, else the flag's."""
     if spec.behavior is None:
         return Tolerance(flags.tolerance, flags.tolerance)
     own = (spec.behavior.scale_down.tolerance, spec.behavior.scale_up.tolerance)
     return Tolerance(*(flags.tolerance if one is None else one for one in own))
+
+
+def down_window(behavior: Behavior | None, flags: Flags) -> float:
+    """Return the stabilization window of scale-down in seconds."""
+    if behavior is None:
+        return flags.downscale_stabilization
+    seconds = behavior.scale_down.stabilization_window_seconds
+    return float(int(flags.downscale_stabilization) if seconds is None else seconds)
 
 
 def name_of(metric: MetricSpec) -> str:

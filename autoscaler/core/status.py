@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from autoscaler.core.decision import Calculation, Decision, Event, MetricResult
 from autoscaler.core.history import Condition
 from autoscaler.core.normalize import WITHIN_RANGE
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, Observation
-from autoscaler.core.quantity import format_milli
+from autoscaler.core.numbers import format_milli
+from autoscaler.core.observation import LONGEST_SENTENCE, Observation
 from autoscaler.core.quick import bounded_cache
-from autoscaler.core.selectors import LabelSelector, go_string
+from autoscaler.core.selectors import go_string
 from autoscaler.core.spec import (
     SOURCES,
+    ConditionStatus,
     ContainerResourceMetric,
     ExternalMetric,
+    LabelSelector,
     MetricSpec,
     ObjectMetric,
     ResourceMetric,

@@ -6,10 +6,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricSpec,
     ObjectMetric,
     ResourceMetric,

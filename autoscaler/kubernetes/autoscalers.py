@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from autoscaler import clock
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Unchecked
+from autoscaler.core.observation import Hpa, Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import Api, JsonObject, path_of

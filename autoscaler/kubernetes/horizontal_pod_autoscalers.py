@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers of autoscaling/v2 as JSON -> `core.hpa.Hpa`; what is odd is left out.
+"""HorizontalPodAutoscalers of autoscaling/v2 as JSON -> `Hpa`; what is odd is left out.
 
 The API server has checked and defaulted them; another program may have written the status.
 """
@@ -6,21 +6,23 @@ The API server has checked and defaulted them; another program may have written 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus
-from autoscaler.core.quantity import parse, parse_milli, tolerance_value
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.numbers import parse_milli, parse_quantity, tolerance_value
+from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
 from autoscaler.core.spec import (
     SOURCES,
     Behavior,
     ContainerResourceMetric,
     ExternalMetric,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricIdentifier,
     MetricSpec,
     MetricTarget,
     ObjectMetric,
+    Operator,
     PodsMetric,
     PolicyType,
+    Requirement,
     ResourceMetric,
     ScaleTargetRef,
     ScalingPolicy,
@@ -144,7 +146,7 @@ def _rules(given: Mapping[str, Any]) -> ScalingRules:
             ScalingPolicy(PolicyType(one["type"]), one["value"], one["periodSeconds"])
             for one in (given.get("policies") or [])[:_MOST_POLICIES]
         ),
-        None if tolerance is None else tolerance_value(parse(str(tolerance))),
+        None if tolerance is None else tolerance_value(parse_quantity(str(tolerance))),
     )
 
 

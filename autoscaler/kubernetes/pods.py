@@ -9,15 +9,10 @@ from datetime import datetime
 from functools import lru_cache, partial
 from sys import intern
 
-from autoscaler.core import quantity
-from autoscaler.core.observation import (
-    ConditionStatus,
-    ContainerRequests,
-    Pod,
-    PodRequests,
-    Unavailable,
-)
-from autoscaler.core.selectors import LabelSelector, Operator, parse
+from autoscaler.core import numbers
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Unavailable
+from autoscaler.core.selectors import parse
+from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.kubernetes.failures import Failure, malformed
 from autoscaler.kubernetes.typed import typed
@@ -127,7 +122,7 @@ def _containers(keys: _ContainerKeys) -> tuple[ContainerRequests, ...]:
 
 
 def _nano(requests: _Quantities) -> Mapping[str, int]:
-    return {name: quantity.parse(str(amount)) for name, amount in requests}
+    return {name: numbers.parse_quantity(str(amount)) for name, amount in requests}
 
 
 def unix_seconds(text: str) -> float:

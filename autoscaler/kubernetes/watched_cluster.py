@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from autoscaler import clock
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef, needs_pods
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration

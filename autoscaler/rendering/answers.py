@@ -24,8 +24,8 @@ from autoscaler.config.spec_model import TargetModel
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.decision import Activity, Formula, Outcome, UnreadyRule, Zone
 from autoscaler.core.extensions import FallbackBehavior, PauseMode
-from autoscaler.core.observation import LONGEST_SENTENCE, ConditionStatus, GapKind
-from autoscaler.core.spec import ScalingPolicy
+from autoscaler.core.observation import LONGEST_SENTENCE, GapKind
+from autoscaler.core.spec import ConditionStatus, ScalingPolicy
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
 

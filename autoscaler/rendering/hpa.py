@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from autoscaler.core.hpa import Hpa, undecided_text
-from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.quantity import format_milli
+from autoscaler.core.numbers import format_milli
+from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, undecided_text
 from autoscaler.core.spec import name_of
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.text import printable

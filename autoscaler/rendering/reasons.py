@@ -32,9 +32,9 @@ from autoscaler.core.decision import (
 from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
+from autoscaler.core.numbers import format_fine
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.pauses import INVALID_ANNOTATION
-from autoscaler.core.quantity import format_fine
 from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target

@@ -12,8 +12,8 @@ from autoscaler.core.classification import State
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
 from autoscaler.core.extensions import Mode
 from autoscaler.core.holds import why_held
+from autoscaler.core.numbers import format_milli
 from autoscaler.core.observation import Gap, PodSamples, Reading, Unavailable, Values
-from autoscaler.core.quantity import format_milli
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.sync_result import SyncResult

@@ -17,12 +17,14 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.history import Recommendation
 from autoscaler.core.observation import LONGEST_SENTENCE, PodSamples, Values
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ContainerResourceMetric,
+    LabelSelector,
     MetricSpec,
     ObjectMetric,
+    Operator,
     PolicyType,
+    Requirement,
     ResourceMetric,
     ScalingPolicy,
     measures_pods,

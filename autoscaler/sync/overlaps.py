@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from autoscaler.core.observation import Pod, Unavailable
-from autoscaler.core.selectors import LabelSelector, parse
+from autoscaler.core.selectors import parse
+from autoscaler.core.spec import LabelSelector
 from autoscaler.sync.ports import Cluster
 
 _Labels = tuple[str, ...]

@@ -15,8 +15,7 @@ from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.history import History
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from autoscaler.core.classification import Mark, failure_of, limit_of
 from autoscaler.core.decision import Activity, Calculation, MetricResult, Outcome
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.rendering.wording import measured_number
 from autoscaler.telemetry.metric_catalog import Family, MetricKind
 from autoscaler.telemetry.target_states import TargetRow

@@ -21,10 +21,10 @@ from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.observation import Gap, Pod, PodRequests, PodSamples, Values
 from autoscaler.core.readings import read
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ExternalMetric,
+    LabelSelector,
     MetricIdentifier,
     MetricTarget,
     ObjectMetric,

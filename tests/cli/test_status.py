@@ -15,9 +15,8 @@ from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_ter
 from autoscaler.cli.sources import NotRunningError
 from autoscaler.config import Address
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.hpa import Hpa, HpaStatus
-from autoscaler.core.observation import Gap, GapKind, Reading, Scale, Unavailable
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, Reading, Scale, Unavailable
+from autoscaler.core.spec import LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.client import PageLimits

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, JsonValue
 
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
-from autoscaler.core import quantity
+from autoscaler.core import numbers
 
 
 def defaulted(spec: HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
@@ -36,12 +36,12 @@ def _json(part: BaseModel) -> dict[str, JsonValue]:
 
 def _canonical(text: str) -> str:
     """Return a quantity in the canonical form of its own notation, as the API server stores it."""
-    milli = quantity.parse_fine(text)
+    milli = numbers.parse_fine(text)
     if text.lower().partition("e")[2].lstrip("+-").isdigit():
-        nano, exponent = quantity.parse(text), -9
+        nano, exponent = numbers.parse_quantity(text), -9
         while nano and nano % 1000 == 0:
             nano, exponent = nano // 1000, exponent + 3
         return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
     if text.endswith("i") and milli % 1000 == 0:
-        return quantity.format_milli(int(milli), binary=True)
-    return quantity.format_fine(milli)
+        return numbers.format_milli(int(milli), binary=True)
+    return numbers.format_fine(milli)

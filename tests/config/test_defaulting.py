@@ -8,10 +8,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from autoscaler.config import parse_spec, to_core
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ExternalMetric,
+    LabelSelector,
     MetricTarget,
+    Operator,
+    Requirement,
     ResourceMetric,
     SelectPolicy,
     TargetType,

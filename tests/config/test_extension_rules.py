@@ -15,7 +15,7 @@ from autoscaler.core.extensions import (
     PauseMode,
     Schedule,
 )
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import LabelSelector
 from autoscaler.core.target import HoldQuery, Query
 from tests.config.documents import (
     EXTERNAL,

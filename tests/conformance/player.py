@@ -14,8 +14,8 @@ from typing import Any
 from autoscaler.config import parse_spec, to_core
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
+from autoscaler.core.numbers import parse_quantity
 from autoscaler.core.observation import (
-    ConditionStatus,
     ContainerRequests,
     Gap,
     GapKind,
@@ -28,8 +28,7 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.quantity import parse
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.status import current_metrics
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
@@ -199,7 +198,9 @@ def _pod(pod: Json) -> Pod:
         deleted=pod["deleted"],
         requests=PodRequests(
             tuple(
-                ContainerRequests(name, {res: parse(text) for res, text in requests.items()})
+                ContainerRequests(
+                    name, {res: parse_quantity(text) for res, text in requests.items()}
+                )
                 for name, requests in containers.items()
             )
         ),

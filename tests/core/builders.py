@@ -5,23 +5,16 @@ Quantities are written as in YAML; times of pods and samples are seconds from `B
 
 from collections.abc import Mapping
 
-from autoscaler.core.numbers import Tolerance
-from autoscaler.core.observation import (
-    ConditionStatus,
-    ContainerRequests,
-    Pod,
-    PodRequests,
-    Sample,
-    Values,
-)
-from autoscaler.core.quantity import parse, parse_milli
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.numbers import parse_milli, parse_quantity
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Sample, Values
 from autoscaler.core.series import Series
 from autoscaler.core.spec import (
     Behavior,
+    ConditionStatus,
     ContainerResourceMetric,
     ExternalMetric,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricIdentifier,
     MetricSpec,
     MetricTarget,
@@ -34,6 +27,7 @@ from autoscaler.core.spec import (
     ScalingRules,
     SelectPolicy,
     TargetType,
+    Tolerance,
 )
 
 BASE = 1_767_225_600.0
@@ -128,7 +122,7 @@ def container(
     name: str = "app", *, restartable: bool = False, **requests: str
 ) -> ContainerRequests:
     """Return a container with requests: `container("app", cpu="500m")`."""
-    nano = {resource: parse(quantity) for resource, quantity in requests.items()}
+    nano = {resource: parse_quantity(quantity) for resource, quantity in requests.items()}
     return ContainerRequests(name, nano, restartable)
 
 

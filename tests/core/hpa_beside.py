@@ -12,9 +12,8 @@ from typing import Any
 from autoscaler.agreement.comparison import Agreement, HpaComparison, Stretch, compared
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.hpa import Hpa, HpaCondition, HpaStatus
-from autoscaler.core.observation import ConditionStatus
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
+from autoscaler.core.spec import ConditionStatus, Flags, HorizontalPodAutoscalerSpec
 from tests.core.builders import BASE
 from tests.core.timeline import Timeline
 

@@ -17,7 +17,6 @@ from autoscaler.core.extensions import (
 from autoscaler.core.history import History, KnownBound, Recommendation, ScaleEvent
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX, INT64_MIN
 from autoscaler.core.observation import (
-    ConditionStatus,
     ContainerRequests,
     Gap,
     GapKind,
@@ -35,6 +34,7 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.spec import (
     Behavior,
+    ConditionStatus,
     ContainerResourceMetric,
     ExternalMetric,
     Flags,

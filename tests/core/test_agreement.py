@@ -20,7 +20,7 @@ from autoscaler.agreement.comparison import (
     extended,
 )
 from autoscaler.core.extensions import Extensions, Mode, Pause
-from autoscaler.core.hpa import Hpa
+from autoscaler.core.observation import Hpa
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScalingRules
 from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (

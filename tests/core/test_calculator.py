@@ -8,7 +8,7 @@ import pytest
 from autoscaler.core.calculator import propose
 from autoscaler.core.decision import Calculation, Formula, MetricFailure, MetricValueStatus
 from autoscaler.core.extensions import Extensions
-from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX, Tolerance
+from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -20,7 +20,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.per_pod import MetricContext
-from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType
+from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType, Tolerance
 from tests.core.builders import (
     BASE,
     FALSE,

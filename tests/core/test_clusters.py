@@ -6,9 +6,8 @@ import pytest
 
 from autoscaler.core.observation import Gap, GapKind, PodSamples, Sample, Values
 from autoscaler.core.readings import read
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryResult, Series
-from autoscaler.core.spec import MetricSpec
+from autoscaler.core.spec import LabelSelector, MetricSpec
 from autoscaler.core.target import Query, TargetName, metric_key
 from tests.core.builders import (
     BASE,

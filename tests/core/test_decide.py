@@ -8,16 +8,8 @@ import pytest
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Outcome, Stage, Zone
 from autoscaler.core.history import Condition, History, Recommendation, ScaleEvent
-from autoscaler.core.observation import (
-    ConditionStatus,
-    Gap,
-    GapKind,
-    Observation,
-    Reading,
-    Unavailable,
-    Values,
-)
-from autoscaler.core.spec import Flags
+from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Unavailable, Values
+from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.status import StatusRecorder
 from tests.core.builders import (
     BASE,

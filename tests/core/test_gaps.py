@@ -29,8 +29,13 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, ScaleTargetRef
+from autoscaler.core.spec import (
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    LabelSelector,
+    MetricSpec,
+    ScaleTargetRef,
+)
 from autoscaler.core.target import Query, SeriesLabels, Target, metric_key
 from autoscaler.core.writes import settle
 from autoscaler.persistence.codec import dumps, loads

@@ -16,7 +16,8 @@ from autoscaler.core.history import (
     ScaleEvent,
     shifted,
 )
-from autoscaler.core.observation import ConditionStatus, Gap, GapKind, Observation, Scale, Values
+from autoscaler.core.observation import Gap, GapKind, Observation, Scale, Values
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.persistence.codec import UnreadableError, dumps, loads, reader_of
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same

@@ -12,9 +12,8 @@ from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseM
 from autoscaler.core.history import History
 from autoscaler.core.observation import Gap, GapKind, HoldReading
 from autoscaler.core.readings import read_hold
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import Flags, LabelSelector
 from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target

@@ -6,23 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.core import quantity
+from autoscaler.core import numbers
 from autoscaler.core.numbers import (
     INT32_MAX,
     INT32_MIN,
     INT64_MAX,
     INT64_MIN,
-    Tolerance,
     ceil32,
     ceil64,
     divide,
+    parse_quantity,
     ratio_of,
     saturate32,
     saturate64,
+    tolerance_value,
     trunc32,
     trunc_div,
 )
-from autoscaler.core.quantity import parse, tolerance_value
+from autoscaler.core.spec import Tolerance
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,9 @@ def test_ceil64(given: float, rounded: int) -> None:
 )
 def test_tolerance_borders(down: str, up: str, ratio: float, covered: bool) -> None:  # noqa: FBT001
     """Both borders are inside, computed as 1.0 - down and 1.0 + up in doubles."""
-    tolerance = Tolerance(tolerance_value(parse(down)), tolerance_value(parse(up)))
+    tolerance = Tolerance(
+        tolerance_value(parse_quantity(down)), tolerance_value(parse_quantity(up))
+    )
     assert tolerance.covers(ratio) is covered
 
 
@@ -219,26 +222,26 @@ MILLI = [
 @pytest.mark.parametrize(("text", "milli"), MILLI)
 def test_milli(text: str, milli: int) -> None:
     """A quantity becomes milli-units, rounded away from zero."""
-    assert quantity.parse_milli(text) == milli
+    assert numbers.parse_milli(text) == milli
 
 
 def test_milli_is_rounded_per_container() -> None:
     """Two containers' cpu are each rounded before they are summed: 490 + 1, not 490."""
-    assert sum(quantity.parse_milli(text) for text in ("489151208n", "1n")) == 491
+    assert sum(numbers.parse_milli(text) for text in ("489151208n", "1n")) == 491
 
 
 @pytest.mark.parametrize("text", ["1E", "10P", "1Ei", "10000000000000000", "9e4000", "9" * 40])
 def test_milli_saturates(text: str) -> None:
     """What int64 cannot hold in milli-units is the largest number, never 0 and never negative."""
-    assert quantity.parse_milli(text) == INT64_MAX
-    assert quantity.parse_milli(f"-{text}") < -INT64_MAX + 1
+    assert numbers.parse_milli(text) == INT64_MAX
+    assert numbers.parse_milli(f"-{text}") < -INT64_MAX + 1
 
 
 def test_finer_than_nano_is_rounded_away_from_zero() -> None:
     """A tenth of a nano-unit counts as one, in either direction."""
-    assert quantity.parse("0.0000000001") == 1
-    assert quantity.parse("-0.1n") == -1
-    assert quantity.parse("1e-300") == 1
+    assert numbers.parse_quantity("0.0000000001") == 1
+    assert numbers.parse_quantity("-0.1n") == -1
+    assert numbers.parse_quantity("1e-300") == 1
 
 
 @pytest.mark.parametrize(
@@ -273,7 +276,7 @@ def test_finer_than_nano_is_rounded_away_from_zero() -> None:
 def test_not_a_quantity(text: str) -> None:
     """What Kubernetes refuses is refused, with the forms that would be right."""
     with pytest.raises(ValueError, match="is not a Kubernetes quantity; right are"):
-        quantity.parse(text)
+        numbers.parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -293,13 +296,13 @@ def test_not_a_quantity(text: str) -> None:
 )
 def test_tolerance_goes_through_the_canonical_mantissa(text: str, double: float) -> None:
     """A tolerance is mantissa times a power of 1000, which is not always the literal's double."""
-    assert quantity.tolerance_value(quantity.parse(text)) == double
+    assert numbers.tolerance_value(numbers.parse_quantity(text)) == double
 
 
 def test_tolerances_that_differ_from_their_literals() -> None:
     """Of 0.001 to 0.999, the controller sees another double than the literal's for 144."""
     literals = [f"0.{number:03}" for number in range(1, 1000)]
-    values = [quantity.tolerance_value(quantity.parse(literal)) for literal in literals]
+    values = [numbers.tolerance_value(numbers.parse_quantity(literal)) for literal in literals]
     assert sum(value != float(text) for value, text in zip(values, literals, strict=True)) == 144
 
 
@@ -323,13 +326,13 @@ def test_tolerances_that_differ_from_their_literals() -> None:
 )
 def test_status_format(milli: int, binary: bool, text: str) -> None:  # noqa: FBT001 - a table
     """Reported values have Kubernetes' canonical form; memory counts in powers of 1024."""
-    assert quantity.format_milli(milli, binary=binary) == text
+    assert numbers.format_milli(milli, binary=binary) == text
 
 
 @given(st.integers(-(2**62), 2**62), st.booleans())
 def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
     """A formatted value reads back as itself."""
-    assert quantity.parse_milli(quantity.format_milli(milli, binary=binary)) == milli
+    assert numbers.parse_milli(numbers.format_milli(milli, binary=binary)) == milli
 
 
 @pytest.mark.parametrize(
@@ -348,6 +351,6 @@ def test_fine_quantities_come_back_as_they_were_written(
     text: str, milli: float, units: float, shown: str
 ) -> None:
     """In units the double is the one that the text stands for."""
-    assert quantity.parse_fine(text) == milli
-    assert quantity.in_units(milli) == units
-    assert quantity.format_fine(milli) == shown
+    assert numbers.parse_fine(text) == milli
+    assert numbers.in_units(milli) == units
+    assert numbers.format_fine(milli) == shown

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from autoscaler.core.decision import Formula, MetricValueStatus, PodGroups, Unready, UnreadyRule
-from autoscaler.core.numbers import INT32_MAX, INT64_MAX, Tolerance
+from autoscaler.core.numbers import INT32_MAX, INT64_MAX, parse_quantity
 from autoscaler.core.observation import Pod, PodRequests, Sample
 from autoscaler.core.per_pod import PerPodMetric, group_pods, request_of
-from autoscaler.core.quantity import parse
-from autoscaler.core.spec import Flags, ResourceMetric
+from autoscaler.core.spec import Flags, ResourceMetric, Tolerance
 from tests.core.builders import (
     BASE,
     FALSE,
@@ -350,7 +349,7 @@ INIT = container("migrate", cpu="3")
 
 def pod_level(**requests: str) -> dict[str, int]:
     """Return pod-level requests in nano-units."""
-    return {name.replace("_", "-"): parse(quantity) for name, quantity in requests.items()}
+    return {name.replace("_", "-"): parse_quantity(quantity) for name, quantity in requests.items()}
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Calculation, Decision, Outcome, Zone
 from autoscaler.core.history import History
-from autoscaler.core.normalize import (
-    Events,
-    Recommendations,
-    down_window,
-    limit,
-    stabilize,
-    stabilize_legacy,
-)
+from autoscaler.core.normalize import Events, Recommendations, limit, stabilize, stabilize_legacy
 from autoscaler.core.numbers import INT32_MAX
 from autoscaler.core.observation import Gap, Observation, Scale, Values
-from autoscaler.core.spec import Behavior, ExternalMetric, Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import (
+    Behavior,
+    ExternalMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    down_window,
+)
 from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import settle, settle_failure
 from tests.core import strategies

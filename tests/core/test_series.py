@@ -5,16 +5,9 @@ import math
 import pytest
 
 from autoscaler.core.numbers import INT64_MAX, INT64_MIN
-from autoscaler.core.selectors import (
-    LONGEST,
-    LabelSelector,
-    Operator,
-    Requirement,
-    go_string,
-    parse,
-    selector_problem,
-)
+from autoscaler.core.selectors import LONGEST, go_string, parse, selector_problem
 from autoscaler.core.series import QueryResult, milli_of
+from autoscaler.core.spec import LabelSelector, Operator, Requirement
 from tests.core.builders import series
 
 

@@ -4,9 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.core.numbers import Tolerance
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
-from autoscaler.core.spec import Flags, MetricSpec, ScaleTargetRef, needs_pods, tolerance_of
+from autoscaler.core.spec import (
+    Flags,
+    LabelSelector,
+    MetricSpec,
+    Operator,
+    Requirement,
+    ScaleTargetRef,
+    Tolerance,
+    needs_pods,
+    tolerance_of,
+)
 from autoscaler.core.status import current_metrics
 from autoscaler.core.target import Query, Target
 from tests.core.builders import (

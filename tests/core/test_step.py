@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from autoscaler.core.decide import decide
 from autoscaler.core.extensions import Extensions, Schedule
 from autoscaler.core.history import History, PendingWrite, shifted
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Observation, OpenWindow, Scale, Values
+from autoscaler.core.observation import Hpa, Observation, OpenWindow, Scale, Values
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.core.spec import (
     Flags,

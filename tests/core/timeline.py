@@ -13,11 +13,11 @@ from typing import Self
 from autoscaler.core.decision import Decision, ForeignChange
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.history import History
-from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     Gap,
     GapKind,
     HoldReading,
+    Hpa,
     OpenWindow,
     PodSamples,
     Reading,

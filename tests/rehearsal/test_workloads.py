@@ -1,6 +1,7 @@
 """Simulated workloads: a count, and pods that become ready."""
 
-from autoscaler.core.observation import ConditionStatus, Scale, Unavailable
+from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from tests.core.builders import BASE
 

@@ -25,7 +25,7 @@ from autoscaler.agreement.sentences import (
     verdict_on,
 )
 from autoscaler.agreement.spec_differences import FieldDifference
-from autoscaler.core.hpa import Hpa, HpaStatus
+from autoscaler.core.observation import Hpa, HpaStatus
 from tests.core.builders import BASE
 
 A = Agreement

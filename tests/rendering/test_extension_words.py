@@ -30,8 +30,7 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.selectors import LabelSelector
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.rendering.explanation import explain

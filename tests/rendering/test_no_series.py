@@ -18,17 +18,20 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement, parse
+from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricIdentifier,
     MetricSpec,
     MetricTarget,
     ObjectMetric,
+    Operator,
     PodsMetric,
+    Requirement,
     ResourceMetric,
     ScaleTargetRef,
     TargetType,

@@ -22,12 +22,14 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
 from autoscaler.core.spec import (
     ExternalMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricSpec,
+    Operator,
+    Requirement,
     ResourceMetric,
     SelectPolicy,
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from autoscaler import clock
 from autoscaler.core.observation import HoldReading, Observation, Scale, Values
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
+from autoscaler.core.spec import LabelSelector
 from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
 from autoscaler.sync.calls import FairQueries
 from autoscaler.sync.slots import slots_of

@@ -11,11 +11,11 @@ from autoscaler.core.decide import decide
 from autoscaler.core.decision import Saturation
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Fallback, Idle, Mode
 from autoscaler.core.history import History, ScaleEvent
-from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
     Gap,
     GapKind,
     HoldReading,
+    Hpa,
     Observation,
     OpenWindow,
     Pod,

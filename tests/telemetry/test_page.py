@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import LabelSelector
 from autoscaler.telemetry.health import Health
 from autoscaler.telemetry.metrics import Metrics
 from tests.core.builders import average, external

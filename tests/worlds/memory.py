@@ -10,19 +10,24 @@ from typing import Any
 from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.history import History
-from autoscaler.core.hpa import Hpa
 from autoscaler.core.observation import (
-    ConditionStatus,
     ContainerRequests,
+    Hpa,
     Pod,
     PodRequests,
     Scale,
     Unavailable,
     Unchecked,
 )
-from autoscaler.core.selectors import LabelSelector
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, MetricSpec, ScaleTargetRef
+from autoscaler.core.spec import (
+    ConditionStatus,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    LabelSelector,
+    MetricSpec,
+    ScaleTargetRef,
+)
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written

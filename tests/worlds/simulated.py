@@ -8,8 +8,7 @@ from threading import Event
 
 from autoscaler import clock
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Pod, Scale, Unavailable, Unchecked
+from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import QueryKey

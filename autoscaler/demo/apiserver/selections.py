@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.core import selectors
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.spec import LabelSelector
 from autoscaler.demo.apiserver.objects import KubeObject, key, labels
 from autoscaler.demo.apiserver.refusals import bad_request
 

@@ -13,7 +13,7 @@ from autoscaler.config.fields import (
     TargetQuantity,
 )
 from autoscaler.config.models import Items, Model
-from autoscaler.core.quantity import NANO, parse
+from autoscaler.core.numbers import NANO, parse_quantity
 
 Pattern = Annotated[
     str, Form(r"\S+", "must be a name or a pattern such as shop/*, without blanks", whole=True)
@@ -63,4 +63,4 @@ class Assumptions(Model):
 
 def units(text: str) -> float:
     """Return a quantity in units."""
-    return parse(text) / NANO
+    return parse_quantity(text) / NANO

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from autoscaler.core.extensions import Mode
+from autoscaler.core.numbers import parse_quantity
 from autoscaler.core.observation import PodRequests
-from autoscaler.core.quantity import parse
 from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
     ContainerResourceMetric,
@@ -193,7 +193,7 @@ def _requests(
         if isinstance(metric, ContainerResourceMetric)
     } or {_CONTAINER}
     if texts is not None:
-        own = {name: parse(text) for name, text in texts.items()}
+        own = {name: parse_quantity(text) for name, text in texts.items()}
         return requests_of(dict.fromkeys(sorted(of_containers), own))
     known = data.requests(target)
     if known is not None:

@@ -15,13 +15,14 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
-from autoscaler.core.selectors import LabelSelector, Operator
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
+    LabelSelector,
     MetricSpec,
     ObjectMetric,
+    Operator,
     ResourceMetric,
     measures_pods,
 )

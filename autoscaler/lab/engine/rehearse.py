@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.normalize import down_window
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
-from autoscaler.core.spec import Flags
+from autoscaler.core.spec import Flags, down_window
 from autoscaler.core.step import Step
 from autoscaler.core.target import Target
 from autoscaler.lab.engine.building import Built

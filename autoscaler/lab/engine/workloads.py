@@ -7,14 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from autoscaler.core.observation import (
-    ConditionStatus,
-    ContainerRequests,
-    Pod,
-    PodRequests,
-    Scale,
-    Unavailable,
-)
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Scale, Unavailable
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.writes import FIELD_MANAGER
 
 _NUMBER = re.compile(r"0|[1-9][0-9]*+")

@@ -13,8 +13,7 @@ from typing import Protocol
 from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Observation, Scale, Unchecked
+from autoscaler.core.observation import Hpa, Observation, Scale, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import needs_pods
 from autoscaler.core.step import Step, SyncTimes, inputs_of, step_of

@@ -13,15 +13,16 @@ from statistics import median
 from autoscaler.core.calculator import propose
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Calculation
-from autoscaler.core.numbers import Tolerance
-from autoscaler.core.observation import ConditionStatus, Pod, PodRequests, Scale, Values
+from autoscaler.core.observation import Pod, PodRequests, Scale, Values
 from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
+    ConditionStatus,
     ContainerResourceMetric,
     Flags,
     MetricSpec,
     ResourceMetric,
+    Tolerance,
     tolerance_of,
 )
 from autoscaler.core.target import QueryKey, Target

@@ -1,6 +1,6 @@
 """A trigger of type cpu or memory -> a metric of type Resource or ContainerResource."""
 
-from autoscaler.core import quantity
+from autoscaler.core import numbers
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda.metadata import parsed, text_of
 from autoscaler.migrate.values import not_filled_in, placeholder
@@ -60,6 +60,6 @@ def _value(kind: object, text: str | None) -> tuple[str, object]:
 
 def _is_positive(text: str) -> bool:
     try:
-        return quantity.parse(text) > 0
+        return numbers.parse_quantity(text) > 0
     except ValueError:
         return False

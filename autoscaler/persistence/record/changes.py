@@ -20,8 +20,8 @@ from autoscaler.core.decision import (
     Stabilization,
 )
 from autoscaler.core.history import Condition
-from autoscaler.core.hpa import Hpa
 from autoscaler.core.normalize import READY
+from autoscaler.core.observation import Hpa
 from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.writes import WriteOutcome

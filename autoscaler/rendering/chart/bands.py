@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from autoscaler.core.history import GAP_PERIODS, History, Recommendation, ScaleEvent
-from autoscaler.core.normalize import down_window, permitted
+from autoscaler.core.normalize import permitted
+from autoscaler.core.spec import down_window
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.writes import AFTER_DUE_SECONDS
 from autoscaler.persistence.record.rows import Lapse, Sample

@@ -14,8 +14,8 @@ from autoscaler.agreement.sentences import AGREEMENT_SECONDS
 from autoscaler.config.durations import format_seconds as duration
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Extensions, Schedule
+from autoscaler.core.numbers import format_fine
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.quantity import format_fine
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target

@@ -2,7 +2,8 @@
 
 import pytest
 
-from autoscaler.core.observation import ConditionStatus, ContainerRequests, Pod, PodRequests
+from autoscaler.core.observation import ContainerRequests, Pod, PodRequests
+from autoscaler.core.spec import ConditionStatus
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.pods import read_pod, unix_seconds
 

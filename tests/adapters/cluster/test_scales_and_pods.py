@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.observation import ConditionStatus, Pod, Scale, Unavailable
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.core.writes import Superseded, WriteFailed, Written
 from autoscaler.kubernetes import Api, Pods, Scales, connect
 from tests.worlds.cluster import manifests

@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import (
-    ConditionStatus,
-    ContainerRequests,
-    Pod,
-    PodRequests,
-    Scale,
-    Unavailable,
-)
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.observation import ContainerRequests, Hpa, Pod, PodRequests, Scale, Unavailable
+from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.kubernetes import Api, Failure
 from autoscaler.kubernetes.api import MALFORMED, read_list
 from autoscaler.kubernetes.autoscalers import AutoscalerCache

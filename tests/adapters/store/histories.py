@@ -15,7 +15,7 @@ from autoscaler.core.history import (
     Recommendation,
     ScaleEvent,
 )
-from autoscaler.core.observation import ConditionStatus
+from autoscaler.core.spec import ConditionStatus
 from tests.adapters.store.opening import T0
 
 SLOTS = 5

@@ -5,17 +5,19 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.core.hpa import HpaCondition, HpaStatus
-from autoscaler.core.selectors import LabelSelector, Operator, Requirement
+from autoscaler.core.observation import HpaCondition, HpaStatus
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     ExternalMetric,
+    LabelSelector,
     MetricIdentifier,
     MetricSpec,
     MetricTarget,
     ObjectMetric,
+    Operator,
     PodsMetric,
     PolicyType,
+    Requirement,
     ResourceMetric,
     ScaleTargetRef,
     ScalingPolicy,

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from autoscaler.core.observation import ConditionStatus, Pod, Scale, Unavailable
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.observation import Pod, Scale, Unavailable
+from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
 from autoscaler.kubernetes.pods import PodCache

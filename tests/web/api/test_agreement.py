@@ -10,7 +10,7 @@ from autoscaler import clock
 from autoscaler.agreement.comparison import Agreement
 from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.core.extensions import Extensions, Mode
-from autoscaler.core.hpa import Hpa, HpaStatus
+from autoscaler.core.observation import Hpa, HpaStatus
 from tests.adapters.agreement.keeping import WEB, keeping, row
 from tests.core.builders import BASE, values
 from tests.telemetry.results import metrics_of, result_of, target_of

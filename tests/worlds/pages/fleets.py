@@ -10,12 +10,11 @@ import yaml
 
 from autoscaler.config import Config, load
 from autoscaler.core.extensions import Extensions, Schedule
-from autoscaler.core.hpa import Hpa, HpaStatus
-from autoscaler.core.observation import Gap, GapKind, Values
-from autoscaler.core.selectors import LabelSelector
+from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, Values
 from autoscaler.core.spec import (
     ExternalMetric,
     HorizontalPodAutoscalerSpec,
+    LabelSelector,
     MetricIdentifier,
     MetricTarget,
     TargetType,

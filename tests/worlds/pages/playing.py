@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from autoscaler.core.history import History
-from autoscaler.core.hpa import Hpa
-from autoscaler.core.observation import Gap, GapKind, Observation, Pod, Reading, Scale, Values
+from autoscaler.core.observation import Gap, GapKind, Hpa, Observation, Pod, Reading, Scale, Values
 from autoscaler.core.spec import Flags
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
