@@ -1,36 +1,50 @@
 """KEDA 2.21 beside the daemon, on the same queues of one Prometheus.
 
-    python -m benchmarks.keda --json figures.json
+    python -m benchmarks.keda
 
 builds KEDA's operator and metrics adapter where they are not there yet (ten minutes on two cores),
 then starts a real etcd, kube-apiserver, kube-controller-manager, Prometheus, KEDA and the daemon in
 a network that has only loopback. Each queue is under a ScaledObject and under a target of ours. The
-parts: `queue` (waking, climbing, cooldown), `outage` (Prometheus is away), `vanish` (the series
-are), `pause` (annotations), `rest` (many of each, nothing changing). All of them take about 25
-minutes. Tables go to standard output, progress to standard error. Everything it starts ends with
-it.
+parts: `queue` (waking, climbing, cooldown) and `rest` (many of each, nothing changing); both take
+about 15 minutes. Tables go to standard output, progress to standard error. Everything it starts
+ends with it.
 """
 
-import dataclasses
-import json
+import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks.command import Report, exit_code
-from benchmarks.figures import Steady
-from benchmarks.keda import report as reports
-from benchmarks.keda import rest
+from benchmarks import tables
+from benchmarks.command import Report, exit_code, parser_of
+from benchmarks.keda import queues, rest
 from benchmarks.keda.isolation import isolate
-from benchmarks.keda.options import REST, Options, parse
+from benchmarks.keda.pairs import Times
 from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
-from benchmarks.keda.scenarios import SCENARIOS, Results
 from benchmarks.scale import machine
 from tests.worlds.controlplane import binaries
+
+QUEUE, REST = "queue", "rest"
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what the command line asks for."""
+    parser = parser_of("keda", __doc__)
+    add = parser.add_argument
+    add("--parts", nargs="+", choices=(QUEUE, REST), default=(QUEUE, REST), help="default: both")
+    add("--cycles", type=int, default=4, metavar="N", help="how often queues fill (4)")
+    add("--pairs", type=int, default=3, metavar="N", help="queues that fill in each cycle (3)")
+    add("--poll", type=int, default=5, metavar="SECONDS", help="KEDA's pollingInterval (5)")
+    add("--period", type=int, default=5, metavar="SECONDS", help="of the HPA's syncs and ours (5)")
+    add("--cooldown", type=int, default=30, metavar="SECONDS", help="until idle, of both (30)")
+    add("--targets", type=int, default=300, metavar="N", help="of each, at rest (300)")
+    add("--rest-seconds", type=float, default=60, metavar="S", help="measured at rest (60)")
+    add("--seed", type=int, default=1, help="of the random moments (1)")
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, print the tables, and return the exit code."""
-    options = parse(arguments, __doc__)
+    options = parse(arguments)
 
     def work(report: Report) -> int:
         # What is built or downloaded needs the network.
@@ -39,36 +53,16 @@ def main(arguments: Sequence[str]) -> int:
         KEDA.source()
         isolate("benchmarks.keda", arguments)
         print(f"{machine()}; KEDA {KEDA.version()}", flush=True)
-        _measure(options, report)
+        if QUEUE in options.parts:
+            times = Times(options.poll, options.period, options.cooldown)
+            plan = queues.Plan(times, options.cycles, options.pairs, options.seed)
+            print(f"\n## {QUEUE}\n\n{queues.table(queues.measure(report, plan))}", flush=True)
+        if REST in options.parts:
+            columns = rest.measure(report, rest.Plan(options.targets, options.rest_seconds))
+            print(f"\n## {REST}\n\n{tables.comparison(columns, [(0, 1)], tables.rest_rows())}")
         return 0
 
     return exit_code(work)
-
-
-def _measure(options: Options, report: Report) -> None:
-    """Measure each part, and print its tables as soon as they are there."""
-    raw: dict[str, object] = {}
-    for part in options.parts:
-        if part == REST:
-            steady = rest.measure(report, options.rest)
-            _print_rest(steady)
-            raw[part] = {side: dataclasses.asdict(one) for side, one in steady.items()}
-        else:
-            results = SCENARIOS[part](report, options.plan)
-            _print_scenario(part, results)
-            raw[part] = dataclasses.asdict(results)
-        if options.raw is not None:
-            options.raw.write_text(json.dumps(raw))
-
-
-def _print_scenario(part: str, results: Results) -> None:
-    timelines = "\n\n".join(reports.side_by_side(one) for one in results.timelines)
-    texts = [f"## {part}", reports.rows(results), reports.paths(results.timelines), timelines]
-    print("\n" + "\n\n".join(texts), flush=True)
-
-
-def _print_rest(steady: dict[str, Steady]) -> None:
-    print(f"\n## {REST}\n\n{reports.rest(steady)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from benchmarks import counters, fleet, measures
 from benchmarks.bed import Bed
+from benchmarks.beside import OURS, Pair
 from benchmarks.command import Report
 from benchmarks.daemon import Daemon
-from benchmarks.figures import Steady, Window
+from benchmarks.figures import Figures, Steady, Window
 from benchmarks.hpa import TUNED, HpaController
 from benchmarks.keda import pairs as paired
-from benchmarks.keda.pairs import KEDA, OURS, Pair, Times
+from benchmarks.keda.pairs import KEDA, Times
 from benchmarks.keda.programs import Keda
 from tests.worlds.waiting import wait_until
 
@@ -29,22 +30,21 @@ class Plan:
     seconds: float
 
 
-def measure(report: Report, plan: Plan) -> dict[str, Steady]:
-    """Measure both sides on the same servers; each side's Deployments exist all the time."""
+def measure(report: Report, plan: Plan) -> list[Figures]:
+    """Measure KEDA and ours on the same servers; each side's Deployments exist all the time."""
     pairs = [Pair(fleet.queue(number)) for number in range(plan.targets)]
     with Bed(report) as bed:
         report(f"creating {2 * plan.targets} Deployments")
         paired.create(bed, pairs, _REPLICAS)
         measures.publish(bed, plan.targets, _REPLICAS)
-        idle = measures.idle(bed, {}, plan.seconds)
         # Ours first: what KEDA leaves behind in etcd and the API server's caches costs too.
-        return {OURS: _ours(bed, report, plan, pairs, idle), KEDA: _keda(bed, report, plan, pairs)}
+        ours = Figures(OURS, plan.targets, steady=_ours(bed, report, plan, pairs))
+        return [Figures(KEDA, plan.targets, steady=_keda(bed, report, plan, pairs)), ours]
 
 
-def _ours(
-    bed: Bed, report: Report, plan: Plan, pairs: list[Pair], idle: Mapping[str, float]
-) -> Steady:
+def _ours(bed: Bed, report: Report, plan: Plan, pairs: list[Pair]) -> Steady:
     report(f"the daemon with {plan.targets} targets")
+    idle = measures.idle(bed, {}, plan.seconds)
     config = paired.config(bed, pairs, TIMES)
     with Daemon(bed, config, plan.targets, "info") as process:
         # Two syncs: the second comes at most one and a half periods after the first.

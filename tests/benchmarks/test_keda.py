@@ -9,15 +9,15 @@ import yaml
 from autoscaler.config import load
 from autoscaler.core.target import Target
 from benchmarks.bed import Bed
+from benchmarks.beside import Pair
 from benchmarks.keda import pairs
-from benchmarks.keda.options import PARTS, parse
-from benchmarks.keda.pairs import Pair, Times
+from benchmarks.keda.pairs import Times
 from benchmarks.keda.programs import KEDA as MODULE
 from tests.importers.importing import imported
 
 PROMETHEUS = "http://127.0.0.1:9090"
 TIMES = Times(poll=5, period=5, cooldown=30)
-PAIRS = (Pair("plain"), Pair("safe", fallback=True))
+PAIRS = (Pair("one"), Pair("two"))
 
 
 def ours(folder: Path) -> tuple[Target, ...]:
@@ -47,14 +47,6 @@ def test_both_sides_are_told_the_same(tmp_path: Path) -> None:
         assert converted.extensions == target.extensions
         targets = [one.spec.metrics[0].target for one in (converted, target)]
         assert targets[0] == targets[1]
-
-
-def test_the_command_line_chooses_the_parts() -> None:
-    """All parts unless some are named, in their own order."""
-    assert tuple(parse([], "").parts) == PARTS
-    options = parse(["--parts", "rest", "queue", "--targets", "7", "--poll", "30"], "")
-    assert options.parts == ["queue", "rest"]
-    assert (options.rest.targets, options.plan.times) == (7, Times(30, 5, 30))
 
 
 def test_what_is_built_is_pinned() -> None:

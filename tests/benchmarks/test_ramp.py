@@ -7,9 +7,10 @@ import os
 
 import pytest
 
-from benchmarks import beside, ramp
+from benchmarks import ramp
+from benchmarks.beside import OURS
 from benchmarks.landings import Change
-from benchmarks.ramp import HPA, OURS, Climb
+from benchmarks.ramp import HPA, Climb
 from benchmarks.series import SeriesPage
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
@@ -69,7 +70,7 @@ def test_a_short_run() -> None:
     """The HPA and the daemon take every step of a ramp."""
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.ramp` builds it")
-    with if_available(), beside.servers(print) as bed:
-        climbs = ramp.measure(bed, pairs=1, period=1)
+    with if_available(), ramp.servers(print) as bed:
+        climbs = ramp.measure(bed, 1, 1)
     for side in (HPA, OURS):
         assert [change.replicas for change in climbs[side][0].changes] == list(COUNTS)
