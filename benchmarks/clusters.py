@@ -6,21 +6,18 @@ with TLS and pages of lists, which count what they are asked. Nothing changes wh
 Bounds are printed with what was measured, and the exit code is 1 where one is missed.
 """
 
-import argparse
-import dataclasses
-import json
 import math
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import urllib3
 
 from benchmarks import counters, measures, processes
 from benchmarks.bed import SeriesBed
-from benchmarks.command import Report, exit_code, hardware
+from benchmarks.command import Report, exit_code, hardware, parser_of
 from benchmarks.daemon import Daemon
 from benchmarks.stand_ins import REPLICAS, WATCH, Clusters
 from benchmarks.tables import markdown
@@ -28,9 +25,27 @@ from tests.worlds.certificates import of_loopback
 from tests.worlds.process import ServerFailedError
 from tests.worlds.waiting import wait_until
 
-_LEASES = "leases"
+START, CPU, RESIDENT = "start, s", "CPU per target and sync, ms", "resident, MB"
+OF_TARGETS = "requests of targets a second"
+WATCHES, LEASES = "watches begun a second", "requests of Leases a second"
+DIGITS = {
+    START: 1,
+    CPU: 3,
+    RESIDENT: 0,
+    "peak, MB": 0,
+    "threads": 0,
+    OF_TARGETS: 2,
+    WATCHES: 2,
+    LEASES: 2,
+}
+"""What is measured of a daemon, with the digits that are shown of it."""
+
 MOST_CPU, MOST_MEMORY, MOST_START = 1.3, 1.5, 20.0
 """Bounds: of CPU and memory as ratios to one cluster, of the start in seconds."""
+
+Rest = Mapping[str, float]
+Results = Mapping[tuple[int, bool], Sequence[Rest]]
+"""What each round measured, by the number of clusters and whether a Lease is held in each."""
 
 
 @dataclass(frozen=True)
@@ -42,44 +57,30 @@ class Options:
     period: float = 15.0
     syncs: int = 4
     rounds: int = 1
-    raw: Path | None = None
 
 
-@dataclass(frozen=True)
-class Rest:
-    """A daemon at rest.
-
-    `start` is in seconds to the end of the first sync of all targets, `cpu` in milliseconds of a
-    target and sync, `resident` and `peak` in bytes. `asked` counts the requests of `seconds` by
-    verb and resource.
-    """
-
-    start: float
-    cpu: float
-    resident: int
-    peak: int
-    threads: int
-    seconds: float
-    asked: Mapping[str, int]
-
-    def a_second(self, is_meant: Callable[[str], bool]) -> float:
-        """Return how many requests of a kind there were in a second."""
-        return sum(count for what, count in self.asked.items() if is_meant(what)) / self.seconds
+def kind_of(asked: str) -> str:
+    """Return as which kind of request a verb and a resource count."""
+    if asked.endswith("leases"):
+        return LEASES
+    return WATCHES if asked.startswith(WATCH) else OF_TARGETS
 
 
-def begins_watch(what: str) -> bool:
-    """Return whether it is a watch of anything but Leases that begins, the first or again."""
-    return what.startswith(WATCH) and not is_of_lease(what)
-
-
-def is_of_lease(what: str) -> bool:
-    """Return whether it is about the Lease of a cluster."""
-    return what.endswith(_LEASES)
-
-
-def is_of_target(what: str) -> bool:
-    """Return whether it is anything else."""
-    return not begins_watch(what) and not is_of_lease(what)
+def run(options: Options, report: Report) -> Results:
+    """Measure all; raises where a server is missing or fails."""
+    results: dict[tuple[int, bool], list[Rest]] = {}
+    with SeriesBed(report) as bed:
+        measures.publish(bed, options.targets, REPLICAS)
+        pair = of_loopback(bed.folder, "apiserver")
+        kinds = [Clusters(bed, pair, count, options.targets) for count in (1, options.clusters)]
+        for number in range(options.rounds):
+            for elects in (False, True):
+                for clusters in kinds:
+                    report(f"round {number + 1}: {title_of(clusters.count, elects=elects)}")
+                    found = measure(bed, clusters, options, elects=elects)
+                    report(f"- {found}")
+                    results.setdefault((clusters.count, elects), []).append(found)
+    return results
 
 
 def measure(bed: SeriesBed, clusters: Clusters, options: Options, *, elects: bool) -> Rest:
@@ -101,22 +102,28 @@ def measure(bed: SeriesBed, clusters: Clusters, options: Options, *, elects: boo
         with Daemon(bed, config, clusters.targets, "info") as process:
             wait_until("the second sync", begins_second_sync, timeout=timeout, interval=0.2)
             measures.let_pass(1 + clusters.targets / 500, process.check)
-            asked, cpu = clusters.asked(), processes.cpu_seconds(process.pids)
-            seconds = options.syncs * options.period
-            measures.let_pass(seconds, process.check)
-            after, status = processes.cpu_seconds(process.pids), process.status()
-            now_asked = clusters.asked()
-            check_all_decided(process, clusters.targets)
-            spent = after["autoscaler"] - cpu["autoscaler"]
-            return Rest(
-                start=start,
-                cpu=spent * 1000 / clusters.targets / options.syncs,
-                resident=status["VmRSS"] * 1024,
-                peak=status["VmHWM"] * 1024,
-                threads=status["Threads"],
-                seconds=seconds,
-                asked=dict(now_asked - asked),
-            )
+            return {START: start, **at_rest(process, clusters, options)}
+
+
+def at_rest(process: Daemon, clusters: Clusters, options: Options) -> Rest:
+    """Let the daemon rest, and return what that cost."""
+    asked, cpu = clusters.asked(), processes.cpu_seconds(process.pids)
+    seconds = options.syncs * options.period
+    measures.let_pass(seconds, process.check)
+    after, status = processes.cpu_seconds(process.pids), process.status()
+    asked = clusters.asked() - asked
+    check_all_decided(process, clusters.targets)
+    spent = after["autoscaler"] - cpu["autoscaler"]
+    kinds: Counter[str] = Counter()
+    for request, count in asked.items():
+        kinds[kind_of(request)] += count
+    return {
+        CPU: spent * 1000 / clusters.targets / options.syncs,
+        RESIDENT: status["VmRSS"] * 1024 / 1e6,
+        "peak, MB": status["VmHWM"] * 1024 / 1e6,
+        "threads": status["Threads"],
+        **{kind: kinds[kind] / seconds for kind in (OF_TARGETS, WATCHES, LEASES)},
+    }
 
 
 def check_all_decided(process: Daemon, targets: int) -> None:
@@ -127,78 +134,32 @@ def check_all_decided(process: Daemon, targets: int) -> None:
         raise ServerFailedError(f"of {targets} targets not all are decided: {dict(outcomes)}")
 
 
-@dataclass
-class Results:
-    """What each round measured, by the number of clusters and whether a Lease is held in each."""
-
-    machine: str
-    rows: dict[tuple[int, bool], list[Rest]]
-
-    def median(self, count: int, value: Callable[[Rest], float], *, elects: bool = False) -> float:
-        """Return the median over the rounds."""
-        return statistics.median(value(one) for one in self.rows[count, elects])
-
-    def ratio(self, count: int, value: Callable[[Rest], float]) -> float:
-        """Return how many times as much it is as with one cluster."""
-        one = self.median(1, value)
-        # The kernel counts CPU in hundredths of a second.
-        return self.median(count, value) / one if one else math.inf
-
-
-def run(options: Options, report: Report) -> Results:
-    """Measure all; raises where a server is missing or fails."""
-    results = Results(hardware(), {})
-    with SeriesBed(report) as bed:
-        measures.publish(bed, options.targets, REPLICAS)
-        pair = of_loopback(bed.folder, "apiserver")
-        kinds = [Clusters(bed, pair, count, options.targets) for count in (1, options.clusters)]
-        for at in range(options.rounds):
-            for elects in (False, True):
-                for clusters in kinds:
-                    report(f"round {at + 1}: {title_of(clusters.count, elects=elects)}")
-                    found = measure(bed, clusters, options, elects=elects)
-                    report(f"- {found}")
-                    results.rows.setdefault((clusters.count, elects), []).append(found)
-    return results
-
-
 def title_of(count: int, *, elects: bool) -> str:
     """Return what a row is called."""
     clusters = "1 cluster" if count == 1 else f"{count} clusters"
     return f"{clusters}, leaderElection" if elects else clusters
 
 
-_COLUMNS: Sequence[tuple[str, Callable[[Rest], float], int]] = (
-    ("start, s", lambda one: one.start, 1),
-    ("CPU per target and sync, ms", lambda one: one.cpu, 3),
-    ("resident, MB", lambda one: one.resident / 1e6, 0),
-    ("peak, MB", lambda one: one.peak / 1e6, 0),
-    ("threads", lambda one: one.threads, 0),
-    ("requests of targets a second", lambda one: one.a_second(is_of_target), 2),
-    ("watches begun a second", lambda one: one.a_second(begins_watch), 2),
-    ("requests of Leases a second", lambda one: one.a_second(is_of_lease), 2),
-)
+def median(rests: Sequence[Rest], what: str) -> float:
+    """Return the median over the rounds."""
+    return statistics.median(rest[what] for rest in rests)
 
 
 def text(results: Results, options: Options) -> str:
     """Render the table, and below it each bound with what was measured."""
-    head = ["", *(title for title, _, _ in _COLUMNS)]
     body = [
         [
             title_of(count, elects=elects),
-            *(
-                f"{results.median(count, value, elects=elects):,.{digits}f}"
-                for _, value, digits in _COLUMNS
-            ),
+            *(f"{median(rests, what):,.{digits}f}" for what, digits in DIGITS.items()),
         ]
-        for count, elects in results.rows
+        for (count, elects), rests in results.items()
     ]
     about = (
         f"{options.targets:,} targets in all, syncPeriod {options.period:g} s, "
         f"{options.syncs} syncs at rest, median of {options.rounds}"
     )
-    bounds = [f"- {one}" for one in bounds_of(results, options)]
-    return "\n\n".join([results.machine, about, markdown(head, body), "\n".join(bounds)])
+    bounds = "\n".join(f"- {bound}" for bound in bounds_of(results, options))
+    return f"{hardware()}\n\n{about}\n\n{markdown(['', *DIGITS], body)}\n\n{bounds}"
 
 
 @dataclass(frozen=True)
@@ -209,44 +170,42 @@ class Bound:
     measured: float
     most: float
 
+    @property
+    def is_missed(self) -> bool:
+        """Whether more was measured."""
+        return self.measured > self.most
+
     def __str__(self) -> str:
-        kept = "" if self.measured <= self.most else ": missed"
-        return f"{self.what}: {self.measured:.2f}, at most {self.most:g}{kept}"
+        missed = ": missed" if self.is_missed else ""
+        return f"{self.what}: {self.measured:.2f}, at most {self.most:g}{missed}"
 
 
 def bounds_of(results: Results, options: Options) -> list[Bound]:
     """Return what the clusters are held to, without leader election."""
-    count = options.clusters
+    single, many = results[1, False], results[options.clusters, False]
+
+    def ratio(what: str) -> float:
+        # The kernel counts CPU in hundredths of a second.
+        base = median(single, what)
+        return median(many, what) / base if base else math.inf
+
     return [
-        Bound("CPU, times that of 1 cluster", results.ratio(count, lambda one: one.cpu), MOST_CPU),
-        Bound(
-            "memory, times that of 1 cluster",
-            results.ratio(count, lambda one: one.resident),
-            MOST_MEMORY,
-        ),
-        Bound("start, s", results.median(count, lambda one: one.start), MOST_START),
-        Bound(
-            "requests of targets a second",
-            results.median(count, lambda one: one.a_second(is_of_target)),
-            0.0,
-        ),
+        Bound("CPU, times that of 1 cluster", ratio(CPU), MOST_CPU),
+        Bound("memory, times that of 1 cluster", ratio(RESIDENT), MOST_MEMORY),
+        Bound(START, median(many, START), MOST_START),
+        Bound(OF_TARGETS, median(many, OF_TARGETS), 0.0),
     ]
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Return what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.clusters",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    usual, add = Options(), parser.add_argument
+    usual, parser = Options(), parser_of("clusters", __doc__)
+    add = parser.add_argument
     add("--clusters", type=int, default=usual.clusters, metavar="N", help="how many (50)")
     add("--targets", type=int, default=usual.targets, metavar="N", help="in all (10000)")
     add("--period", type=float, default=usual.period, metavar="SECONDS", help="syncPeriod (15)")
     add("--syncs", type=int, default=usual.syncs, metavar="K", help="to measure at rest (4)")
     add("--rounds", type=int, default=usual.rounds, metavar="R", help="of each, in turns (1)")
-    add("--json", type=Path, dest="raw", metavar="FILE", help="write the raw figures there")
     return Options(**vars(parser.parse_args(arguments)))
 
 
@@ -256,14 +215,8 @@ def main(arguments: Sequence[str]) -> int:
 
     def work(report: Report) -> int:
         results = run(options, report)
-        if options.raw is not None:
-            rows = {
-                title_of(count, elects=elects): [dataclasses.asdict(one) for one in rests]
-                for (count, elects), rests in results.rows.items()
-            }
-            options.raw.write_text(json.dumps(rows, indent=1))
         print(text(results, options))
-        return int(any(one.measured > one.most for one in bounds_of(results, options)))
+        return int(any(bound.is_missed for bound in bounds_of(results, options)))
 
     return exit_code(work)
 

@@ -13,7 +13,6 @@ import pickle
 import statistics
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,11 +125,6 @@ def line(what: str, figure: object) -> None:
     print(f"{what:<34}{figure}")
 
 
-def megabytes(directory: Path, name: str) -> float:
-    """Return the size of a directory's files of a name."""
-    return sum(one.stat().st_size for one in directory.glob(name)) / 1e6
-
-
 @contextmanager
 def opened(directory: Path) -> Iterator[SqliteHistoryStore]:
     """Open a store, and say so where it cannot keep anything."""
@@ -143,16 +137,13 @@ def opened(directory: Path) -> Iterator[SqliteHistoryStore]:
 
 def measure_keeping(fleet: Fleet, syncs: int, directory: Path) -> Cost:
     """Measure what a daemon has of it that runs on; return the cost of a usual sync."""
-    log = 0.0
     with opened(directory) as store:
         store.start()
 
         def keep(kept: Kept) -> None:
-            nonlocal log
             store.keep(kept)
             # It is done with the sync's transaction, or with a small one right after it.
             store.intend(kept[0][0], kept[0][1]).result()
-            log = max(log, megabytes(directory, "*-wal"))
 
         line("first sync, all targets new", usual_cost(fleet, keep, 1))
         usual_cost(fleet, keep, SYNCS_BEFORE)
@@ -160,8 +151,6 @@ def measure_keeping(fleet: Fleet, syncs: int, directory: Path) -> Cost:
         line("sync, loads as before", steady)
         fleet.moving = True
         line("sync, every decision another", usual_cost(fleet, keep))
-        kept = fleet.sync()
-        line("of that, the caller of keep", cost_of(lambda: store.keep(kept)))
         some = fleet.sync()[:INTENDED]
         line(
             f"{len(some)} notes before writes at once",
@@ -169,22 +158,9 @@ def measure_keeping(fleet: Fleet, syncs: int, directory: Path) -> Cost:
         )
         while fleet.syncs < syncs:
             keep(fleet.sync())
-    line(f"file after {fleet.syncs} syncs", f"{megabytes(directory, '*.db'):8.1f} MB")
-    line("write-ahead log, at its largest", f"{log:8.1f} MB")
+    size = sum(file.stat().st_size for file in directory.glob("*.db"))
+    line(f"file after {fleet.syncs} syncs", f"{size / 1e6:8.1f} MB")
     return steady
-
-
-def measure_reading(directory: Path) -> None:
-    """Measure what a start has of it."""
-    with opened(directory) as store:
-        line("start", cost_of(store.start))
-    tracemalloc.start()
-    with opened(directory) as store:
-        resumption = store.start()
-        held = tracemalloc.get_traced_memory()[0] / 1e6
-        line("memory, histories included", f"{held:8.1f} MB")
-        del resumption
-    tracemalloc.stop()
 
 
 def run(targets: int, syncs: int, directory: Path) -> None:
@@ -195,7 +171,8 @@ def run(targets: int, syncs: int, directory: Path) -> None:
     pickled_in.mkdir()
     fleet = Fleet(targets)
     steady = measure_keeping(fleet, syncs, kept_in)
-    measure_reading(kept_in)
+    with opened(kept_in) as store:
+        line("start", cost_of(store.start))
     pickled = usual_cost(fleet, Pickled(pickled_in).keep)
     line("sync, pickled", pickled)
     line("kept / pickled", f"{steady.processor / pickled.processor:8.2f} of its processor time")
