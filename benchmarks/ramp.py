@@ -19,22 +19,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks import beside, counters, daemon, fleet, measures
+from benchmarks import counters, daemon, fleet, measures
 from benchmarks.bed import Bed
-from benchmarks.beside import OURS, Pair
 from benchmarks.command import Report, exit_code, parser_of
-from benchmarks.daemon import Settings
-from benchmarks.hpa import Adapter
-from benchmarks.landings import Change
+from benchmarks.daemon import Daemon, Settings
+from benchmarks.hpa import TUNED, Adapter, HpaController
+from benchmarks.landings import Change, Landings
 from benchmarks.scale import machine
 from benchmarks.tables import markdown
 from tests.worlds.controlplane.api import Json
 from tests.worlds.waiting import wait_until
 
 LOW, HIGH = 1, 100
-HPA = "HPA"
-SIDES = (HPA, OURS)
+HPA, OURS = "HPA", "autoscaler"
 
+_LOOK_SECONDS = 0.05
 _PATIENCE_SYNCS = 30
 """Three times what the default policies need if every step takes two syncs."""
 
@@ -73,57 +72,94 @@ def servers(report: Report) -> Iterator[Bed]:
             yield bed
 
 
+class Watched:
+    """What the watched Deployments want; their status follows it at every look."""
+
+    def __init__(self, bed: Bed, landings: Landings, checks: Sequence[measures.Check]) -> None:
+        self._bed = bed
+        self._landings = landings
+        self._checks = checks
+        self._reported: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Let each status say what is wanted; raise ServerFailedError if an autoscaler ended."""
+        for check in self._checks:
+            check()
+        last = {name: found[-1].replicas for name, found in self._landings.changes().items()}
+        new = {name: last[name] for name in last if last[name] != self._reported.get(name, LOW)}
+        fleet.report_replicas(self._bed.bulk, new)
+        self._reported |= new
+
+    def wait(self, names: Sequence[str], timeout: float) -> None:
+        """Look until all of them want `HIGH` replicas, or it takes too long."""
+        deadline = time.monotonic() + timeout
+
+        def over() -> bool:
+            self.look()
+            climbed = all(self._reported.get(name) == HIGH for name in names)
+            return climbed or time.monotonic() > deadline
+
+        wait_until("all climb", over, timeout=timeout + 60, interval=_LOOK_SECONDS)
+
+    def climb(self, name: str) -> Climb:
+        """Return the changes of a Deployment's wanted replicas so far."""
+        found = list(self._landings.changes().get(name, ()))
+        # An event of the status comes before the first change.
+        return Climb(name, found[1:] if found and found[0].replicas == LOW else found)
+
+
 def measure(bed: Bed, count: int, period: int) -> dict[str, list[Climb]]:
     """Let that many pairs climb; return the climbs of each side."""
-    pairs = [Pair(f"ramp-{number}") for number in range(count)]
-    names = {side: [pair.deployment(side) for pair in pairs] for side in SIDES}
-    both = [name for side in names.values() for name in side]
+    names = {side: [f"{side.lower()}-{each}" for each in range(count)] for side in (HPA, OURS)}
+    both = [*names[HPA], *names[OURS]]
     fleet.create_named(bed.bulk, both, LOW)
-    _demand(bed, pairs, LOW)
-    measures.wait_for_count(bed, f'{fleet.METRIC}{{queue="{pairs[0].queue}"}}', 1)
-    config = _config(bed, pairs, period)
-    with beside.at_work(bed, both, LOW, config, count, period) as (watched, controller):
-        for pair in pairs:
-            name = pair.deployment(HPA)
-            fleet.create_hpa(bed.bulk, fleet.spec(name, fleet.METRIC, pair.queue, behavior(period)))
+    measures.publish(bed, count, LOW)
+    config = _config(bed, names[OURS], period)
+    # Its usual limit on requests would make it late with many HPAs and a short period.
+    flags = [f"--horizontal-pod-autoscaler-sync-period={period}s", *TUNED]
+    with (
+        Landings(bed.bulk, fleet.DEPLOYMENTS) as landings,
+        HpaController(bed.plane, bed.folder, flags) as controller,
+        Daemon(bed, config, count, "debug") as process,
+    ):
+        watched = Watched(bed, landings, [controller.check, process.check])
+        for number, name in enumerate(names[HPA]):
+            queue = fleet.queue(number)
+            fleet.create_hpa(bed.bulk, fleet.spec(name, fleet.METRIC, queue, behavior(period)))
             # Each is synced at the phase at which it was created.
             time.sleep(period / count)
+        process.wait_first_sync(timeout=2 * period + 60)
         wait_until(
             "every HPA is reconciled",
             lambda: counters.reconciled(controller.metrics()) >= count,
             timeout=2 * period + 60,
         )
-        _demand(bed, pairs, HIGH)
-        watched.wait(
-            f"all come to {HIGH} replicas",
-            lambda wanted: all(wanted[name] == HIGH for name in both),
-            timeout=_PATIENCE_SYNCS * period + 30,
-        )
-        return {
-            side: [Climb(name, watched.changes(name)) for name in names[side]] for side in SIDES
-        }
+        bed.page.change(fleet.METRIC, float(HIGH * fleet.PER_REPLICA))
+        watched.wait(both, timeout=_PATIENCE_SYNCS * period + 30)
+        return {side: [watched.climb(name) for name in own] for side, own in names.items()}
 
 
-def _demand(bed: Bed, pairs: Sequence[Pair], replicas: int) -> None:
-    beside.fill(bed, {pair.queue: replicas * fleet.PER_REPLICA for pair in pairs})
-
-
-def _config(bed: Bed, pairs: Sequence[Pair], period: int) -> Path:
+def _config(bed: Bed, names: Sequence[str], period: int) -> Path:
     """Write targets with a query each, so that they are spread over the period as HPAs are."""
-    metrics = {pair: f"{fleet.METRIC}_{number}" for number, pair in enumerate(pairs)}
+    metrics = [f"{fleet.METRIC}_{number}" for number in range(len(names))]
     queries = {
-        metric: f'{fleet.METRIC}{{queue="{pair.queue}"}}' for pair, metric in metrics.items()
+        metric: f'{fleet.METRIC}{{queue="{fleet.queue(number)}"}}'
+        for number, metric in enumerate(metrics)
     }
     specs = (
-        fleet.spec(pair.deployment(OURS), metric, pair.queue, behavior(period))
-        for pair, metric in metrics.items()
+        fleet.spec(name, metrics[number], fleet.queue(number), behavior(period))
+        for number, name in enumerate(names)
     )
     return daemon.write_targets(bed, Settings(period), queries, specs)
 
 
 def behavior(period: int) -> Json:
-    """Return what both sides are told: the default policies, per sync, for going up."""
-    return {"scaleUp": beside.default_policies(period), **fleet.UNLIMITED_DOWN}
+    """Return the HPA's default policies for going up, per sync instead of per 15 s."""
+    policies = [
+        {"type": "Pods", "value": 4, "periodSeconds": period},
+        {"type": "Percent", "value": 100, "periodSeconds": period},
+    ]
+    return {"scaleUp": {"policies": policies}, **fleet.UNLIMITED_DOWN}
 
 
 def faults(climbs: Mapping[str, Sequence[Climb]], period: float) -> list[str]:

@@ -21,14 +21,6 @@ class SeriesPage(Exporter):
         text = "".join(f"{name}{{{_inner(one)}}} {_VALUE}\n" for one in labels)
         self._families[name] = (text, value)
 
-    def set_all(self, name: str, values: Iterable[tuple[dict[str, str], float]]) -> None:
-        """Serve one series per set of labels with a value of its own, and no others of the name.
-
-        They change together: no scrape sees some of them as they were before.
-        """
-        text = "".join(f"{name}{{{_inner(one)}}} {value!r}\n" for one, value in values)
-        self._families[name] = (text, lambda: 0.0)
-
     def change(self, name: str, value: float) -> None:
         """Give all series of a published family one constant value from the next scrape on."""
         text, _ = self._families[name]

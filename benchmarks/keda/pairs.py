@@ -1,85 +1,53 @@
-"""The same queue under a ScaledObject and under a target of ours, field for field."""
+"""The same queues under ScaledObjects and under targets of ours, field for field."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import beside, daemon, fleet
+from benchmarks import daemon, fleet
 from benchmarks.bed import Bed
-from benchmarks.beside import OURS, Pair
-from benchmarks.bulk import Request
 from benchmarks.daemon import Settings
 from tests.worlds.controlplane.api import Json
 
-KEDA = "KEDA"
-SIDES = (KEDA, OURS)
-
 SCALED_OBJECTS = f"/apis/keda.sh/v1alpha1/namespaces/{fleet.NAMESPACE}/scaledobjects"
 
+PERIOD = 15
+"""Seconds: the HPA's own period, and our `syncPeriod`; KEDA polls as often."""
 
-@dataclass(frozen=True)
-class Times:
-    """Seconds: KEDA's pollingInterval, the period of the HPA's syncs and ours, and the cooldown.
-
-    The cooldown is also the window in which scaling down is stabilized.
-    """
-
-    poll: int
-    period: int
-    cooldown: int
+COOLDOWN = 300
+"""Seconds until a queue without messages has no workers."""
 
 
-def create(bed: Bed, pairs: Iterable[Pair], replicas: int) -> list[str]:
-    """Create both Deployments of each pair, and return their names."""
-    names = [pair.deployment(side) for pair in pairs for side in SIDES]
-    fleet.create_named(bed.bulk, names, replicas)
-    return names
+def name_of(number: int) -> str:
+    """Return the name of KEDA's Deployment, which is also that of its ScaledObject."""
+    return f"keda-{fleet.name(number)}"
 
 
-def create_scaled_objects(bed: Bed, pairs: Iterable[Pair], times: Times) -> None:
-    """Create KEDA's side."""
-    url = bed.prometheus.url
-    bed.bulk.send(
-        Request("POST", SCALED_OBJECTS, scaled_object(pair, times, url)) for pair in pairs
-    )
-
-
-def scaled_object(pair: Pair, times: Times, prometheus: str) -> Json:
-    """Return the ScaledObject of a pair."""
+def scaled_object(number: int, prometheus: str) -> Json:
+    """Return the ScaledObject of a queue."""
     trigger = {
         "serverAddress": prometheus,
-        "query": f'sum({fleet.METRIC}{{queue="{pair.queue}"}})',
+        "query": f'sum({fleet.METRIC}{{queue="{fleet.queue(number)}"}})',
         "threshold": str(fleet.PER_REPLICA),
     }
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
-        "metadata": {"name": pair.deployment(KEDA), "namespace": fleet.NAMESPACE},
+        "metadata": {"name": name_of(number), "namespace": fleet.NAMESPACE},
         "spec": {
-            "scaleTargetRef": {"name": pair.deployment(KEDA)},
-            "pollingInterval": times.poll,
-            "cooldownPeriod": times.cooldown,
+            "scaleTargetRef": {"name": name_of(number)},
+            "pollingInterval": PERIOD,
+            "cooldownPeriod": COOLDOWN,
             "minReplicaCount": 0,
             "maxReplicaCount": 100,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior(times)}},
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": fleet.UNLIMITED_DOWN}},
             "triggers": [{"type": "prometheus", "metadata": trigger}],
         },
     }
 
 
-def config(bed: Bed, pairs: Iterable[Pair], times: Times) -> Path:
+def config(bed: Bed, numbers: Iterable[int]) -> Path:
     """Write our configuration: one query serves all targets."""
-    idle = {"idle": {"replicas": 0, "after": f"{times.cooldown}s"}}
-    targets = (
-        fleet.spec(pair.deployment(OURS), fleet.METRIC, pair.queue, behavior(times)) | idle
-        for pair in pairs
-    )
-    return daemon.write_targets(bed, Settings(times.period), {fleet.METRIC: fleet.QUERY}, targets)
-
-
-def behavior(times: Times) -> Json:
-    """Return what both sides are told."""
-    return {
-        "scaleUp": beside.default_policies(times.period),
-        "scaleDown": {"stabilizationWindowSeconds": times.cooldown},
-    }
+    idle = {"idle": {"replicas": 0, "after": f"{COOLDOWN}s"}}
+    queries = {fleet.METRIC: fleet.QUERY}
+    specs = (fleet.queue_spec(number) | idle for number in numbers)
+    return daemon.write_targets(bed, Settings(PERIOD), queries, specs)

@@ -64,12 +64,6 @@ class Keda:
         if missing := {OPERATOR, ADAPTER} - set(self.pids):
             raise ServerFailedError(f"ended: {', '.join(sorted(missing))}")
 
-    def restart_operator(self) -> None:
-        """Stop the operator and start it: its polls then begin at another phase."""
-        self._operator.stop()
-        self._operator.start()
-        self._operator.wait_ready(self._healthy)
-
     def __enter__(self) -> Self:
         with ExitStack() as opening, self._bed.plane.api() as api:
             opening.callback(self._stop)

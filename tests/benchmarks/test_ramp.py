@@ -8,10 +8,8 @@ import os
 import pytest
 
 from benchmarks import ramp
-from benchmarks.beside import OURS
 from benchmarks.landings import Change
-from benchmarks.ramp import HPA, Climb
-from benchmarks.series import SeriesPage
+from benchmarks.ramp import HPA, OURS, Climb
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
 
@@ -54,14 +52,6 @@ def test_the_policies_of_a_ramp_are_the_defaults_at_the_default_period() -> None
         {"type": "Pods", "value": 4, "periodSeconds": 15},
         {"type": "Percent", "value": 100, "periodSeconds": 15},
     ]
-
-
-def test_values_of_a_page_change_together() -> None:
-    """Series with values of their own replace those before in one piece."""
-    page = SeriesPage()
-    page.publish("load", [{"queue": "old"}], lambda: 7.0)
-    page.set_all("load", [({"queue": "a"}, 1.0), ({"queue": "b"}, 2.5)])
-    assert page.page() == b'load{queue="a"} 1.0\nload{queue="b"} 2.5\n'
 
 
 # The binaries are built where they are not there yet, which takes minutes.
