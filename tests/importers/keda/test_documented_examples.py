@@ -1,10 +1,11 @@
 """What KEDA's documentation shows, said anew, with the configuration that it becomes."""
 
-from ast import literal_eval
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from autoscaler.migrate.conversion import Options
 from autoscaler.migrate.fields import KeyOutcome
@@ -39,14 +40,19 @@ def secrets(*parameters: str) -> str:
     return f"{{secretTargetRef: [{', '.join(listed)}]}}"
 
 
-def external(name: str = "orders", **target: object) -> dict[str, object]:
-    """Return a metric of type External."""
-    return {"type": "External", "external": {"metric": {"name": name}, "target": target}}
-
-
-def average(name: str = "orders", value: object = 30) -> dict[str, object]:
-    """Return a metric that is held at an average."""
-    return external(name, type="AverageValue", averageValue=value)
+AVERAGE = "{type: External, external: {metric: {name: %s}, target: {type: AverageValue, %s}}}"
+BY_30 = f"metrics: [{AVERAGE % ('orders', 'averageValue: 30')}]"
+BY_VALUE = BY_30.replace("AverageValue", "Value").replace("averageValue", "value")
+ZERO = AVERAGE % ("always-zero", "averageValue: 1")
+CPU = '{type: cpu, metricType: Utilization, metadata: {value: "60"}}'
+OF_60 = "target: {type: Utilization, averageUtilization: 60}"
+CPU_60 = f"{{type: Resource, resource: {{name: cpu, {OF_60}}}}}"
+MEMORY = "{type: memory, metricType: AverageValue, metadata: {value: 500Mi, containerName: app}}"
+OF_500 = "target: {type: AverageValue, averageValue: 500Mi}"
+MEMORY_500 = f"{{name: memory, container: app, {OF_500}}}"
+FROM_6_TO_20 = "start: 0 6 * * *, end: 0 20 * * *"
+CRON = f'{{type: cron, metadata: {{timezone: %s, {FROM_6_TO_20}, desiredReplicas: "%s"}}}}'
+WINDOW = f"schedules: [{{name: %s, {FROM_6_TO_20}, %sminReplicas: %s, gradual: true}}]"
 
 
 def made(result: Converted) -> dict[str, Any]:
@@ -56,185 +62,74 @@ def made(result: Converted) -> dict[str, Any]:
     return {key: value for key, value in target.items() if key not in TARGET}
 
 
-ONE = {"maxReplicas": 100, "metrics": [average()]}
-EXAMPLES: dict[str, tuple[str, dict[str, object]]] = {
-    "a query": ("minReplicaCount: 1\n" + prometheus(), ONE),
+ONE = "minReplicaCount: 1\n"
+IDLE = "idle: {replicas: 0}\n"
+EXAMPLES = {
+    "a query": (ONE + prometheus(), BY_30),
     "a ratio, which is NaN at times": (
-        "minReplicaCount: 1\n" + prometheus(query="sum(a) / sum(b)", beside=", metricType: Value"),
-        {"maxReplicas": 100, "metrics": [external(type="Value", value=30)]},
+        ONE + prometheus(query="sum(a) / sum(b)", beside=", metricType: Value"),
+        BY_VALUE,
     ),
     "to zero": (
         "minReplicaCount: 0\nmaxReplicaCount: 20\ncooldownPeriod: 60\ninitialCooldownPeriod: 120\n"
         + prometheus(', activationThreshold: "5"'),
-        {
-            "maxReplicas": 20,
-            "idle": {"after": "60s", "initially": "120s"},
-            "metrics": [{**average(), "activation": 5}],
-        },
+        f"maxReplicas: 20\nidle: {{after: 60s, initially: 120s}}\n{BY_30[:-2]}, activation: 5}}]",
     ),
-    "the default minimum is zero": (prometheus(), {**ONE, "idle": {"replicas": 0}}),
+    "the default minimum is zero": (prometheus(), IDLE + BY_30),
     "to an idle count": (
         "minReplicaCount: 5\nidleReplicaCount: 2\n" + prometheus(),
-        {"minReplicas": 5, **ONE, "idle": {"replicas": 2}},
+        f"minReplicas: 5\nidle: {{replicas: 2}}\n{BY_30}",
     ),
     "to an idle count of zero beside a minimum that is written as zero": (
         "minReplicaCount: 0\nidleReplicaCount: 0\n" + prometheus(),
-        {**ONE, "idle": {"replicas": 0}},
+        IDLE + BY_30,
     ),
     **{
         f"polled every {seconds} s": (
-            f"minReplicaCount: 1\npollingInterval: {seconds}\n"
+            f"{ONE}pollingInterval: {seconds}\n"
             + prometheus(beside=f", useCachedMetrics: {cached}"),
-            ONE,
+            BY_30,
         )
         for seconds, cached in ((5, "false"), (15, "true"), (60, "false"), (60, "true"))
     },
     "a fallback": (
-        "minReplicaCount: 1\nfallback:\n"
-        "  {failureThreshold: 4, replicas: 6, behavior: currentReplicas}\n" + prometheus(),
-        {
-            **ONE,
-            "fallback": {"replicas": 6, "failureThreshold": 4, "behavior": "currentReplicas"},
-        },
+        f"{ONE}fallback: {{failureThreshold: 4, replicas: 6, behavior: currentReplicas}}\n"
+        + prometheus(),
+        f"fallback: {{replicas: 6, failureThreshold: 4, behavior: currentReplicas}}\n{BY_30}",
     ),
-    "held at a value": (
-        "minReplicaCount: 1\n" + prometheus(beside=", metricType: Value"),
-        {"maxReplicas": 100, "metrics": [external(type="Value", value=30)]},
-    ),
-    "cpu": (
-        (
-            "minReplicaCount: 1\ntriggers:\n"
-            '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
-        ),
-        {
-            "maxReplicas": 100,
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": 60},
-                    },
-                }
-            ],
-        },
-    ),
+    "held at a value": (ONE + prometheus(beside=", metricType: Value"), BY_VALUE),
+    "cpu": (f"{ONE}triggers: [{CPU}]\n", f"metrics: [{CPU_60}]"),
     "memory of a container": (
-        (
-            "minReplicaCount: 1\ntriggers:\n- type: memory\n  metricType: AverageValue\n"
-            "  metadata: {value: 500Mi, containerName: app}\n"
-        ),
-        {
-            "maxReplicas": 100,
-            "metrics": [
-                {
-                    "type": "ContainerResource",
-                    "containerResource": {
-                        "name": "memory",
-                        "container": "app",
-                        "target": {"type": "AverageValue", "averageValue": "500Mi"},
-                    },
-                }
-            ],
-        },
+        f"{ONE}triggers: [{MEMORY}]\n",
+        f"metrics: [{{type: ContainerResource, containerResource: {MEMORY_500}}}]",
     ),
     "office hours": (
-        (
-            "triggers:\n- type: cron\n  metadata:\n    {timezone: Asia/Kolkata, start: 0 6 * * *, "
-            'end: 0 20 * * *, desiredReplicas: "10"}\n'
-        ),
-        {
-            "maxReplicas": 100,
-            "idle": {"replicas": 0},
-            "schedules": [
-                {
-                    "name": "cron-0",
-                    "start": "0 6 * * *",
-                    "end": "0 20 * * *",
-                    "timezone": "Asia/Kolkata",
-                    "minReplicas": 10,
-                    "gradual": True,
-                }
-            ],
-            "metrics": [average("always-zero", 1)],
-        },
+        f"triggers: [{CRON % ('Asia/Kolkata', 10)}]\n",
+        IDLE + WINDOW % ("cron-0", "timezone: Asia/Kolkata, ", 10) + f"\nmetrics: [{ZERO}]",
     ),
     "office hours beside cpu": (
-        (
-            "minReplicaCount: 1\ntriggers:\n"
-            '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
-            "- {type: cron, metadata: {timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, "
-            'desiredReplicas: "3"}}\n'
-        ),
-        {
-            "maxReplicas": 100,
-            "schedules": [
-                {
-                    "name": "cron-1",
-                    "start": "0 6 * * *",
-                    "end": "0 20 * * *",
-                    "minReplicas": 3,
-                    "gradual": True,
-                }
-            ],
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": 60},
-                    },
-                }
-            ],
-        },
+        f"{ONE}triggers: [{CPU}, {CRON % ('UTC', 3)}]\n",
+        f"{WINDOW % ('cron-1', '', 3)}\nmetrics: [{CPU_60}]",
     ),
     "office hours beside cpu, to zero": (
-        (
-            "triggers:\n"
-            '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
-            "- {type: cron, metadata: {timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, "
-            'desiredReplicas: "1"}}\n'
-        ),
-        {
-            "maxReplicas": 100,
-            "idle": {"replicas": 0},
-            "schedules": [
-                {
-                    "name": "cron-1",
-                    "start": "0 6 * * *",
-                    "end": "0 20 * * *",
-                    "minReplicas": 1,
-                    "gradual": True,
-                }
-            ],
-            "metrics": [
-                {
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": 60},
-                    },
-                },
-                average("always-zero", 1),
-            ],
-        },
+        f"triggers: [{CPU}, {CRON % ('UTC', 1)}]\n",
+        IDLE + WINDOW % ("cron-1", "", 1) + f"\nmetrics: [{CPU_60}, {ZERO}]",
     ),
-    "a query that answers something": (
-        "minReplicaCount: 1\n" + prometheus(", ignoreNullValues: 'false'"),
-        ONE,
-    ),
+    "a query that answers something": (ONE + prometheus(", ignoreNullValues: 'false'"), BY_30),
     "how fast": (
-        "minReplicaCount: 1\nadvanced:\n  horizontalPodAutoscalerConfig:\n    name: keda-hpa\n"
+        f"{ONE}advanced:\n  horizontalPodAutoscalerConfig:\n    name: keda-hpa\n"
         "    behavior: {scaleDown: {stabilizationWindowSeconds: 60}}\n" + prometheus(),
-        {**ONE, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}},
+        f"{BY_30}\nbehavior: {{scaleDown: {{stabilizationWindowSeconds: 60}}}}",
     ),
 }
+"""ScaledObjects, and the targets that they become; maxReplicas is 100 unless told."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example(name: str, tmp_path: Path) -> None:
     """It becomes this target, which is valid, and nothing of it is undecided."""
-    spec, expected = EXAMPLES[name]
+    spec, target = EXAMPLES[name]
+    expected = {"maxReplicas": 100, **yaml.safe_load(target)}
     result = converted(scaled_object(spec))
     assert made(result) == expected
     assert list(made(result)) == [key for key in ORDER if key in expected]
@@ -270,91 +165,63 @@ def test_a_formula_is_one_query(tmp_path: Path) -> None:
     result = converted(scaled_object(spec))
     assert result.configuration["queries"] == {"orders": "(((sum(a) or vector(0)) + sum(b)) / 2)"}
     (first, second) = made(result)["metrics"]
-    assert first == average(value=2)
+    assert first == yaml.safe_load(AVERAGE % ("orders", "averageValue: 2"))
     assert second["type"] == "Resource"
     assert "# the formula (one + two)/2" in result.text
     assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
     to_zero = converted(scaled_object(spec.replace("minReplicaCount: 1", "minReplicaCount: 0")))
-    (first, _) = made(to_zero)["metrics"]
-    assert first == {**average(value=2), "activation": 1}
+    assert made(to_zero)["metrics"][0] == {**first, "activation": 1}
 
 
-SIGN_INS: dict[str, tuple[str, str, dict[str, object]]] = {
+IN_FILES = "secrets/shop/tokens/"
+OF_TLS = f"caFile: {IN_FILES}ca, certFile: {IN_FILES}cert, keyFile: {IN_FILES}key"
+OF_KEY = "accessKey: the value of awsAccessKeyID, secretKeyFile: "
+SIGN_INS = {
     "bearer": (
         ", authModes: bearer",
         secrets("bearerToken"),
-        {"bearerTokenFile": "secrets/shop/tokens/bearerToken"},
+        f"bearerTokenFile: {IN_FILES}bearerToken",
     ),
     "bearer, and an authority of its own": (
         ", authModes: bearer",
         secrets("bearerToken", "ca"),
-        {
-            "bearerTokenFile": "secrets/shop/tokens/bearerToken",
-            "tls": {"caFile": "secrets/shop/tokens/ca"},
-        },
+        f"bearerTokenFile: {IN_FILES}bearerToken\ntls: {{caFile: {IN_FILES}ca}}",
     ),
-    "tls": (
-        ", authModes: tls",
-        secrets("ca", "cert", "key"),
-        {
-            "tls": {
-                "caFile": "secrets/shop/tokens/ca",
-                "certFile": "secrets/shop/tokens/cert",
-                "keyFile": "secrets/shop/tokens/key",
-            }
-        },
-    ),
+    "tls": (", authModes: tls", secrets("ca", "cert", "key"), f"tls: {{{OF_TLS}}}"),
     "basic": (
         ", authModes: basic",
         secrets("username", "password"),
-        {
-            "basicAuth": {
-                "username": "the value of username",
-                "passwordFile": "secrets/shop/tokens/password",
-            }
-        },
+        f"basicAuth: {{username: the value of username, passwordFile: {IN_FILES}password}}",
     ),
     "a header of its own": (
         ', authModes: "tls,custom"',
         secrets("ca", "cert", "key", "customAuthHeader", "customAuthValue"),
-        {
-            "tls": {
-                "caFile": "secrets/shop/tokens/ca",
-                "certFile": "secrets/shop/tokens/cert",
-                "keyFile": "secrets/shop/tokens/key",
-            },
-            "headersFiles": {"X-Api-Key": "secrets/shop/tokens/customAuthValue"},
-        },
+        f"tls: {{{OF_TLS}}}\nheadersFiles: {{X-Api-Key: {IN_FILES}customAuthValue}}",
     ),
     "Azure": (
         "",
         "{podIdentity: {provider: azure-workload, identityId: abc}}",
-        {"azuread": {"workloadIdentity": {"clientId": "abc"}}},
+        "azuread: {workloadIdentity: {clientId: abc}}",
     ),
     "Azure's government": (
         ", cloud: AzureUSGovernmentCloud",
         "{podIdentity: {provider: azure-workload}}",
-        {"azuread": {"cloud": "AzureGovernment", "workloadIdentity": {}}},
+        "azuread: {cloud: AzureGovernment, workloadIdentity: {}}",
     ),
-    "Google": ("", "{podIdentity: {provider: gcp}}", {"googleIam": {}}),
+    "Google": ("", "{podIdentity: {provider: gcp}}", "googleIam: {}"),
     "Amazon": (
         ", awsRegion: eu-west-1, identityOwner: operator",
         "{podIdentity: {provider: aws, roleArn: 'arn:aws:iam::1:role/r'}}",
-        {"sigv4": {"region": "eu-west-1", "roleArn": "arn:aws:iam::1:role/r"}},
+        "sigv4: {region: eu-west-1, roleArn: 'arn:aws:iam::1:role/r'}",
     ),
     "Amazon by a key": (
         ", awsRegion: eu-west-1",
         secrets("awsAccessKeyID", "awsSecretAccessKey"),
-        {
-            "sigv4": {
-                "region": "eu-west-1",
-                "accessKey": "the value of awsAccessKeyID",
-                "secretKeyFile": "secrets/shop/tokens/awsSecretAccessKey",
-            }
-        },
+        f"sigv4: {{region: eu-west-1, {OF_KEY}{IN_FILES}awsSecretAccessKey}}",
     ),
 }
+"""What a trigger and its authentication have, and what the server has then."""
 
 
 def read(secret: object) -> str:
@@ -367,20 +234,21 @@ def read(secret: object) -> str:
 @pytest.mark.parametrize("name", SIGN_INS)
 def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
     """Secrets are files of the server; names that are in a Secret are read where that is asked."""
-    metadata, spec, expected = SIGN_INS[name]
+    metadata, spec, server = SIGN_INS[name]
     trigger = prometheus(metadata, f", authenticationRef: {{name: prom, kind: {kind}}}")
     trigger = trigger.replace("http:", "https:")
     documents = authentication(spec, kind), scaled_object("minReplicaCount: 1\n" + trigger)
     result = converted(*documents, options=Options(read_secret=read))
     if kind.startswith("Cluster"):
         # The Secrets of these are in KEDA's own namespace.
-        expected = literal_eval(str(expected).replace("secrets/shop/", "secrets/keda/"))
+        server = server.replace("secrets/shop/", "secrets/keda/")
+    expected = yaml.safe_load(server)
     assert result.configuration["prometheus"] == {"url": "https://prometheus:9090", **expected}
     assert result.said(KeyOutcome.REFUSED) == {}
     files = {one.file for each in result.conversion.written for one in each.draft.secrets}
-    assert files == {part for part in str(expected).split("'") if part.startswith("secrets/")}
+    assert files == set(re.findall(r"secrets/[\w/]+", server))
     loaded(result, tmp_path)
-    if "'username'" in str(expected) or "X-Api-Key" in str(expected):
+    if name in {"basic", "a header of its own"}:
         unread = converted(*documents)
         (why,) = unread.said(KeyOutcome.REFUSED).values()
         assert "which is not read: write it in `prometheus` in place of" in why

@@ -6,234 +6,130 @@ import pytest
 
 from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import HEAD, converted, loaded, prometheus, scaled_object
+from tests.tables import rows
 
 ONE = "minReplicaCount: 1\n"
 METADATA = "spec.triggers[0].metadata."
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        (
-            "minReplicaCount: 2\nidleReplicaCount: 2\n" + prometheus(),
-            (
-                "its idleReplicaCount 2 is not below its minReplicaCount 2, as KEDA requires: "
-                "write a smaller one, or leave it out"
-            ),
-        ),
-        (
-            "idleReplicaCount: 0\n" + prometheus(),
-            (
-                "its idleReplicaCount 0 is not below its minReplicaCount 0, as KEDA requires: "
-                "write a smaller one, or leave it out"
-            ),
-        ),
-        (
-            "minReplicaCount: 5\nmaxReplicaCount: 3\n" + prometheus(),
-            (
-                "its minReplicaCount is 5 and its maxReplicaCount 3, which KEDA refuses: the "
-                "maximum must be at least the minimum, and at least 1"
-            ),
-        ),
-        ("triggers: []\n", "it has no triggers, without which KEDA scales nothing"),
-    ],
+PLACEHOLDER = (
+    "is a placeholder that nothing fills in here: import the manifest as your tool renders it, or "
+    "write the value"
 )
+
+
+def spec_of(row: str) -> str:
+    """Return a spec with a trigger of type prometheus, changed as a row of a table says."""
+    what, _, rest = row.partition(" ")
+    if what == "metadata:":
+        return prometheus(f", {rest}")
+    if what == "trigger:":
+        return prometheus(beside=f", {rest}")
+    if what == "query:":
+        return prometheus(query=rest)
+    old, arrow, new = row.partition(" ->")
+    if arrow:
+        return prometheus().replace(old, new.strip().replace("; ", "\n"))
+    return row.replace("; ", "\n") + ("\n" if "triggers:" in row else f"\n{prometheus()}")
+
+
+AS_A_WHOLE = """
+minReplicaCount: 2; idleReplicaCount: 2
+    | its idleReplicaCount 2 is not below its minReplicaCount 2, as KEDA requires: write a smaller
+    one, or leave it out
+idleReplicaCount: 0
+    | its idleReplicaCount 0 is not below its minReplicaCount 0, as KEDA requires: write a smaller
+    one, or leave it out
+minReplicaCount: 5; maxReplicaCount: 3
+    | its minReplicaCount is 5 and its maxReplicaCount 3, which KEDA refuses: the maximum must be at
+    least the minimum, and at least 1
+triggers: [] | it has no triggers, without which KEDA scales nothing
+"""
+
+
+@pytest.mark.parametrize(("spec", "why"), rows(AS_A_WHOLE))
 def test_what_keda_refuses_as_a_whole(spec: str, why: str) -> None:
     """Nothing of it is written, since nothing of it scales now."""
-    result = converted(scaled_object(spec))
+    result = converted(scaled_object(spec_of(spec)))
     assert result.refusals == [why]
     assert result.configuration["targets"] == []
 
 
-@pytest.mark.parametrize(
-    ("reference", "why"),
-    [
-        ("", "its scaleTargetRef names no workload"),
-        ("scaleTargetRef: {kind: Deployment}\n", "its scaleTargetRef names no workload"),
-        ("scaleTargetRef: {deploymentName: web}\n", "has `deploymentName`, which KEDA 2 refuses"),
-        ("jobTargetRef: {template: {}}\n", "it starts Jobs, which have no replicas to set"),
-    ],
-)
+WORKLOADS = """
+ | its scaleTargetRef names no workload
+scaleTargetRef: {kind: Deployment} | its scaleTargetRef names no workload
+scaleTargetRef: {deploymentName: web} | has `deploymentName`, which KEDA 2 refuses
+jobTargetRef: {template: {}} | it starts Jobs, which have no replicas to set
+"""
+
+
+@pytest.mark.parametrize(("reference", "why"), rows(WORKLOADS))
 def test_a_workload_is_needed(reference: str, why: str) -> None:
     """A patch, a template's part and what was of KEDA 1 are told as such."""
-    (refusal,) = converted(scaled_object(prometheus(), reference)).refusals
+    (refusal,) = converted(scaled_object(prometheus(), reference and f"{reference}\n")).refusals
     assert why in refusal
 
 
-@pytest.mark.parametrize(
-    ("spec", "place", "why"),
-    [
-        (
-            prometheus().replace('"30"', '"0"'),
-            f"{METADATA}threshold",
-            (
-                "must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes of it; write "
-                "what one replica is to bear"
-            ),
-        ),
-        (
-            prometheus().replace('"30"', "many"),
-            f"{METADATA}threshold",
-            "is no number, without which KEDA fails",
-        ),
-        *(
-            (
-                prometheus().replace('"30"', f'"{text}"'),
-                f"{METADATA}threshold",
-                "is no number, without which KEDA fails",
-            )
-            for text in ("1k", "nan", "inf", "1_0")
-        ),
-        (
-            (
-                "triggers:\n- {type: cpu, metricType: Utilization, "
-                'metadata: {type: Utilization, value: "60"}}\n'
-            ),
-            f"{METADATA}type",
-            "KEDA refuses a type both here and beside the trigger: leave out one",
-        ),
-        (
-            prometheus().replace('"30"', '"${BEARS}"'),
-            f"{METADATA}threshold",
-            (
-                "${BEARS} is a placeholder that nothing fills in here: import the manifest as your "
-                "tool renders it, or write the value"
-            ),
-        ),
-        (
-            prometheus().replace(', threshold: "30"', ""),
-            f"{METADATA}threshold",
-            "is required: KEDA fails without it",
-        ),
-        (
-            prometheus().replace("http://", ""),
-            f"{METADATA}serverAddress",
-            "has no scheme, so that KEDA cannot ask it: write http:// or https:// before the host",
-        ),
-        (
-            prometheus().replace("http://prometheus", "http://admin:hunter2@prometheus"),
-            f"{METADATA}serverAddress",
-            (
-                "has credentials in it, which are not copied: write the address in `prometheus`, "
-                "and `basicAuth` with the password in a file"
-            ),
-        ),
-        (
-            prometheus().replace("http://prometheus", "http://$HOST"),
-            f"{METADATA}serverAddress",
-            (
-                "$HOST is a placeholder that nothing fills in here: import the manifest as your "
-                "tool renders it, or write the value"
-            ),
-        ),
-        (
-            prometheus(query='sum(a{job="${JOB}"})'),
-            f"{METADATA}query",
-            (
-                "${JOB} is a placeholder that nothing fills in here: import the manifest as your "
-                "tool renders it, or write the value"
-            ),
-        ),
-        (
-            prometheus(query="sum(a"),
-            f"{METADATA}query",
-            "its PromQL is not understood: it ends too early; correct it, and delete this entry",
-        ),
-        (
-            "advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown:\n"
-            "  {stabilizationWindowSeconds: '${DOWN}'}}}}\n" + prometheus(),
-            (
-                "spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown"
-                ".stabilizationWindowSeconds"
-            ),
-            (
-                "${DOWN} is a placeholder that nothing fills in here: import the manifest as your "
-                "tool renders it, or write the value"
-            ),
-        ),
-        (
-            prometheus(beside=", metricType: Utilization"),
-            "spec.triggers[0].metricType",
-            "KEDA refuses it for a prometheus trigger: write AverageValue or Value",
-        ),
-        (
-            prometheus(", customHeaders: 'X-Api-Key=hunter2'"),
-            f"{METADATA}customHeaders",
-            (
-                "X-Api-Key may be secret and is not copied: write its value to a file, and "
-                "`headersFiles: {X-Api-Key: FILE}` at its server in `prometheus`"
-            ),
-        ),
-        (
-            prometheus(", customHeaders: 'X-Scope-OrgID: hunter2'"),
-            f"{METADATA}customHeaders",
-            "is not of the form NAME=VALUE,NAME=VALUE, as KEDA requires: write it in `prometheus`",
-        ),
-        (
-            prometheus(", authModes: bearer"),
-            f"{METADATA}authModes",
-            (
-                "it names no authentication that is here: add its TriggerAuthentication to the "
-                "input, or write how to sign in to its server in `prometheus`"
-            ),
-        ),
-        (
-            prometheus(", authModes: bearer", ", authenticationRef: {name: gone}"),
-            "spec.triggers[0].authenticationRef",
-            (
-                "TriggerAuthentication gone is not in the input: add it, or write how to sign in "
-                "to its server in `prometheus`"
-            ),
-        ),
-        (
-            prometheus(beside=", fallback: {behavior: failover}"),
-            "spec.triggers[0].fallback",
-            (
-                "KEDA asks the second trigger while this one fails: write both queries as one, "
-                "`A or B`, if one server has both, or do without"
-            ),
-        ),
-        (
-            prometheus(beside=", name: a") + prometheus(beside=", name: a").partition("\n")[2],
-            "spec.triggers[1].name",
-            "another trigger has this name, which KEDA refuses",
-        ),
-        (
-            "maxReplicaCount: lots\n" + prometheus(),
-            "spec.maxReplicaCount",
-            "is no whole number of 0 or more, so that the API server refuses it",
-        ),
-        (
-            (
-                "fallback: {failureThreshold: 3, replicas: 1}\ntriggers:\n"
-                '- {type: cpu, metricType: Utilization, metadata: {value: "60"}}\n'
-            ),
-            "spec.fallback",
-            "KEDA refuses it where all triggers are of cpu or memory: leave it out",
-        ),
-        (
-            "fallback: {failureThreshold: 3, replicas: 1, behavior: {type: x}}\n" + prometheus(),
-            "spec.fallback.behavior",
-            (
-                "must be one of static, currentReplicas, currentReplicasIfHigher, "
-                "currentReplicasIfLower, scalingModifiers: the API server refuses all else"
-            ),
-        ),
-        (
-            'triggers:\n- {type: cpu, metricType: Utilization, metadata: {value: "0.5"}}\n',
-            f"{METADATA}value",
-            "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it",
-        ),
-        (
-            'triggers:\n- {type: cpu, metricType: Value, metadata: {value: "5"}}\n',
-            "spec.triggers[0]",
-            "must be Utilization or AverageValue, as KEDA refuses all others",
-        ),
-    ],
-)
+DECISIONS = """
+"30" -> "0" | metadata.threshold | must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes
+    of it; write what one replica is to bear
+"30" -> many | metadata.threshold | is no number, without which KEDA fails
+"30" -> "1k" | metadata.threshold | is no number, without which KEDA fails
+"30" -> "nan" | metadata.threshold | is no number, without which KEDA fails
+"30" -> "inf" | metadata.threshold | is no number, without which KEDA fails
+"30" -> "1_0" | metadata.threshold | is no number, without which KEDA fails
+triggers: [{type: cpu, metricType: Utilization, metadata: {type: Utilization, value: "60"}}]
+    | metadata.type | KEDA refuses a type both here and beside the trigger: leave out one
+"30" -> "${BEARS}" | metadata.threshold | ${BEARS} PLACEHOLDER
+, threshold: "30" ->  | metadata.threshold | is required: KEDA fails without it
+http:// ->  | metadata.serverAddress | has no scheme, so that KEDA cannot ask it: write http:// or
+    https:// before the host
+http:// -> http://admin:hunter2@ | metadata.serverAddress | has credentials in it, which are not
+    copied: write the address in `prometheus`, and `basicAuth` with the password in a file
+http://prometheus -> http://$HOST | metadata.serverAddress | $HOST PLACEHOLDER
+query: sum(a{job="${JOB}"}) | metadata.query | ${JOB} PLACEHOLDER
+query: sum(a | metadata.query | its PromQL is not understood: it ends too early; correct it, and
+    delete this entry
+advanced: {horizontalPodAutoscalerConfig: {behavior: {scaleDown:
+    {stabilizationWindowSeconds: '${DOWN}'}}}}
+    | spec.advanced.horizontalPodAutoscalerConfig.behavior.scaleDown.stabilizationWindowSeconds
+    | ${DOWN} PLACEHOLDER
+trigger: metricType: Utilization | spec.triggers[0].metricType
+    | KEDA refuses it for a prometheus trigger: write AverageValue or Value
+metadata: customHeaders: 'X-Api-Key=hunter2' | metadata.customHeaders | X-Api-Key may be secret and
+    is not copied: write its value to a file, and `headersFiles: {X-Api-Key: FILE}` at its server in
+    `prometheus`
+metadata: customHeaders: 'X-Scope-OrgID: hunter2' | metadata.customHeaders | is not of the form
+    NAME=VALUE,NAME=VALUE, as KEDA requires: write it in `prometheus`
+metadata: authModes: bearer | metadata.authModes | it names no authentication that is here: add its
+    TriggerAuthentication to the input, or write how to sign in to its server in `prometheus`
+"30"} -> "30", authModes: bearer}, authenticationRef: {name: gone}
+    | spec.triggers[0].authenticationRef | TriggerAuthentication gone is not in the input: add it,
+    or write how to sign in to its server in `prometheus`
+trigger: fallback: {behavior: failover} | spec.triggers[0].fallback | KEDA asks the second trigger
+    while this one fails: write both queries as one, `A or B`, if one server has both, or do without
+maxReplicaCount: lots | spec.maxReplicaCount
+    | is no whole number of 0 or more, so that the API server refuses it
+fallback: {failureThreshold: 3, replicas: 1}; triggers: [{type: cpu, metricType: Utilization,
+    metadata: {value: "60"}}] | spec.fallback
+    | KEDA refuses it where all triggers are of cpu or memory: leave it out
+fallback: {failureThreshold: 3, replicas: 1, behavior: {type: x}} | spec.fallback.behavior
+    | must be one of static, currentReplicas, currentReplicasIfHigher, currentReplicasIfLower,
+    scalingModifiers: the API server refuses all else
+triggers: [{type: cpu, metricType: Utilization, metadata: {value: "0.5"}}] | metadata.value
+    | must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it
+triggers: [{type: cpu, metricType: Value, metadata: {value: "5"}}] | spec.triggers[0]
+    | must be Utilization or AverageValue, as KEDA refuses all others
+"30"} -> "30"}, name: a}; - {name: a, type: cpu, metricType: Utilization, metadata: {value: "60"}
+    | spec.triggers[1].name | another trigger has this name, which KEDA refuses
+"""
+
+
+@pytest.mark.parametrize(("spec", "place", "why"), rows(DECISIONS))
 def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
     """It stands in the target as undecided with what to do; no secret is in it."""
-    result = converted(scaled_object(ONE + spec))
+    place, why = place.replace("metadata.", METADATA), why.replace("PLACEHOLDER", PLACEHOLDER)
+    result = converted(scaled_object(ONE + spec_of(spec)))
     assert result.said(KeyOutcome.REFUSED) == {place: why}
     (left,) = result.target["undecided"]
     assert left["field"] == place
@@ -241,73 +137,39 @@ def test_what_somebody_has_to_decide(spec: str, place: str, why: str) -> None:
     assert "hunter2" not in result.text
 
 
-@pytest.mark.parametrize(
-    ("spec", "place", "why"),
-    [
-        (
-            prometheus(query="orders_waiting"),
-            f"{METADATA}query",
-            "KEDA fails when the query returns several elements; here they are added up",
-        ),
-        (
-            prometheus(query="sum(a) / sum(b)"),
-            f"{METADATA}query",
-            "NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here",
-        ),
-        (
-            prometheus(query="sum(a) / sum(b)"),
-            f"{METADATA}threshold",
-            "type Value, with the same number as `value`, was probably meant",
-        ),
-        (
-            prometheus().replace('"30"', "30"),
-            f"{METADATA}threshold",
-            "metadata of a trigger is text, and the API server refuses anything else",
-        ),
-        (
-            "idleReplicaCount: 0\npollingInterval: 60\n" + prometheus(),
-            "spec.pollingInterval",
-            "KEDA polls every 60 s for what wakes the target or lets it sleep, and its HPA syncs",
-        ),
-        (
-            'triggers:\n- {type: cpu, metadata: {type: Utilization, value: "60"}}\n',
-            f"{METADATA}type",
-            "KEDA refuses it since 2.18, where it is `metricType` of the trigger",
-        ),
-        (
-            prometheus(beside=", useCachedMetrics: true"),
-            "spec.triggers[0].useCachedMetrics",
-            "KEDA reads it once in each pollingInterval; here it is read at each sync",
-        ),
-        (
-            "fallback: {failureThreshold: 3, replicas: 1, behavior: scalingModifiers}\n"
-            + prometheus(),
-            "spec.fallback.behavior",
-            "a trigger that fails is nil in KEDA's formula, and -1 without one",
-        ),
-        (
-            "advanced: {restoreToOriginalReplicaCount: true}\n" + prometheus(),
-            "spec.advanced.restoreToOriginalReplicaCount",
-            "set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it",
-        ),
-        (
-            'triggers: [{type: cpu, metadata: {value: "60"}}]\n',
-            f"{METADATA}value",
-            "KEDA refuses it without a metricType; a number is read as a percentage, Utilization",
-        ),
-        (
-            "fallback: {failureThreshold: 0, replicas: 1}\n" + prometheus(),
-            "spec.fallback.failureThreshold",
-            "the fallback begins at the first failure in KEDA, and so it does here with 1",
-        ),
-    ],
-)
+DIFFERENCES = """
+query: orders_waiting | metadata.query
+    | KEDA fails when the query returns several elements; here they are added up
+query: sum(a) / sum(b) | metadata.query
+    | NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here
+query: sum(a) / sum(b) | metadata.threshold
+    | type Value, with the same number as `value`, was probably meant
+"30" -> 30 | metadata.threshold
+    | metadata of a trigger is text, and the API server refuses anything else
+idleReplicaCount: 0; pollingInterval: 60 | spec.pollingInterval
+    | KEDA polls every 60 s for what wakes the target or lets it sleep, and its HPA syncs
+triggers: [{type: cpu, metadata: {type: Utilization, value: "60"}}] | metadata.type
+    | KEDA refuses it since 2.18, where it is `metricType` of the trigger
+trigger: useCachedMetrics: true | spec.triggers[0].useCachedMetrics
+    | KEDA reads it once in each pollingInterval; here it is read at each sync
+fallback: {failureThreshold: 3, replicas: 1, behavior: scalingModifiers} | spec.fallback.behavior
+    | a trigger that fails is nil in KEDA's formula, and -1 without one
+advanced: {restoreToOriginalReplicaCount: true} | spec.advanced.restoreToOriginalReplicaCount
+    | set restoreToOriginalReplicaCount to false in the ScaledObject before you delete it
+triggers: [{type: cpu, metadata: {value: "60"}}] | metadata.value
+    | KEDA refuses it without a metricType; a number is read as a percentage, Utilization
+fallback: {failureThreshold: 0, replicas: 1} | spec.fallback.failureThreshold
+    | the fallback begins at the first failure in KEDA, and so it does here with 1
+"""
+
+
+@pytest.mark.parametrize(("spec", "place", "why"), rows(DIFFERENCES))
 def test_what_differs_is_told_and_carried_over(
     spec: str, place: str, why: str, tmp_path: Path
 ) -> None:
     """It is a valid configuration, and a sentence says how it differs."""
-    result = converted(scaled_object(ONE + spec))
-    assert why in result.said(KeyOutcome.DIFFERENT)[place]
+    result = converted(scaled_object(ONE + spec_of(spec)))
+    assert why in result.said(KeyOutcome.DIFFERENT)[place.replace("metadata.", METADATA)]
     assert result.said(KeyOutcome.REFUSED) == {}
     loaded(result, tmp_path)
 
