@@ -44,7 +44,7 @@ class Case:
     """A rule, and a metric of an HPA that it gives; ``NS`` in it is the HPA's namespace."""
 
     name: str
-    rule: str
+    rule: Mapping[str, Any]
     kind: MetricType = "Pods"
     selector: Mapping[str, Any] | None = None
     described: Described | None = None
@@ -52,359 +52,181 @@ class Case:
     """Whether the query serves the HPAs of all namespaces."""
 
 
-BY_POD = "resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}"
-TEMPLATE = 'resources: {template: "<<.Resource>>"}'
-FRONT = Described("", "Service", "front")
-WEB = Described("apps", "Deployment", "web")
-EDGE = Described("networking.k8s.io", "Ingress", "edge")
-LABELS = "matchLabels"
+BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
+USUAL: dict[str, object] = {
+    "seriesQuery": "http_requests_total",
+    "metricsQuery": "sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)",
+}
+DESCRIBED = {
+    "front": Described("", "Service", "front"),
+    "web": Described("apps", "Deployment", "web"),
+    "edge": Described("networking.k8s.io", "Ingress", "edge"),
+    "namespace": Described("", "Namespace", "NS"),
+}
+OF_PODS = r"""
+requests_per_second:
+  seriesQuery: 'http_requests_total{namespace!="",pod!=""}'
+  name: {matches: "^http_(.*)_total", as: "${1}_per_second"}
+good_requests:
+  metricsQuery: |
+    sum by (<<.GroupBy>>) (
+      irate(<<.Series>>{<<.LabelMatchers>>, code="200"}[1m])  # not the others
+    )
+requests_by_path: {selector: {matchLabels: {path: a}}}
+requests_by_paths:
+  selector: {matchExpressions: [{key: path, operator: In, values: [b, a]}]}
+  shared: false
+requests_without_b:
+  selector:
+    matchExpressions:
+    - {key: path, operator: NotIn, values: [b]}
+    - {key: code, operator: Exists}
+    - {key: canary, operator: DoesNotExist}
+  shared: false
+error_ratio:
+  metricsQuery: >-
+    sum(rate(<<.Series>>{<<.LabelMatchers>>,code="500"}[2m])) by (<<.GroupBy>>)
+    / sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>) * 100
+latency_p90:
+  seriesQuery: '{__name__="latency_seconds_bucket"}'
+  name: {matches: "^(.*)_seconds_bucket$", as: "${1}_p90"}
+  metricsQuery: |
+    histogram_quantile(0.9,
+      sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>, le))
+idle_quantile:
+  seriesQuery: 'rpc_seconds{quantile="0.9"}'
+  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>,quantile="0.9"}) by (<<.GroupBy>>)'
+pod_threads:
+  seriesQuery: '{__name__=~"^pod_.*",namespace!=""}'
+  name: {matches: "^(.*)$", as: ""}
+  metricsQuery: <<.Series>>{<<.LabelMatchers>>}
+legacy_per_second:
+  seriesQuery: legacy_total
+  resources:
+    overrides:
+      kubernetes_namespace: {resource: namespace}
+      kubernetes_pod_name: {resource: pods}
+  name: {matches: "(?P<what>.*)_total", as: "${what}_per_second"}
+values_by_name:
+  seriesQuery: pod_threads
+  metricsQuery: >-
+    max(<<.Series>>{namespace="<<index .LabelValuesByName "namespace">>",
+    pod=~"<<.LabelValuesByName.pod>>"}) by (<<.GroupBy>>)
+  shared: false
+twice_the_threads:
+  seriesQuery: '{__name__=~"^pod_threads$"}'
+  resources: {template: "<<.Resource>>"}
+  metricsQuery: '<< .GroupBy >>_threads{<< .LabelMatchers >>} * 2'
+without_matchers:
+  seriesQuery: only_here
+  metricsQuery: sum(<<.Series>>) by (<<.GroupBy>>) + 1
+with_a_default:
+  seriesQuery: pod_threads
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>) or vector(7)
+  shared: false
+joined:
+  seriesQuery: pod_threads
+  metricsQuery: >-
+    sum(rate(http_requests_total{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)
+    / on (<<.GroupBy>>) sum(pod_threads{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+"""
+OF_OBJECTS = """
+service_requests:
+  of: front
+  seriesQuery: '{__name__=~"http_requests.*"}'
+  seriesFilters: [{is: "_total$"}, {isNot: "^grpc"}]
+  name: {matches: "http_(requests)_total", as: "service_$1"}
+ingress_requests: {of: edge, selector: {matchLabels: {code: "500", path: b}}}
+exported_jobs:
+  of: front
+  seriesQuery: 'jobs_waiting{exported_namespace!=""}'
+  resources:
+    overrides:
+      exported_namespace: {resource: namespace}
+      exported_service: {resource: service}
+  metricsQuery: avg by (exported_namespace, exported_service) (max_over_time(<<.Series>>[1m]))
+exported_rate:
+  of: front
+  seriesQuery: jobs_waiting
+  resources:
+    overrides:
+      exported_namespace: {resource: namespace}
+      exported_service: {group: "", resource: services}
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>) * 3
+grouped_deployment:
+  of: web
+  seriesQuery: group_hits
+  resources:
+    template: "kube_<<.Group>>_<<.Resource>>"
+    overrides: {namespace: {resource: namespace}}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+backlog:
+  of: web
+  seriesQuery: backlog
+  name:
+  resources:
+    overrides:
+      namespace: {resource: namespace}
+      deployment: {group: apps, resource: deployment}
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+namespace_requests: {of: namespace}
+worst_paths:
+  of: front
+  metricsQuery: >-
+    max(sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>, path))
+    by (<<.GroupBy>>)
+  selector: {matchExpressions: [{key: path, operator: In, values: [a]}]}
+  shared: false
+"""
+OF_NOTHING = """
+queue_depth:
+  seriesQuery: '{__name__="queue_depth",queue!=""}'
+  name:
+  resources: {overrides: {namespace: {resource: namespace}}}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (queue)
+  selector: {matchLabels: {queue: orders}}
+all_queues:
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+queues_anywhere:
+  resources: {namespaced: false}
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (queue)
+  selector: {matchLabels: {queue: orders, namespace: elsewhere}}
+two_queues:
+  metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (broker)
+  selector: {matchExpressions: [{key: queue, operator: In, values: [orders, mails]}]}
+  shared: false
+constant:
+  metricsQuery: 'scalar(sum(queue_depth{queue="orders"}))'
+  selector: {matchLabels: {queue: mails}}
+each_queue:
+  seriesQuery: 'queue_depth{queue!=""}'
+  name: {matches: "^queue_(.*)$", as: "each_queue"}
+  resources: {overrides: {namespace: {resource: namespace}}}
+  metricsQuery: <<.Series>>{<<.LabelMatchers>>}
+  selector: {matchLabels: {broker: one}}
+queue_or_nothing:
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) or vector(0)
+  resources: {overrides: {namespace: {resource: namespace}}}
+  selector: {matchLabels: {queue: none}}
+  shared: false
+"""
 
+
+def cases(kind: MetricType, text: str, **usual: object) -> Iterator[Case]:
+    """Yield the rules of a text, each with what is usual and not written, and what asks for it."""
+    for name, given in yaml.safe_load(text).items():
+        written = {**USUAL, "name": {"as": name}, **usual, **given}
+        selector, shared = written.pop("selector", None), written.pop("shared", True)
+        described = DESCRIBED.get(written.pop("of", ""))
+        rule = {key: value for key, value in written.items() if value is not None}
+        yield Case(name, rule, kind, selector, described, shared)
+
+
+BY_NAME = {"template": "<<.Resource>>"}
 CASES = [
-    Case(
-        "requests_per_second",
-        f"""
-        seriesQuery: 'http_requests_total{{namespace!="",pod!=""}}'
-        {BY_POD}
-        name: {{matches: "^http_(.*)_total", as: "${{1}}_per_second"}}
-        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
-        """,
-    ),
-    Case(
-        "good_requests",
-        f"""
-        seriesQuery: http_requests_total
-        {BY_POD}
-        name: {{as: good_requests}}
-        metricsQuery: |
-          sum by (<<.GroupBy>>) (
-            irate(<<.Series>>{{<<.LabelMatchers>>, code="200"}}[1m])  # not the others
-          )
-        """,
-    ),
-    Case(
-        "requests_by_path",
-        f"""
-        seriesQuery: http_requests_total
-        {BY_POD}
-        name: {{as: requests_by_path}}
-        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
-        """,
-        selector={LABELS: {"path": "a"}},
-    ),
-    Case(
-        "requests_by_paths",
-        f"""
-        seriesQuery: http_requests_total
-        {BY_POD}
-        name: {{as: requests_by_paths}}
-        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
-        """,
-        selector={"matchExpressions": [{"key": "path", "operator": "In", "values": ["b", "a"]}]},
-        shared=False,
-    ),
-    Case(
-        "requests_without_b",
-        f"""
-        seriesQuery: http_requests_total
-        {BY_POD}
-        name: {{as: requests_without_b}}
-        metricsQuery: 'sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)'
-        """,
-        selector={
-            "matchExpressions": [
-                {"key": "path", "operator": "NotIn", "values": ["b"]},
-                {"key": "code", "operator": "Exists"},
-                {"key": "canary", "operator": "DoesNotExist"},
-            ]
-        },
-        shared=False,
-    ),
-    Case(
-        "error_ratio",
-        f"""
-        seriesQuery: http_requests_total
-        {BY_POD}
-        name: {{as: error_ratio}}
-        metricsQuery: >-
-          sum(rate(<<.Series>>{{<<.LabelMatchers>>,code="500"}}[2m])) by (<<.GroupBy>>)
-          / sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>) * 100
-        """,
-    ),
-    Case(
-        "latency_p90",
-        f"""
-        seriesQuery: '{{__name__="latency_seconds_bucket"}}'
-        {BY_POD}
-        name: {{matches: "^(.*)_seconds_bucket$", as: "${{1}}_p90"}}
-        metricsQuery: |
-          histogram_quantile(0.9,
-            sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>, le))
-        """,
-    ),
-    Case(
-        "idle_quantile",
-        f"""
-        seriesQuery: 'rpc_seconds{{quantile="0.9"}}'
-        {BY_POD}
-        name: {{as: idle_quantile}}
-        metricsQuery: 'max(<<.Series>>{{<<.LabelMatchers>>,quantile="0.9"}}) by (<<.GroupBy>>)'
-        """,
-    ),
-    Case(
-        "pod_threads",
-        f"""
-        seriesQuery: '{{__name__=~"^pod_.*",namespace!=""}}'
-        {BY_POD}
-        name: {{matches: "^(.*)$", as: ""}}
-        metricsQuery: <<.Series>>{{<<.LabelMatchers>>}}
-        """,
-    ),
-    Case(
-        "legacy_per_second",
-        """
-        seriesQuery: legacy_total
-        resources:
-          overrides:
-            kubernetes_namespace: {resource: namespace}
-            kubernetes_pod_name: {resource: pods}
-        name: {matches: "(?P<what>.*)_total", as: "${what}_per_second"}
-        metricsQuery: sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)
-        """,
-    ),
-    Case(
-        "values_by_name",
-        f"""
-        seriesQuery: pod_threads
-        {BY_POD}
-        name: {{as: values_by_name}}
-        metricsQuery: >-
-          max(<<.Series>>{{namespace="<<index .LabelValuesByName "namespace">>",
-          pod=~"<<.LabelValuesByName.pod>>"}}) by (<<.GroupBy>>)
-        """,
-        shared=False,
-    ),
-    Case(
-        "twice_the_threads",
-        f"""
-        seriesQuery: '{{__name__=~"^pod_threads$"}}'
-        {TEMPLATE}
-        name: {{as: twice_the_threads}}
-        metricsQuery: '<< .GroupBy >>_threads{{<< .LabelMatchers >>}} * 2'
-        """,
-    ),
-    Case(
-        "without_matchers",
-        f"""
-        seriesQuery: only_here
-        {BY_POD}
-        name: {{as: without_matchers}}
-        metricsQuery: sum(<<.Series>>) by (<<.GroupBy>>) + 1
-        """,
-    ),
-    Case(
-        "with_a_default",
-        f"""
-        seriesQuery: pod_threads
-        {BY_POD}
-        name: {{as: with_a_default}}
-        metricsQuery: sum(<<.Series>>{{<<.LabelMatchers>>}}) by (<<.GroupBy>>) or vector(7)
-        """,
-        shared=False,
-    ),
-    Case(
-        "joined",
-        f"""
-        seriesQuery: pod_threads
-        {BY_POD}
-        name: {{as: joined}}
-        metricsQuery: >-
-          sum(rate(http_requests_total{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
-          / on (<<.GroupBy>>) sum(pod_threads{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)
-        """,
-    ),
-    Case(
-        "service_requests",
-        f"""
-        seriesQuery: '{{__name__=~"http_requests.*"}}'
-        seriesFilters: [{{is: "_total$"}}, {{isNot: "^grpc"}}]
-        {TEMPLATE}
-        name: {{matches: "http_(requests)_total", as: "service_$1"}}
-        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
-        """,
-        "Object",
-        described=FRONT,
-    ),
-    Case(
-        "ingress_requests",
-        f"""
-        seriesQuery: http_requests_total
-        {TEMPLATE}
-        name: {{as: ingress_requests}}
-        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
-        """,
-        "Object",
-        selector={LABELS: {"code": "500", "path": "b"}},
-        described=EDGE,
-    ),
-    Case(
-        "exported_jobs",
-        """
-        seriesQuery: 'jobs_waiting{exported_namespace!=""}'
-        resources:
-          overrides:
-            exported_namespace: {resource: namespace}
-            exported_service: {resource: service}
-        name: {as: exported_jobs}
-        metricsQuery: avg by (exported_namespace, exported_service) (max_over_time(<<.Series>>[1m]))
-        """,
-        "Object",
-        described=FRONT,
-    ),
-    Case(
-        "exported_rate",
-        """
-        seriesQuery: jobs_waiting
-        resources:
-          overrides:
-            exported_namespace: {resource: namespace}
-            exported_service: {group: "", resource: services}
-        name: {as: exported_rate}
-        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>) * 3
-        """,
-        "Object",
-        described=FRONT,
-    ),
-    Case(
-        "grouped_deployment",
-        """
-        seriesQuery: group_hits
-        resources:
-          template: "kube_<<.Group>>_<<.Resource>>"
-          overrides: {namespace: {resource: namespace}}
-        name: {as: grouped_deployment}
-        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
-        """,
-        "Object",
-        described=WEB,
-    ),
-    Case(
-        "backlog",
-        """
-        seriesQuery: backlog
-        resources:
-          overrides:
-            namespace: {resource: namespace}
-            deployment: {group: apps, resource: deployment}
-        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
-        """,
-        "Object",
-        described=WEB,
-    ),
-    Case(
-        "namespace_requests",
-        f"""
-        seriesQuery: http_requests_total
-        {TEMPLATE}
-        name: {{as: namespace_requests}}
-        metricsQuery: sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>)
-        """,
-        "Object",
-        described=Described("", "Namespace", "NS"),
-    ),
-    Case(
-        "worst_paths",
-        f"""
-        seriesQuery: http_requests_total
-        {TEMPLATE}
-        name: {{as: worst_paths}}
-        metricsQuery: >-
-          max(sum(rate(<<.Series>>{{<<.LabelMatchers>>}}[2m])) by (<<.GroupBy>>, path))
-          by (<<.GroupBy>>)
-        """,
-        "Object",
-        described=FRONT,
-        selector={"matchExpressions": [{"key": "path", "operator": "In", "values": ["a"]}]},
-        shared=False,
-    ),
-    Case(
-        "queue_depth",
-        """
-        seriesQuery: '{__name__="queue_depth",queue!=""}'
-        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (queue)
-        resources: {overrides: {namespace: {resource: namespace}}}
-        """,
-        "External",
-        selector={LABELS: {"queue": "orders"}},
-    ),
-    Case(
-        "all_queues",
-        """
-        seriesQuery: queue_depth
-        name: {as: all_queues}
-        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
-        resources: {template: "<<.Resource>>"}
-        """,
-        "External",
-    ),
-    Case(
-        "queues_anywhere",
-        """
-        seriesQuery: queue_depth
-        name: {as: queues_anywhere}
-        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (queue)
-        resources: {namespaced: false}
-        """,
-        "External",
-        selector={LABELS: {"queue": "orders", "namespace": ELSEWHERE}},
-    ),
-    Case(
-        "two_queues",
-        """
-        seriesQuery: queue_depth
-        name: {as: two_queues}
-        metricsQuery: max(<<.Series>>{<<.LabelMatchers>>}) by (broker)
-        resources: {template: "<<.Resource>>"}
-        """,
-        "External",
-        selector={
-            "matchExpressions": [{"key": "queue", "operator": "In", "values": ["orders", "mails"]}]
-        },
-        shared=False,
-    ),
-    Case(
-        "constant",
-        """
-        seriesQuery: queue_depth
-        name: {as: constant}
-        metricsQuery: 'scalar(sum(queue_depth{queue="orders"}))'
-        resources: {template: "<<.Resource>>"}
-        """,
-        "External",
-        selector={LABELS: {"queue": "mails"}},
-    ),
-    Case(
-        "each_queue",
-        """
-        seriesQuery: 'queue_depth{queue!=""}'
-        name: {matches: "^queue_(.*)$", as: "each_queue"}
-        metricsQuery: <<.Series>>{<<.LabelMatchers>>}
-        resources: {overrides: {namespace: {resource: namespace}}}
-        """,
-        "External",
-        selector={LABELS: {"broker": "one"}},
-    ),
-    Case(
-        "queue_or_nothing",
-        """
-        seriesQuery: queue_depth
-        name: {as: queue_or_nothing}
-        metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) or vector(0)
-        resources: {overrides: {namespace: {resource: namespace}}}
-        """,
-        "External",
-        selector={LABELS: {"queue": "none"}},
-        shared=False,
-    ),
+    *cases("Pods", OF_PODS, resources=BY_POD),
+    *cases("Object", OF_OBJECTS, resources=BY_NAME),
+    *cases("External", OF_NOTHING, seriesQuery="queue_depth", resources=BY_NAME),
 ]
 """Thirty; those of External metrics are `externalRules`."""
 
@@ -495,7 +317,7 @@ def world(
         admin_api.create(f"/api/v1/namespaces/{namespace}/pods", template)
     _write_samples(folder / "prometheus", namespace)
     written = {
-        key: [yaml.safe_load(one.rule) for one in CASES if (one.kind == "External") is external]
+        key: [one.rule for one in CASES if (one.kind == "External") is external]
         for key, external in (("rules", False), ("externalRules", True))
     }
     rules = rules_in(Fields(written))

@@ -17,6 +17,7 @@ from autoscaler.migrate.adapter_queries import (
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
 from autoscaler.migrate.promql_trees import parse, selectors_of
+from tests.tables import rows
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
 BY_NAME = {"template": "<<.Resource>>"}
@@ -64,125 +65,77 @@ def asked(
     )
 
 
-QUERIES: list[tuple[Kind, str, object, str, object]] = [
-    (PODS, SUM, None, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
-    (
-        PODS,
-        SUM,
-        ORDERS,
-        'sum(x{namespace!="",queue!="",pod!=""}) by (namespace, queue, pod)',
-        ORDERS,
-    ),
-    (
-        PODS,
-        SUM,
-        ANY,
-        (
-            'label_replace(sum(x{queue=~"a|b",namespace="shop",pod!=""}) by (pod), '
-            '"namespace", "shop", "", "")'
-        ),
-        None,
-    ),
-    (
-        PODS,
-        "x{<<.LabelMatchers>>}",
-        {
-            "matchExpressions": [
-                {"key": "c", "operator": "DoesNotExist"},
-                {"key": "b", "operator": "Exists"},
-                {"key": "a", "operator": "NotIn", "values": ["1"]},
-            ]
-        },
-        'x{a!~"1",b!="",c="",namespace="shop",pod!=""}',
-        None,
-    ),
-    (
-        PODS,
-        SUM,
-        {"matchLabels": {"pod": "a"}},
-        (
-            'label_replace(sum(x{pod="a",namespace="shop",pod!=""}) by (pod), '
-            '"namespace", "shop", "", "")'
-        ),
-        None,
-    ),
-    (
-        PODS,
-        'x{<<.LabelMatchers>>,pod=~"<<index .LabelValuesByName "pod">>"}',
-        None,
-        'x{namespace!="",pod!="",pod=~".+"}',
-        None,
-    ),
-    (
-        PODS,
-        'x{<<.LabelMatchers>>,a="<<.LabelValuesByName.namespace>>"}',
-        None,
-        'x{namespace="shop",pod!="",a="shop"}',
-        None,
-    ),
-    (PODS, SUM, SHOP, 'sum(x{namespace!="",pod!=""}) by (namespace, pod)', None),
-    (FRONT, SUM, None, 'sum(x{namespace!="",service!=""}) by (namespace, service)', None),
-    (
-        FRONT,
-        SUM,
-        ANY,
-        'sum(x{queue=~"a|b",namespace="shop",service="front"}) by (service)',
-        None,
-    ),
-    (
-        ("Object", Described("", "Namespace", "other")),
-        SUM,
-        None,
-        'sum(x{namespace!=""}) by (namespace)',
-        None,
-    ),
-    (
-        EXTERNAL,
-        SUM,
-        ORDERS,
-        'sum(x{namespace!="",queue!=""}) by (namespace, queue)',
-        {"matchLabels": {"namespace": "shop", "queue": "orders"}},
-    ),
-    (EXTERNAL, "max(x{<<.LabelMatchers>>})", ANY, 'max(x{queue=~"a|b",namespace="shop"})', None),
-    (EXTERNAL, "sum(x)", ORDERS, "sum(x)", None),
-    (EXTERNAL, "x{<<.LabelMatchers>>}", None, 'x{namespace!=""}', SHOP),
-    (
-        EXTERNAL,
-        "sum(x{<<.LabelMatchers>>}) / scalar(sum(y))",
-        None,
-        'sum(x{namespace="shop"}) / scalar(sum(y))',
-        None,
-    ),
-    (
-        EXTERNAL,
-        "sum(x{<<.LabelMatchers>>}) / count(y)",
-        None,
-        'sum(x{namespace="shop"}) / count(y)',
-        None,
-    ),
-    (
-        EXTERNAL,
-        'x{namespace="<<index .LabelValuesByName "namespace">>"}',
-        None,
-        'x{namespace="shop"}',
-        None,
-    ),
-]
+def resolved(
+    of: AdapterRules,
+    kind: Kind = PODS,
+    name: str = "x",
+    selector: object = None,
+    series: Mapping[str, Sequence[str]] | None = None,
+) -> Resolved:
+    """Resolve a metric that must have a query."""
+    found = asked(of, kind, name, selector, series)
+    assert isinstance(found, Resolved), found
+    return found
 
 
-@pytest.mark.parametrize(("kind", "written", "selector", "promql", "becomes"), QUERIES)
+SELECTORS = {
+    "-": None,
+    "orders": ORDERS,
+    "any": ANY,
+    "shop": SHOP,
+    "orders of shop": {"matchLabels": {"namespace": "shop", "queue": "orders"}},
+    "pod a": {"matchLabels": {"pod": "a"}},
+    "expressions": {
+        "matchExpressions": [
+            {"key": "c", "operator": "DoesNotExist"},
+            {"key": "b", "operator": "Exists"},
+            {"key": "a", "operator": "NotIn", "values": ["1"]},
+        ]
+    },
+}
+KINDS: dict[str, Kind] = {
+    "pods": PODS,
+    "front": FRONT,
+    "namespace": ("Object", Described("", "Namespace", "other")),
+    "external": EXTERNAL,
+}
+QUERIES = """
+pods | SUM | - | sum(x{namespace!="",pod!=""}) by (namespace, pod) | -
+pods | SUM | orders | sum(x{namespace!="",queue!="",pod!=""}) by (namespace, queue, pod) | orders
+pods | SUM | any
+    | label_replace(sum(x{queue=~"a|b",namespace="shop",pod!=""}) by (pod), "namespace", "shop",
+    "", "") | -
+pods | x{<<.LabelMatchers>>} | expressions | x{a!~"1",b!="",c="",namespace="shop",pod!=""} | -
+pods | SUM | pod a
+    | label_replace(sum(x{pod="a",namespace="shop",pod!=""}) by (pod), "namespace", "shop", "", "")
+    | -
+pods | x{<<.LabelMatchers>>,pod=~"<<index .LabelValuesByName "pod">>"} | -
+    | x{namespace!="",pod!="",pod=~".+"} | -
+pods | x{<<.LabelMatchers>>,a="<<.LabelValuesByName.namespace>>"} | -
+    | x{namespace="shop",pod!="",a="shop"} | -
+pods | SUM | shop | sum(x{namespace!="",pod!=""}) by (namespace, pod) | -
+front | SUM | - | sum(x{namespace!="",service!=""}) by (namespace, service) | -
+front | SUM | any | sum(x{queue=~"a|b",namespace="shop",service="front"}) by (service) | -
+namespace | SUM | - | sum(x{namespace!=""}) by (namespace) | -
+external | SUM | orders | sum(x{namespace!="",queue!=""}) by (namespace, queue) | orders of shop
+external | max(x{<<.LabelMatchers>>}) | any | max(x{queue=~"a|b",namespace="shop"}) | -
+external | sum(x) | orders | sum(x) | -
+external | x{<<.LabelMatchers>>} | - | x{namespace!=""} | shop
+external | sum(x{<<.LabelMatchers>>}) / scalar(sum(y)) | -
+    | sum(x{namespace="shop"}) / scalar(sum(y)) | -
+external | sum(x{<<.LabelMatchers>>}) / count(y) | - | sum(x{namespace="shop"}) / count(y) | -
+external | x{namespace="<<index .LabelValuesByName "namespace">>"} | - | x{namespace="shop"} | -
+"""
+
+
+@pytest.mark.parametrize(("kind", "written", "selector", "promql", "becomes"), rows(QUERIES))
 def test_a_query_is_asked_once_for_all_where_that_can_be(
-    kind: Kind,
-    written: str,
-    selector: object,
-    promql: str,
-    becomes: object,
+    kind: str, written: str, selector: str, promql: str, becomes: str
 ) -> None:
     """What the adapter pins for one HPA becomes labels; else the query is that of the HPA."""
-    found = asked(rules({"metricsQuery": written}), kind, selector=selector)
-    assert isinstance(found, Resolved), found
-    assert found.query == promql
-    assert found.selector == becomes
+    of = rules({"metricsQuery": written.replace("SUM", SUM)})
+    found = resolved(of, KINDS[kind], selector=SELECTORS[selector])
+    assert (found.query, found.selector) == (promql, SELECTORS[becomes])
 
 
 def test_labels_of_other_names_are_said_or_renamed() -> None:
@@ -195,15 +148,12 @@ def test_labels_of_other_names_are_said_or_renamed() -> None:
         }
     }
     of = rules({"resources": resources})
-    pods, front = asked(of), asked(of, FRONT)
-    assert isinstance(pods, Resolved)
-    assert pods.query == {
+    assert resolved(of).query == {
         "query": 'sum(x{exported_namespace!="",exported_pod!=""}) by '
         "(exported_namespace, exported_pod)",
         "labels": {"namespace": "exported_namespace", "pod": "exported_pod"},
     }
-    assert isinstance(front, Resolved)
-    assert front.query == {
+    assert resolved(of, FRONT).query == {
         "query": 'label_replace(sum(x{exported_namespace!="",exported_service!=""}) by '
         '(exported_namespace, exported_service), "service", "$1", "exported_service", "(.+)")',
         "labels": {"namespace": "exported_namespace"},
@@ -214,12 +164,10 @@ def test_nan_is_zero_as_in_the_custom_metrics_api() -> None:
     """0/0 is 0 there for pods and objects; for External metrics the adapter gives nonsense."""
     of = rules({"metricsQuery": f"{SUM} / {SUM}"})
     for kind in (PODS, FRONT):
-        found = asked(of, kind)
-        assert isinstance(found, Resolved)
+        found = resolved(of, kind)
         assert isinstance(found.query, Mapping)
         assert found.query["nan"] == "zero"
-    found = asked(of, EXTERNAL)
-    assert isinstance(found, Resolved)
+    found = resolved(of, EXTERNAL)
     assert isinstance(found.query, str)
 
 
@@ -227,13 +175,11 @@ def test_external_rules_may_be_for_no_namespace() -> None:
     """With `namespaced: false` the selector alone chooses, of any namespace."""
     of = rules({"resources": {"namespaced": False}})
     elsewhere = {"matchLabels": {"namespace": "queues", "queue": "orders"}}
-    found = asked(of, EXTERNAL, selector=elsewhere)
-    assert isinstance(found, Resolved)
+    found = resolved(of, EXTERNAL, selector=elsewhere)
     assert found.query == 'sum(x{namespace!="",queue!=""}) by (namespace, queue)'
     assert found.selector == elsewhere
     assert found.notes == ()
-    bare = asked(of, EXTERNAL)
-    assert isinstance(bare, Resolved)
+    bare = resolved(of, EXTERNAL)
     assert (bare.query, bare.selector) == ("sum(x) by ()", None)
 
 
@@ -261,8 +207,7 @@ def test_what_differs_is_noted(
     note: str,
 ) -> None:
     """In a sentence that names the rule."""
-    found = asked(rules(rule), kind, selector=selector)
-    assert isinstance(found, Resolved), found
+    found = resolved(rules(rule), kind, selector=selector)
     (said,) = found.notes
     assert note in said
     assert "ules[0]" in said
@@ -313,83 +258,46 @@ def test_names_that_are_near_are_told() -> None:
 
 
 NAMED = {"seriesQuery": 'jobs{a="b",namespace!=""}', "name": {"as": "x"}}
-LATER = [
-    "jobs",
-    '{__name__="jobs"}',
-    '{__name__=~"^jobs$"}',
-    '{__name__=~"jobs",a="b"}',
-    '{__name__=~"(jobs)",namespace!=""}',
-]
-WIDER = [
-    '{__name__=~"^jo.*"}',
-    '{__name__=~"jobs|queue"}',
-    '{__name__!~"^other.*",a="b"}',
-    '{namespace!=""}',
-]
-"""Series queries of a rule that finds series wherever the rule for `NAMED` does."""
+MAX = {**NAMED, "metricsQuery": SUM.replace("sum", "max")}
+LATER = """
+jobs | max(jobs{ | -
+{__name__="jobs"} | max(jobs{ | -
+{__name__=~"^jobs$"} | max(jobs{ | -
+{__name__=~"jobs",a="b"} | max(jobs{ | -
+{__name__=~"(jobs)",namespace!=""} | max(jobs{ | -
+{__name__=~"^jo.*"} | max(jobs{ | rules[1]
+{__name__=~"jobs|queue"} | max(jobs{ | which of these series
+{__name__!~"^other.*",a="b"} | max(jobs{ | rules[1]
+{namespace!=""} | max(jobs{ | rules[1]
+{__name__=~"^jobs$",c="d"} | max(jobs{ | rules[0]
+{__name__=~"^queue_.*"} | sum(jobs{ | rules[1]
+{__name__=~"^queue.*"} | sum(jobs{ | rules[1]
+{__name__=~"jobs.*",c="d"} | sum(jobs{ | rules[1]
+{c="d"} | sum(jobs{ | rules[1]
+queue | max(queue{ | rules[0]
+"""
+"""Series of a rule after that for `NAMED`, what is taken, and how the note on another begins."""
 
 
-@pytest.mark.parametrize("query", LATER)
-@pytest.mark.parametrize("kind", [PODS, FRONT, EXTERNAL])
-def test_the_last_rule_wins(query: str, kind: Kind) -> None:
-    """As in the adapter, which lists the series of all rules and keeps the last."""
-    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
-    found = asked(rules(NAMED, later), kind)
-    assert isinstance(found, Resolved)
-    assert str(found.query).startswith("max(jobs{")
-    assert found.notes == ()
+@pytest.mark.parametrize(("query", "promql", "other"), rows(LATER))
+def test_the_last_rule_that_finds_series_wins(query: str, promql: str, other: str) -> None:
+    """As in the adapter; where the series decide, of which Prometheus knows, that is said."""
+    of = rules(NAMED, {**MAX, "seriesQuery": query})
+    for kind in (PODS, FRONT, EXTERNAL) if other == "-" else (PODS,):
+        found = resolved(of, kind)
+        assert str(found.query).startswith(promql)
+        assert str(found.query).count("(jobs{") == promql.count("(jobs{")
+        assert [note[: len(other)] for note in found.notes] == [other] * (other != "-")
+        assert all("--prometheus" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("query", WIDER)
-def test_the_last_rule_wins_with_other_series_too(query: str) -> None:
-    """Which series it takes depends on those that there are, and is said."""
-    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
-    found = asked(rules(NAMED, later))
-    assert isinstance(found, Resolved)
-    assert str(found.query).startswith("max(jobs{")
-    assert "sum(" not in str(found.query)
-    (note,) = found.notes
-    assert "--prometheus" in note
-
-
-EARLIER = [
-    {"seriesQuery": '{__name__=~"jobs|queue"}'},
-    {"seriesQuery": '{__name__=~"^queue_.*"}'},
-    {"seriesQuery": "queue"},
-]
-
-
-@pytest.mark.parametrize("rule", EARLIER)
-def test_an_earlier_rule_may_win_where_the_last_finds_nothing(rule: Mapping[str, object]) -> None:
+@pytest.mark.parametrize("query", ['{__name__=~"jobs|queue"}', '{__name__=~"^queue_.*"}', "queue"])
+def test_an_earlier_rule_may_win_where_the_last_finds_nothing(query: str) -> None:
     """The adapter falls back to it, and the import says so."""
-    found = asked(rules({**NAMED, **rule}, {**NAMED, "metricsQuery": SUM.replace("sum", "max")}))
-    assert isinstance(found, Resolved)
+    found = resolved(rules({**NAMED, "seriesQuery": query}, MAX))
     assert str(found.query).startswith("max(jobs{")
     (note,) = found.notes
     assert note.startswith("rules[0] can give this metric")
-
-
-OPEN = [
-    ('{__name__=~"^jobs$",c="d"}', "max(jobs{", "rules[0]"),
-    ('{__name__=~"^queue_.*"}', "sum(jobs{", "rules[1]"),
-    ('{__name__=~"^queue.*"}', "sum(jobs{", "rules[1]"),
-    ('{__name__=~"jobs.*",c="d"}', "sum(jobs{", "rules[1]"),
-    ('{c="d"}', "sum(jobs{", "rules[1]"),
-    ("queue", "max(queue{", "rules[0]"),
-]
-"""Series queries of a later rule that may find none where `NAMED` does, and which rule is taken."""
-
-
-@pytest.mark.parametrize(("query", "promql", "other"), OPEN)
-def test_which_rule_wins_is_said_where_it_is_open(query: str, promql: str, other: str) -> None:
-    """Which one counts depends on the series, of which Prometheus knows."""
-    later = {**NAMED, "seriesQuery": query, "metricsQuery": SUM.replace("sum", "max")}
-    found = asked(rules(NAMED, later))
-    assert isinstance(found, Resolved)
-    assert str(found.query).startswith(promql)
-    (note,) = found.notes
-    assert note.startswith(other)
-    assert "--prometheus" in note
 
 
 def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
@@ -397,20 +305,17 @@ def test_a_rule_for_any_series_may_win_over_a_pattern() -> None:
     pattern = {"seriesQuery": '{__name__=~"^http_.*"}', "name": {"matches": "^http_(x)$"}}
     anything = {"seriesQuery": '{c="d"}', "name": {"matches": "^(.+)_(.+)$", "as": "x"}}
     for both in ((pattern, anything), (anything, pattern)):
-        found = asked(rules(*both, {"seriesQuery": "y"}))
-        assert isinstance(found, Resolved)
+        found = resolved(rules(*both, {"seriesQuery": "y"}))
         assert str(found.query).startswith("sum(http_x{")
         other = {**anything, "metricsQuery": SUM.replace("sum", "max")}
-        found = asked(rules(*(other if one is anything else one for one in both)))
-        assert isinstance(found, Resolved)
+        found = resolved(rules(*(other if one is anything else one for one in both)))
         (note,) = found.notes
         assert "can give this metric, too" in note
 
 
 def test_rules_of_one_query_need_no_choice() -> None:
     """Whichever wins, it asks the same."""
-    found = asked(rules(NAMED, {**NAMED, "seriesQuery": 'jobs{c="d"}'}))
-    assert isinstance(found, Resolved)
+    found = resolved(rules(NAMED, {**NAMED, "seriesQuery": 'jobs{c="d"}'}))
     assert found.notes == ()
 
 
@@ -457,19 +362,16 @@ SEVERAL = [
 def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) -> None:  # noqa: FBT001
     """The adapter takes any of them for pods and objects; an External metric is their sum."""
     for kind in (PODS, FRONT):
-        found = asked(rules({"metricsQuery": written}), kind, selector=ORDERS)
-        assert isinstance(found, Resolved), found
+        found = resolved(rules({"metricsQuery": written}), kind, selector=ORDERS)
         assert any("several series of one object" in note for note in found.notes) is is_noted
-    external = asked(rules({"metricsQuery": "x{<<.LabelMatchers>>}"}), EXTERNAL, selector=ORDERS)
-    assert isinstance(external, Resolved)
+    external = resolved(rules({"metricsQuery": "x{<<.LabelMatchers>>}"}), EXTERNAL, selector=ORDERS)
     assert external.notes == ()
 
 
 def test_a_rule_that_names_its_series_wins_over_patterns() -> None:
     """A later one with a label that it may lack; that it may win after all is said."""
     any_name = {"seriesQuery": '{job="y"}', "metricsQuery": SUM.replace("sum", "max")}
-    found = asked(rules({}, any_name))
-    assert isinstance(found, Resolved)
+    found = resolved(rules({}, any_name))
     assert str(found.query).startswith("sum(")
 
 
@@ -483,13 +385,11 @@ def test_series_that_are_there_decide() -> None:
         (["hits_total"], rate),
         (["hits", "hits_total"], rate),
     ):
-        found = asked(of, name="hits", series={one: [one] for one in reversed(series)})
-        assert isinstance(found, Resolved)
+        found = resolved(of, name="hits", series={one: [one] for one in reversed(series)})
         assert (found.query, found.notes) == (promql, ())
     # Without an answer, and where there are none now, the query takes whichever there will be.
     seconds = rate.replace("hits_total", "hits_seconds_total")
-    for found in (asked(of, name="hits"), asked(of, name="hits", series={})):
-        assert isinstance(found, Resolved)
+    for found in (resolved(of, name="hits"), resolved(of, name="hits", series={})):
         assert found.query == f"{seconds}\nor {rate}\nor {gauge}"
         assert "which of these series" in found.notes[0]
 
@@ -506,8 +406,7 @@ ASKED = [
 def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> None:
     """Never for a name that is a guess; where there is none, the advice is not to ask it."""
     rule = {"seriesQuery": f'{{__name__=~"{pattern}"}}', "name": {"as": "x"}}
-    found = asked(rules(rule), series={query: ["jobs_a"]})
-    assert isinstance(found, Resolved)
+    found = resolved(rules(rule), series={query: ["jobs_a"]})
     assert found.query == 'sum(jobs_a{namespace!="",pod!=""}) by (namespace, pod)'
     assert found.notes == ()
     missing = asked(rules(rule), series={})
@@ -520,8 +419,7 @@ def test_prometheus_is_asked_for_what_a_rule_takes(pattern: str, query: str) -> 
 def test_a_rule_for_any_name_is_asked_for() -> None:
     """Its labels are all that it says of its series."""
     rule = {"seriesQuery": '{job="y"}', "name": {"as": "x"}}
-    found = asked(rules(rule), series={'{job="y",pod!=""}': ["jobs_a"]})
-    assert isinstance(found, Resolved)
+    found = resolved(rules(rule), series={'{job="y",pod!=""}': ["jobs_a"]})
     assert "jobs_a" in str(found.query)
 
 
@@ -537,19 +435,16 @@ def test_only_series_with_the_objects_label_count() -> None:
         }
     )
     both = AdapterRules(custom=(*of.custom, *later.custom))
-    found = asked(both, series={'a="b"': ["y_count", "y_total"], 'a="c"': ["y_sum"]})
-    assert isinstance(found, Resolved)
+    found = resolved(both, series={'a="b"': ["y_count", "y_total"], 'a="c"': ["y_sum"]})
     assert found.query == 'sum(y_total{namespace!="",pod!=""}) by (namespace, pod)'
 
 
 def test_a_name_of_cadvisor_is_tried_with_its_prefix() -> None:
     """The chart's rules for `container_` are for what cAdvisor has, and for nothing else."""
     of = AdapterRules(custom=chart_rules())
-    found = asked(of, name="cpu_usage")
-    assert isinstance(found, Resolved)
+    found = resolved(of, name="cpu_usage")
     assert "container_cpu_usage_seconds_total" in str(found.query)
-    found = asked(of, name="http_requests")
-    assert isinstance(found, Resolved)
+    found = resolved(of, name="http_requests")
     assert "container_" not in str(found.query)
 
 
@@ -557,15 +452,13 @@ def test_a_long_query_keeps_its_lines() -> None:
     """Without comments; a short one stands on one line."""
     total = "sum(\n  requests_of_all_kinds_total{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)\n"
     ratio = f"{SUM}\n  / # of all\n{total}"
-    found = asked(rules({"metricsQuery": ratio}))
-    assert isinstance(found, Resolved)
+    found = resolved(rules({"metricsQuery": ratio}))
     assert isinstance(found.query, Mapping)
     assert found.query["query"] == (
         'sum(x{namespace!="",pod!=""}) by (namespace, pod)\n/\nsum(\n'
         '  requests_of_all_kinds_total{namespace!="",pod!=""}\n) by (namespace, pod)'
     )
-    found = asked(rules({"metricsQuery": "sum(\n  x{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)"}))
-    assert isinstance(found, Resolved)
+    found = resolved(rules({"metricsQuery": "sum(\n  x{<<.LabelMatchers>>}\n) by (<<.GroupBy>>)"}))
     assert found.query == 'sum(x{namespace!="",pod!=""}) by (namespace, pod)'
 
 

@@ -8,6 +8,7 @@ import yaml
 
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, merged, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
+from tests.tables import rows
 
 RULE = {
     "seriesQuery": 'http_requests_total{namespace!="",pod!=""}',
@@ -26,45 +27,41 @@ HELM = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease"}
 ARGO = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
 CHART = {"chart": "prometheus-adapter", "repoURL": "https://charts.example"}
 
+
+def config_map(text: str, key: str = "config.yaml", **others: str) -> dict[str, object]:
+    """Return a ConfigMap with a text."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "data": {key: text, **others}}
+
+
+def helm(**values: object) -> dict[str, object]:
+    """Return a source of an Application with the chart and values."""
+    return {**CHART, "helm": values}
+
+
+TEXT = yaml.safe_dump(VALUES)
+BY_OBJECT = {"source": helm(valuesObject=VALUES)}
 DOCUMENTS: dict[str, Mapping[str, object]] = {
     "a configuration": BARE,
-    "a ConfigMap": {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"config.yaml": yaml.safe_dump(BARE), "other": "text"},
-    },
-    "a ConfigMap of values": {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"config.yaml": yaml.safe_dump(VALUES)},
-    },
+    "a ConfigMap": config_map(yaml.safe_dump(BARE), other="text"),
+    "a ConfigMap of values": config_map(TEXT),
     "values of the chart": VALUES,
     "values of a chart around it": {"prometheus-adapter": VALUES, "grafana": {"enabled": True}},
     "a HelmRelease": {**HELM, "spec": {"chart": {"spec": CHART}, "values": VALUES}},
     "a HelmChart": {
         "apiVersion": "helm.cattle.io/v1",
         "kind": "HelmChart",
-        "spec": {**CHART, "valuesContent": yaml.safe_dump(VALUES)},
+        "spec": {**CHART, "valuesContent": TEXT},
     },
-    "an Application with an object": {
-        **ARGO,
-        "spec": {"project": "x", "source": {**CHART, "helm": {"valuesObject": VALUES}}},
-    },
-    "an Application with a text": {
-        **ARGO,
-        "spec": {"source": {**CHART, "helm": {"values": yaml.safe_dump(VALUES)}}},
-    },
+    "an Application with an object": {**ARGO, "spec": {"project": "x", **BY_OBJECT}},
+    "an Application with a text": {**ARGO, "spec": {"source": helm(values=TEXT)}},
     "an Application of several sources": {
         **ARGO,
-        "spec": {"sources": [{"path": "x"}, {**CHART, "helm": {"valuesObject": VALUES}}]},
+        "spec": {"sources": [{"path": "x"}, helm(valuesObject=VALUES)]},
     },
     "an ApplicationSet": {
         **ARGO,
         "kind": "ApplicationSet",
-        "spec": {
-            "generators": [],
-            "template": {"spec": {"source": {**CHART, "helm": {"valuesObject": VALUES}}}},
-        },
+        "spec": {"generators": [], "template": {"spec": BY_OBJECT}},
     },
 }
 
@@ -105,7 +102,7 @@ def test_the_address_of_prometheus_is_that_of_the_values() -> None:
 def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
     """By its place in what the text says."""
     text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
-    fields = Fields({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": text}})
+    fields = Fields(config_map(text))
     assert rules_in(fields) is not None
     (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
     assert refused.location == ("data", "config.yaml", "rules", 0, "labelValueReplacements")
@@ -136,13 +133,9 @@ def test_keys_that_say_nothing_are_accounted_for() -> None:
         {"rules": {}},
         {"groups": [{"rules": [{"alert": "x"}]}]},
         {"rules": [{"alert": "x"}]},
-        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"rules.yaml": "rules: [{"}},
+        config_map("rules: [{", "rules.yaml"),
         {"apiVersion": "v1", "kind": "Service", "spec": {"rules": [RULE]}},
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "data": {"prometheus.yml": "rules: [{alert: x}]"},
-        },
+        config_map("rules: [{alert: x}]", "prometheus.yml"),
     ],
 )
 def test_other_documents_have_none(document: object) -> None:
@@ -222,36 +215,24 @@ def test_rules_of_several_documents_keep_their_order() -> None:
     assert merged([]) == AdapterRules()
 
 
-@pytest.mark.parametrize(
-    ("resources", "group", "kind", "label"),
-    [
-        ({"overrides": {"ns": {"resource": "namespace"}}}, "", "Namespace", "ns"),
-        ({"overrides": {"p": {"resource": "pods"}}}, "", "Pod", "p"),
-        ({"overrides": {"i": {"resource": "ingresses"}}}, "networking.k8s.io", "Ingress", "i"),
-        ({"overrides": {"i": {"group": "x", "resource": "ingress"}}}, "y", "Ingress", None),
-        (
-            {"overrides": {"a": {"resource": "job"}, "b": {"group": "batch", "resource": "job"}}},
-            "batch",
-            "Job",
-            "b",
-        ),
-        ({"overrides": {"p": {"resource": "policies"}}}, "", "Policy", "p"),
-        (
-            {"template": "kube_<<.Group>>_<<.Resource>>"},
-            "cert-manager.io",
-            "Issuer",
-            "kube_cert_manager_io_issuer",
-        ),
-        ({"template": "<<.Resource>>"}, "apps", "Deployment", "deployment"),
-        ({}, "", "Pod", None),
-    ],
-)
-def test_a_resource_has_a_label(
-    resources: Mapping[str, object], group: str, kind: str, label: str | None
-) -> None:
+LABELS = """
+overrides: {ns: {resource: namespace}} | - | Namespace | ns
+overrides: {p: {resource: pods}} | - | Pod | p
+overrides: {i: {resource: ingresses}} | networking.k8s.io | Ingress | i
+overrides: {i: {group: x, resource: ingress}} | y | Ingress | -
+overrides: {a: {resource: job}, b: {group: batch, resource: job}} | batch | Job | b
+overrides: {p: {resource: policies}} | - | Policy | p
+template: "kube_<<.Group>>_<<.Resource>>" | cert-manager.io | Issuer | kube_cert_manager_io_issuer
+template: <<.Resource>> | apps | Deployment | deployment
+overrides: {} | - | Pod | -
+"""
+
+
+@pytest.mark.parametrize(("resources", "group", "kind", "label"), rows(LABELS))
+def test_a_resource_has_a_label(resources: str, group: str, kind: str, label: str) -> None:
     """By an override of its singular or plural, else by the template."""
-    (rule,) = read({"rules": [{**RULE, "resources": resources}]}).custom
-    assert rule.resources.label(group, kind) == label
+    (rule,) = read({"rules": [{**RULE, "resources": yaml.safe_load(resources)}]}).custom
+    assert (rule.resources.label(group.strip("-"), kind) or "-") == label
 
 
 @pytest.mark.parametrize(
