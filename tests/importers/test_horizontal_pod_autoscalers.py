@@ -3,13 +3,13 @@
 import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from autoscaler.migrate.importing import ImportOptions
 from tests.importers.importing import imported
+from tests.tables import rows
 
 RULES = textwrap.dedent("""\
     rules:
@@ -35,104 +35,53 @@ def autoscaler(spec: str, version: str = "autoscaling/v2", annotations: str = ""
     )
 
 
-def resource(name: str, **target: object) -> dict[str, object]:
-    """Return a Resource metric of autoscaling/v2."""
-    return {"type": "Resource", "resource": {"name": name, "target": target}}
+CPU_70 = (
+    "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}"
+)
+VERSIONS = """
+autoscaling/v1 | targetCPUUtilizationPercentage: 70 | CPU_70
+autoscaling/v2 | metrics: [CPU_70] | CPU_70
+autoscaling/v2beta2 | metrics: [CPU_70] | CPU_70
+autoscaling/v2beta1
+    | metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 70}}] | CPU_70
+autoscaling/v2beta1
+    | metrics: [{type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}]
+    | {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
+autoscaling/v2beta1
+    | metrics: [{type: ContainerResource, containerResource: {name: cpu, container: app,
+    targetAverageUtilization: 50}}]
+    | {type: ContainerResource, containerResource: {name: cpu, container: app,
+    target: {type: Utilization, averageUtilization: 50}}}
+""".replace("CPU_70", CPU_70)
 
 
-CPU_50 = resource("cpu", type="Utilization", averageUtilization=50)
-CPU_70 = resource("cpu", type="Utilization", averageUtilization=70)
-VERSIONS: list[tuple[str, str, list[dict[str, Any]]]] = [
-    ("autoscaling/v1", "targetCPUUtilizationPercentage: 70", [CPU_70]),
-    ("autoscaling/v2", f"metrics: {json.dumps([CPU_70])}", [CPU_70]),
-    ("autoscaling/v2beta2", f"metrics: {json.dumps([CPU_70])}", [CPU_70]),
-    (
-        "autoscaling/v2beta1",
-        "metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 50}}]",
-        [CPU_50],
-    ),
-    (
-        "autoscaling/v2beta1",
-        "metrics: [{type: Resource, resource: {name: memory, targetAverageValue: 1Gi}}]",
-        [resource("memory", type="AverageValue", averageValue="1Gi")],
-    ),
-    (
-        "autoscaling/v2beta1",
-        (
-            "metrics: [{type: ContainerResource, containerResource: {name: cpu, container: app, "
-            "targetAverageUtilization: 50}}]"
-        ),
-        [
-            {
-                "type": "ContainerResource",
-                "containerResource": {
-                    "name": "cpu",
-                    "container": "app",
-                    "target": {"type": "Utilization", "averageUtilization": 50},
-                },
-            }
-        ],
-    ),
-]
-
-
-@pytest.mark.parametrize(("version", "spec", "metrics"), VERSIONS)
-def test_metrics_of_every_version(
-    tmp_path: Path, version: str, spec: str, metrics: list[object]
-) -> None:
+@pytest.mark.parametrize(("version", "spec", "metric"), rows(VERSIONS))
+def test_metrics_of_every_version(tmp_path: Path, version: str, spec: str, metric: str) -> None:
     """Those without an adapter are carried over exactly, and the configuration is valid."""
     ran = imported(tmp_path, autoscaler(spec, version))
-    assert (ran.code, ran.target["metrics"]) == (0, metrics)
+    assert (ran.code, ran.target["metrics"]) == (0, [yaml.safe_load(metric)])
     assert ran.keys("different") == ran.keys("refused") == {}
     assert ran.config.targets[0].key == "shop/Deployment/web"
 
 
-OLD = [
-    (
-        "{type: Pods, pods: {metricName: rps, targetAverageValue: 100}}",
-        {"pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue"}}},
-        {"averageValue": 100},
-    ),
-    (
-        (
-            "{type: External, external: {metricName: rps, metricSelector: {matchLabels: {a: b}}, "
-            "targetValue: 3}}"
-        ),
-        {
-            "external": {
-                "metric": {"name": "rps", "selector": {"matchLabels": {"a": "b"}}},
-                "target": {"type": "Value"},
-            }
-        },
-        {"value": 3},
-    ),
-    (
-        (
-            "{type: Object, object: {metricName: rps, target: {apiVersion: v1, kind: Service, "
-            "name: front}, targetValue: 0, averageValue: 7}}"
-        ),
-        {
-            "object": {
-                "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "front"},
-                "metric": {"name": "rps"},
-                "target": {"type": "AverageValue"},
-            }
-        },
-        {"averageValue": 7},
-    ),
-]
+OLD = """
+{type: Pods, pods: {metricName: rps, targetAverageValue: 100}}
+    | {type: Pods, pods: {metric: {name: rps}, target: {type: AverageValue, averageValue: 100}}}
+{type: External, external: {metricName: rps, metricSelector: {matchLabels: {a: b}}, targetValue: 3}}
+    | {type: External, external: {metric: {name: rps, selector: {matchLabels: {a: b}}},
+    target: {type: Value, value: 3}}}
+{type: Object, object: {metricName: rps, target: {apiVersion: v1, kind: Service, name: front},
+    targetValue: 0, averageValue: 7}}
+    | {type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: front},
+    metric: {name: rps}, target: {type: AverageValue, averageValue: 7}}}
+"""
 
 
-@pytest.mark.parametrize(("metric", "written", "target"), OLD)
-def test_a_metric_of_an_adapter_in_v2beta1(
-    tmp_path: Path, metric: str, written: dict[str, Any], target: dict[str, object]
-) -> None:
+@pytest.mark.parametrize(("metric", "written"), rows(OLD))
+def test_a_metric_of_an_adapter_in_v2beta1(tmp_path: Path, metric: str, written: str) -> None:
     """Its keys have other names there; without a rule it is a guess that is undecided."""
     ran = imported(tmp_path, autoscaler(f"metrics: [{metric}]", "autoscaling/v2beta1"))
-    (source,) = written.values()
-    source["target"] |= target
-    (got,) = ran.target["metrics"]
-    assert got == {"type": got["type"], **written}
+    assert ran.target["metrics"] == [yaml.safe_load(written)]
     (left,) = ran.target["undecided"]
     assert left["field"].endswith(".metricName")
     assert "its query is a guess from the name" in left["why"]
@@ -153,15 +102,16 @@ def test_metrics_in_the_annotations_of_v1(tmp_path: Path) -> None:
     )
     text = autoscaler("targetCPUUtilizationPercentage: 70", "autoscaling/v1", notes)
     ran = imported(tmp_path, text)
-    memory = resource("memory", type="Utilization", averageUtilization=60)
-    assert ran.target["metrics"] == [memory, CPU_70]
+    cpu = yaml.safe_load(CPU_70)
+    memory = yaml.safe_load(CPU_70.replace("cpu", "memory").replace("70", "60"))
+    assert ran.target["metrics"] == [memory, cpu]
     assert ran.target["behavior"] == behavior
     assert ran.code == 0
     of_v2 = imported(tmp_path, text.replace("autoscaling/v1", "autoscaling/v2beta2"))
-    assert of_v2.target["metrics"] == [CPU_70]
+    assert of_v2.target["metrics"] == [cpu]
     assert "behavior" not in of_v2.target
     broken = imported(tmp_path, text.replace(json.dumps(json.dumps(held)), '"[{"'))
-    assert broken.target["metrics"] == [CPU_70]
+    assert broken.target["metrics"] == [cpu]
     assert "it is no JSON of metrics" in "".join(broken.keys("different").values())
 
 
@@ -200,28 +150,28 @@ def test_a_ratio_that_is_divided_by_the_replicas(tmp_path: Path, kind: str) -> N
     assert bool(different) == ("# a ratio, an average" in ran.text) == (kind == "AverageValue")
 
 
-DIFFERENT = [
-    ("{kind: Deployment, name: web}", "autoscaling/v2", "", "apps/v1 is meant"),
-    ("{apiVersion: extensions/v1beta1, kind: Deployment, name: web}", "autoscaling/v1", "", "apps"),
-    ("{apiVersion: apps/v1, kind: deployment, name: web}", "autoscaling/v2", "", "Deployment is"),
-    (None, "autoscaling/v2", "targetCPUUtilizationPercentage: 70", "as in autoscaling/v1"),
-    (None, "autoscaling/v1", f"metrics: {json.dumps([CPU_70])}", "as in autoscaling/v2"),
-    (
-        *(None, "autoscaling/v2"),
-        "metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 70}}]",
-        "as in autoscaling/v2beta1",
-    ),
-]
+USUAL = "{apiVersion: apps/v1, kind: Deployment, name: web}"
+MEANT = """
+{kind: Deployment, name: web} | autoscaling/v2 | - | apps/v1 is meant
+{apiVersion: extensions/v1beta1, kind: Deployment, name: web} | autoscaling/v1 | - | apps
+{apiVersion: apps/v1, kind: deployment, name: web} | autoscaling/v2 | - | Deployment is
+USUAL | autoscaling/v2 | targetCPUUtilizationPercentage: 70 | as in autoscaling/v1
+USUAL | autoscaling/v1 | metrics: [CPU_70] | as in autoscaling/v2
+USUAL | autoscaling/v2
+    | metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 70}}]
+    | as in autoscaling/v2beta1
+"""
 
 
-@pytest.mark.parametrize(("reference", "version", "spec", "why"), DIFFERENT)
+@pytest.mark.parametrize(
+    ("reference", "version", "spec", "why"),
+    rows(MEANT.replace("USUAL", USUAL).replace("CPU_70", CPU_70)),
+)
 def test_what_is_meant_is_imported_with_a_difference(
-    tmp_path: Path, reference: str | None, version: str, spec: str, why: str
+    tmp_path: Path, reference: str, version: str, spec: str, why: str
 ) -> None:
     """The report says it, and a comment above the place in the configuration."""
-    text = autoscaler(spec, version)
-    usual = "{apiVersion: apps/v1, kind: Deployment, name: web}"
-    ran = imported(tmp_path, text.replace(usual, reference or usual))
+    ran = imported(tmp_path, autoscaler(spec.strip("-"), version).replace(USUAL, reference))
     (sentence,) = ran.keys("different").values()
     assert why in sentence
     assert f"# {sentence[:40]}" in ran.text

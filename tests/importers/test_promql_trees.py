@@ -3,6 +3,7 @@
 import pytest
 
 from autoscaler.migrate import promql_trees
+from tests.tables import rows
 
 KEPT = [
     ("sum(rate(x[2m])) by (pod)", "sum(rate(x[2m])) by (namespace, pod)"),
@@ -43,53 +44,33 @@ def test_a_label_is_kept_all_the_way(promql: str, kept: str | None) -> None:
         assert promql_trees.keeps_apart(tree, "namespace")
 
 
+WITH_POD = """
+x | sum(x) by (pod) | sum(x) without (le) | topk(1, x) | 2 * x | x * scalar(y)
+sum(x) by (pod) / on (pod) y | sum(x) / on () group_right () y | sum(x) or y
+label_replace(sum(x), "pod", "a", "", "") | count_values("pod", x)
+"""
+WITHOUT_POD = """
+sum(x) by (le) | sum(x) without (pod) | sum(x) | max(x) | vector(1) | time()
+sum(x) / sum(y) by (pod) | x / on (le) y | sum(x) and y
+"""
+
+
 @pytest.mark.parametrize(
     ("promql", "has"),
     [
-        ("x", True),
-        ("sum(x) by (pod)", True),
-        ("sum(x) by (le)", False),
-        ("sum(x) without (pod)", False),
-        ("sum(x) without (le)", True),
-        ("sum(x)", False),
-        ("max(x)", False),
-        ("topk(1, x)", True),
-        ("vector(1)", False),
-        ("2 * x", True),
-        ("x * scalar(y)", True),
-        ("sum(x) / sum(y) by (pod)", False),
-        ("sum(x) by (pod) / on (pod) y", True),
-        ("x / on (le) y", False),
-        ("sum(x) / on () group_right () y", True),
-        ("sum(x) or y", True),
-        ("sum(x) and y", False),
-        ('label_replace(sum(x), "pod", "a", "", "")', True),
-        ('count_values("pod", x)', True),
-        ("time()", False),
+        *((promql, True) for row in rows(WITH_POD) for promql in row),
+        *((promql, False) for row in rows(WITHOUT_POD) for promql in row),
     ],
 )
-def test_the_labels_of_an_answer_are_known(promql: str, has: bool) -> None:  # noqa: FBT001 - a table
+def test_the_labels_of_an_answer_are_known(promql: str, *, has: bool) -> None:
     """Whether a series of the answer can have the label, if those that are read have it."""
     assert promql_trees.has(promql_trees.parse(promql), "pod") is has
 
 
-@pytest.mark.parametrize(
-    "promql",
-    [
-        "",
-        "sum(",
-        "x{",
-        'x{a="b"',
-        "x{a}",
-        "a +",
-        ")",
-        "x y",
-        "sum(x) by (",
-        "x[5m",
-        "(" * 200,
-        "1+" * 300 + "1",
-    ],
-)
+NOT_UNDERSTOOD = ("", "sum(", "x{", 'x{a="b"', "x{a}", "a +", ")", "x y", "sum(x) by (", "x[5m")
+
+
+@pytest.mark.parametrize("promql", [*NOT_UNDERSTOOD, "(" * 200, "1+" * 300 + "1"])
 def test_what_is_not_understood_is_refused(promql: str) -> None:
     """With a sentence, and never with another exception."""
     with pytest.raises(ValueError, match=r"it|is not"):
@@ -115,15 +96,8 @@ def test_names_and_matchers_are_found() -> None:
     assert promql_trees.quoted('b"\\') == r'"b\"\\"'
 
 
-@pytest.mark.parametrize(
-    ("promql", "nan"),
-    [
-        ("a / b", True),
-        ("sum(a)", False),
-        ('x{quantile="0.9"}', True),
-        ("histogram_quantile(1, x)", True),
-    ],
-)
-def test_what_can_be_no_number_is_known(promql: str, nan: bool) -> None:  # noqa: FBT001 - a table
-    """Divisions and quantiles can be NaN where nothing happens."""
-    assert promql_trees.may_be_nan(promql_trees.parse(promql)) is nan
+def test_divisions_and_quantiles_can_be_nan_where_nothing_happens() -> None:
+    """And nothing else."""
+    for promql in ("a / b", 'x{quantile="0.9"}', "histogram_quantile(1, x)"):
+        assert promql_trees.may_be_nan(promql_trees.parse(promql))
+    assert not promql_trees.may_be_nan(promql_trees.parse("sum(a)"))

@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.migrate.keda.scaling_modifiers import promql_of
 from autoscaler.migrate.keda.triggers import FormulaTrigger as Trigger
+from tests.tables import rows
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -43,6 +44,14 @@ def test_what_is_written(formula: str, promql: str) -> None:
     assert promql_of(formula, TRIGGERS) == promql
 
 
+OTHERWISE = """
+a > 2 | a ? 1 : 2 | a % 2 | a + | a b | (a | a > 1 ? 'x' : 1 | median([a, b]) | max([a, b])
+max(*a) | max(a, key=b) | round(a) | 1 < a < 3 ? 1 : 0 | a in [1, 2] ? 1 : 0 | a ** 2 | a ^ 2
+a > 1 && b > 1 ? 1 : 0 | a > 1 and b > 1 ? 1 : 0 | not (a > 1) ? 1 : 0 | 1 if a > 2 else 3 | a // 2
+a # b | a @ b | a if b | true ? a : b | True | 1j | a.b | lambda: a | (a := b) | (a + b) ?? c | a, b
+"""
+
+
 @pytest.mark.parametrize(
     ("formula", "sentence"),
     [
@@ -50,46 +59,8 @@ def test_what_is_written(formula: str, promql: str) -> None:
         ("missing ?? a", "has `missing`, but prometheus triggers are named a, b, c"),
         ("a + " * 250 + "a", "has 1,001 characters, more than 1,000"),
         ("max(b, " * 15 + "b" + ")" * 15, "becomes PromQL of more than 10,000 characters"),
-        *(
-            (formula, MORE)
-            for formula in (
-                "a > 2",
-                "a ? 1 : 2",
-                "a % 2",
-                "a +",
-                "a b",
-                "(a",
-                "a > 1 ? 'x' : 1",
-                "median([a, b])",
-                "max([a, b])",
-                "max(*a)",
-                "max(a, key=b)",
-                "round(a)",
-                "1 < a < 3 ? 1 : 0",
-                "a in [1, 2] ? 1 : 0",
-                "a > 1 && b > 1 ? 1 : 0",
-                "a > 1 and b > 1 ? 1 : 0",
-                "not (a > 1) ? 1 : 0",
-                "1 if a > 2 else 3",
-                "a ** 2",
-                "a ^ 2",
-                "a // 2",
-                "a # b",
-                "a @ b",
-                "a if b",
-                "true ? a : b",
-                "True",
-                "1j",
-                "a.b",
-                "lambda: a",
-                "(a := b)",
-                "(a + b) ?? c",
-                "a, b",
-                "",
-                "(" * 450 + "a" + ")" * 450,
-                "-" * 999 + "a",
-            )
-        ),
+        *((formula, MORE) for row in rows(OTHERWISE) for formula in row),
+        *((formula, MORE) for formula in ("", "(" * 450 + "a" + ")" * 450, "-" * 999 + "a")),
     ],
 )
 def test_what_cannot_be_written_is_said(formula: str, sentence: str) -> None:
