@@ -96,10 +96,7 @@ FIELDS = [
     (
         metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC).replace("sum by (queue) (queue_length)", "{query: up, window: 2m}"),
-        [
-            "metrics[0].query: sum by (queue) (queue_length) -> up",
-            "metrics[0].window: 1m -> 2m",
-        ],
+        ["metrics[0].query: sum by (queue) (queue_length) -> up", "metrics[0].window: 1m -> 2m"],
     ),
     (
         metric(EXTERNAL_METRIC),

@@ -5,15 +5,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import ConfigError, load
-from tests.config.documents import (
-    QUERIES,
-    REF,
-    cases,
-    prometheus,
-    refused,
-    target,
-    top,
-)
+from tests.config.documents import QUERIES, REF, cases, prometheus, refused, target, top
 
 ONE = f"{{namespace: shop, maxReplicas: 3, {REF.strip()}}}"
 

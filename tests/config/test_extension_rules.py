@@ -328,11 +328,7 @@ type: ContainerResource; containerResource: {{name: cpu, query: {{query: up, emp
             METRIC + "pods.metric",
             MADE_UP,
         ),
-        (
-            top("resourceQueries: {cpu: {query: up, empty: zero}}\n"),
-            "resourceQueries",
-            MADE_UP,
-        ),
+        (top("resourceQueries: {cpu: {query: up, empty: zero}}\n"), "resourceQueries", MADE_UP),
     ],
 )
 def test_no_sample_of_a_pod_can_be_made_up(

@@ -59,10 +59,7 @@ FILES: dict[str, tuple[Callable[[], str], str]] = {
         lambda: f"{GOOD}targets:\n{numbered(LARGE, 2500)}- {{{ROW}, maxReplica: 3}}\n",
         "targets[2500].maxReplica: is not known here",
     ),
-    "small mappings": (
-        lambda: f"{GOOD}targets:\n" + "- {a: 1}\n" * (7 * MEGA // 9),
-        TOO_LARGE,
-    ),
+    "small mappings": (lambda: f"{GOOD}targets:\n" + "- {a: 1}\n" * (7 * MEGA // 9), TOO_LARGE),
     "keys": (
         lambda: f"{GOOD}x-a:\n" + numbered("  k%d:\n", 10**6),
         "a target, or a key at the top, has more than 200,000 keys and values",

@@ -2,14 +2,7 @@
 
 from pathlib import Path
 
-from tests.config.documents import (
-    EXTERNAL,
-    REF,
-    behavior,
-    cases,
-    refused,
-    target,
-)
+from tests.config.documents import EXTERNAL, REF, behavior, cases, refused, target
 
 T = "targets[0]."
 

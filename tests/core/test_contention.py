@@ -10,15 +10,7 @@ from autoscaler.core.history import ScaleEvent
 from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import Behavior, Flags
 from autoscaler.core.writes import FIELD_MANAGER
-from tests.core.builders import (
-    BASE,
-    average,
-    behavior,
-    external,
-    pods_policy,
-    rules,
-    spec,
-)
+from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 from tests.core.two_writers import PERIOD, TwoWriters
 

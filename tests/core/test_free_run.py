@@ -157,9 +157,7 @@ def test_it_begins_anew_after_a_gap_and_with_each_process() -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 30)), min_size=1, max_size=30))
-def test_with_the_live_counts_it_is_never_outside_the_bounds(
-    syncs: list[tuple[int, int]],
-) -> None:
+def test_with_the_live_counts_it_is_never_outside_the_bounds(syncs: list[tuple[int, int]]) -> None:
     """Whatever the other one does; and it comes back whole from where it is kept."""
     shadow = Shadow(spec(QUEUE, minimum=2, maximum=20))
     for sync, (queue, replicas) in enumerate(syncs):

@@ -129,9 +129,7 @@ _RANGES = st.sampled_from([0.0, 30.0, 120.0, 600.0])
 
 
 @st.composite
-def courses(
-    draw: st.DrawFn,
-) -> Course:
+def courses(draw: st.DrawFn) -> Course:
     """Return metrics, the ranges of their queries, and what they read for how many syncs."""
     metrics = draw(st.lists(st.sampled_from(METRICS), min_size=1, max_size=3))
     answers = st.tuples(*[_ANSWERS] * len(metrics))
@@ -178,11 +176,7 @@ _SOME = frozenset({1, 2, 3})
 )
 @given(courses(), st.integers(1, 6), _WINDOWS, _WINDOWS, st.frozensets(st.integers(0, 40)))
 def test_after_gaps_a_target_of_any_metrics_is_never_lower_than_the_hpa_leaves_it(
-    course: Course,
-    replicas: int,
-    up: int,
-    down: int,
-    restarts: frozenset[int],
+    course: Course, replicas: int, up: int, down: int, restarts: frozenset[int]
 ) -> None:
     """Two targets that read the same, one by the HPA's rules alone, which has no word for a part.
 

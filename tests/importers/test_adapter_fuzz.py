@@ -66,8 +66,7 @@ scalars = st.one_of(
 values = st.recursive(
     scalars,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(st.sampled_from(KEYS), inner, max_size=8),
+        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(KEYS), inner, max_size=8)
     ),
     max_leaves=40,
 )

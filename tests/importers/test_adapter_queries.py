@@ -201,10 +201,7 @@ NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "note"), NOTED)
 def test_what_differs_is_noted(
-    kind: Kind,
-    rule: Mapping[str, object],
-    selector: object,
-    note: str,
+    kind: Kind, rule: Mapping[str, object], selector: object, note: str
 ) -> None:
     """In a sentence that names the rule."""
     found = resolved(rules(rule), kind, selector=selector)
@@ -233,10 +230,7 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 
 @pytest.mark.parametrize(("kind", "rule", "selector", "sentence"), REFUSED)
 def test_what_cannot_be_is_said(
-    kind: Kind,
-    rule: Mapping[str, object],
-    selector: object,
-    sentence: str,
+    kind: Kind, rule: Mapping[str, object], selector: object, sentence: str
 ) -> None:
     """With what to do, and never with a query that reads something else."""
     found = asked(rules(rule), kind, selector=selector)
@@ -428,11 +422,7 @@ def test_only_series_with_the_objects_label_count() -> None:
     of = rules({"seriesQuery": '{a="b",__name__=~"^y.*"}', "name": {"as": "x"}})
     by_deployment = {"template": "kube_<<.Resource>>"}
     later = rules(
-        {
-            "seriesQuery": '{a="c",__name__=~"^y.*"}',
-            "name": {"as": "x"},
-            "resources": by_deployment,
-        }
+        {"seriesQuery": '{a="c",__name__=~"^y.*"}', "name": {"as": "x"}, "resources": by_deployment}
     )
     both = AdapterRules(custom=(*of.custom, *later.custom))
     found = resolved(both, series={'a="b"': ["y_count", "y_total"], 'a="c"': ["y_sum"]})

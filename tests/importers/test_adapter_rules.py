@@ -245,11 +245,7 @@ def test_a_resource_has_a_label(resources: str, group: str, kind: str, label: st
         ({"seriesQuery": '{__name__!~"^http_.*"}'}, "http_x_per_second", []),
         ({"seriesQuery": '{job="x"}', "name": {}}, "anything", ["anything"]),
         ({"seriesQuery": '{job="x"}', "name": {"matches": "^a_(.*)$"}}, "b", ["a_b"]),
-        (
-            {"seriesQuery": '{__name__=~"^a_(x|y)$"}', "name": {"as": "c"}},
-            "c",
-            ["a_x", "a_y"],
-        ),
+        ({"seriesQuery": '{__name__=~"^a_(x|y)$"}', "name": {"as": "c"}}, "c", ["a_x", "a_y"]),
         ({"seriesQuery": '{job="x"}', "seriesFilters": [{"isNot": "_total$"}]}, "a_per_second", []),
         (
             {"seriesQuery": '{job="x"}', "seriesFilters": [{"is": "^a"}]},

@@ -62,10 +62,7 @@ def test_reasons_and_states_are_those_of_decisions() -> None:
         ("event: SuccesfulRescale", "event: is no event of a sync: did you mean `Successful"),
         ("event: Paused", "event: is no event of a sync: known are AmbiguousSelector, "),
         ("event: successfulrescale", "did you mean `SuccessfulRescale`?"),
-        (
-            "conditions: {AbleToScal: 'True'}",
-            "conditions.AbleToScal: is no condition: did you",
-        ),
+        ("conditions: {AbleToScal: 'True'}", "conditions.AbleToScal: is no condition: did you"),
         ("conditions: {Ready: 'True'}", "known are AbleToScale, Fallback, ScalingActive, Scaling"),
     ],
 )

@@ -112,12 +112,7 @@ CASES = (
         {4: 8},
         {1: becomes(leads=False), 4: becomes(leads=True)},
     ),
-    Crossing(
-        "to zero, and back",
-        {0: 50.0, 1: 0.0, 10: 5.0},
-        {1.75: 0, 10: 1},
-        target=SLEEPS,
-    ),
+    Crossing("to zero, and back", {0: 50.0, 1: 0.0, 10: 5.0}, {1.75: 0, 10: 1}, target=SLEEPS),
     Crossing(
         "a pause: the count stays until it ends",
         UP,

@@ -48,8 +48,7 @@ _CANDIDATES = st.lists(
 ).map(lambda found: [candidate((float(short), float(hours))) for short, hours in found])
 _COSTS = st.sampled_from([0.0, 1.0, 10.0])
 _PREFERENCES = st.one_of(
-    st.builds(Preference, _COSTS, _COSTS),
-    st.builds(Preference, most_short=st.floats(0, 0.3)),
+    st.builds(Preference, _COSTS, _COSTS), st.builds(Preference, most_short=st.floats(0, 0.3))
 )
 
 
@@ -92,12 +91,7 @@ def test_a_choice_is_applied_to_the_target() -> None:
     found = applied_to(
         target,
         space,
-        {
-            "target_factors": 0,
-            "scale_down_windows": 0,
-            "min_replicas": 0,
-            "scale_down_percents": 0,
-        },
+        {"target_factors": 0, "scale_down_windows": 0, "min_replicas": 0, "scale_down_percents": 0},
     )
     (metric,) = found.spec.metrics
     assert metric.target.average_value == 15_000

@@ -227,10 +227,7 @@ def test_a_share_is_rounded_down(share: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("live", "shadow", "text"),
-    [
-        (3, 7, "3 of 10 targets moved, 7 in shadow"),
-        (0, 1, "0 of 1 target moved, 1 in shadow"),
-    ],
+    [(3, 7, "3 of 10 targets moved, 7 in shadow"), (0, 1, "0 of 1 target moved, 1 in shadow")],
 )
 def test_how_far_a_move_has_come(live: int, shadow: int, text: str) -> None:
     """Of all targets."""

@@ -124,11 +124,7 @@ BEGINNINGS: list[tuple[dict[str, Any], str, str]] = [
         "it is paused, before: the metrics decide",
         "the metrics decide, before: it is paused",
     ),
-    (
-        {"outcome": Outcome.BLOCKED},
-        "nothing could be decided",
-        "everything is known again",
-    ),
+    ({"outcome": Outcome.BLOCKED}, "nothing could be decided", "everything is known again"),
     (
         {"pause": replace(DOWN, by="kubectl", until=BASE + 60)},
         "scale-down is paused by kubectl until 00:01:00Z",

@@ -17,12 +17,7 @@ from autoscaler.core.text import rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError, Sample
 from autoscaler.rendering.answers import Explanation
 from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.instant import (
-    alternatives,
-    change_of,
-    explanation_at,
-    recorded_targets,
-)
+from autoscaler.rendering.instant import alternatives, change_of, explanation_at, recorded_targets
 from tests.core.builders import (
     BASE,
     average,
@@ -400,8 +395,7 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
             "without the fallback it would have stayed at 8",
         ),
         pytest.param(
-            target(pause=Pause()).at("0s", jobs=25),
-            "without the pause it would have gone to 5",
+            target(pause=Pause()).at("0s", jobs=25), "without the pause it would have gone to 5"
         ),
         pytest.param(
             target(idle=Idle(after=0.0)).at("0s", jobs=0),

@@ -9,15 +9,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.promql import selectors_of
-from autoscaler.core.observation import (
-    Gap,
-    GapKind,
-    Observation,
-    Pod,
-    Scale,
-    Unavailable,
-    Values,
-)
+from autoscaler.core.observation import Gap, GapKind, Observation, Pod, Scale, Unavailable, Values
 from autoscaler.core.selectors import parse
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
@@ -122,10 +114,7 @@ REASONS = [
         ),
     ),
     ('{queue="none"}', 'there are no series {queue="none"}'),
-    (
-        "ns_ready > 100",
-        "ns_ready has 8 series, and what the query does with that leaves none",
-    ),
+    ("ns_ready > 100", "ns_ready has 8 series, and what the query does with that leaves none"),
     (
         "rate(ns_ready[1ms]) + ns_redy",
         "there are no series ns_ready within 1ms; there are no series ns_redy",
@@ -155,9 +144,7 @@ def test_of_many_values_some_are_named(ask: Ask) -> None:
 @pytest.mark.parametrize(
     "answer", [QueryFailure("no answer"), QueryResult((), ("store eu unreachable",))]
 )
-def test_where_prometheus_does_not_know_nothing_is_said(
-    answer: QueryFailure | QueryResult,
-) -> None:
+def test_where_prometheus_does_not_know_nothing_is_said(answer: QueryFailure | QueryResult) -> None:
     """A failure and a partial answer say nothing about what there is."""
     assert why_no_series(lambda _: answer, 'x{a="b"}') == ""
 
@@ -210,10 +197,7 @@ def test_a_use_is_named_only_where_the_target_misses_several() -> None:
     assert of_target([(uses[0], "found"), (uses[1], "")], uses) == ['queue{queue="a"}: found']
 
 
-@pytest.mark.parametrize(
-    ("up", "state"),
-    [((0.0,), "down"), ((1.0,), "up"), ((), "gone")],
-)
+@pytest.mark.parametrize(("up", "state"), [((0.0,), "down"), ((1.0,), "up"), ((), "gone")])
 def test_a_metric_that_ended_says_since_when_and_what_its_scrape_target_does(
     up: tuple[float, ...], state: str
 ) -> None:

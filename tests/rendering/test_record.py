@@ -25,14 +25,7 @@ from autoscaler.rendering.instant import change_of, explanation_at, recorded_tar
 from autoscaler.rendering.record import target_state, whole
 from autoscaler.web.api.endpoints import target_list
 from tests.core.builders import BASE, cpu, spec, utilization, values
-from tests.rendering.test_extension_words import (
-    IDLE,
-    NOTHING,
-    OFFICE_HOURS,
-    lower,
-    opened,
-    target,
-)
+from tests.rendering.test_extension_words import IDLE, NOTHING, OFFICE_HOURS, lower, opened, target
 from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
 from tests.telemetry.results import NOW, metrics_of

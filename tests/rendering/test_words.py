@@ -388,8 +388,7 @@ def test_the_query_of_a_metric_is_told_with_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reading", "hints"),
-    [(Gap(GapKind.EMPTY, "the query returned no series"), 1), (REFUSED, 0)],
+    ("reading", "hints"), [(Gap(GapKind.EMPTY, "the query returned no series"), 1), (REFUSED, 0)]
 )
 def test_where_no_series_was_found_it_is_told_who_shows_them(reading: Reading, hints: int) -> None:
     """Which labels there are is what `validate --prometheus` shows."""
