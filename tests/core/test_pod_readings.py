@@ -60,8 +60,8 @@ def test_each_pod_has_its_sample() -> None:
 def test_other_workloads_pods_are_left_out() -> None:
     """Neither an unlisted pod nor one of the same name in another namespace counts."""
     result = samples(RPS, of_pod(1), of_pod(2, "stranger"), of_pod(3, "p1", namespace="other"))
-    assert set(result.samples) == {"p0"}
-    assert result.dropped == {}
+    assert (set(result.samples), result.dropped) == ({"p0"}, {})
+    assert samples(RPS, of_pod(1)).dropped == {}, "a pod without a series is just absent"
 
 
 def test_pods_metrics_obey_their_selector() -> None:
@@ -102,11 +102,7 @@ def test_a_bad_sample_leaves_its_pod_missing(one: Series, kind: GapKind) -> None
     alone = reading(RPS, one)
     assert isinstance(alone, Gap)
     assert alone.kind is kind
-
-
-def test_a_sample_exactly_as_old_as_permitted_counts() -> None:
-    """Too old is older than the query's maxAge."""
-    assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}
+    assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}, "as old as permitted"
 
 
 def test_no_pod_has_a_series() -> None:
@@ -116,13 +112,9 @@ def test_no_pod_has_a_series() -> None:
     assert isinstance(other, Gap)
     assert other.kind is GapKind.EMPTY
     assert 'namespace="shop" and pod=<one of its pods>' in other.detail
-
-
-def test_without_pods_nothing_is_read() -> None:
-    """Series without pods belong to others."""
-    result = read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE)
-    assert isinstance(result, Gap)
-    assert result.kind is GapKind.EMPTY
+    without = read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE)
+    assert isinstance(without, Gap)
+    assert without.kind is GapKind.EMPTY
 
 
 def test_a_resource_sums_the_containers() -> None:
@@ -131,6 +123,7 @@ def test_a_resource_sums_the_containers() -> None:
         CPU, of_pod(0.2504, container="app", age=3.0), of_pod(0.1004, container="log", age=9.0)
     )
     assert result.samples == {"p0": Sample(350, BASE - 9.0, 120.0)}
+    assert samples(CPU, of_pod(0.7)).samples["p0"].milli == 700, "its query sums by pod itself"
 
 
 def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
@@ -142,6 +135,14 @@ def test_a_container_without_a_series_leaves_the_pod_missing() -> None:
     )
     assert set(result.samples) == {"p1"}
     assert result.dropped == {"p0": Gap(GapKind.PARTIAL, "container log of pod p0 has no series")}
+    nan = of_pod(math.nan, container="log")
+    result = samples(
+        CPU,
+        *(of_pod(0.2, container="app"), nan),
+        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
+    )
+    assert set(result.samples) == {"p1"}
+    assert result.dropped["p0"].kind is GapKind.NOT_A_NUMBER
 
 
 @pytest.mark.parametrize("restartable", [True, False])
@@ -202,23 +203,6 @@ def test_many_cgroups_take_linear_time() -> None:
     assert samples(APP, of_pod(3, container="app", id="/a"), *inner).samples["p0"].milli == 3000
 
 
-def test_a_container_with_a_bad_sample_leaves_the_pod_missing() -> None:
-    """No partial sum."""
-    result = samples(
-        CPU,
-        of_pod(0.2, container="app"),
-        of_pod(math.nan, container="log"),
-        *(of_pod(0.2, "p1", container=name) for name in ("app", "log")),
-    )
-    assert set(result.samples) == {"p1"}
-    assert result.dropped["p0"].kind is GapKind.NOT_A_NUMBER
-
-
-def test_a_series_of_the_whole_pod_stands_for_its_containers() -> None:
-    """A query may sum by pod itself; then there is no container label."""
-    assert samples(CPU, of_pod(0.7)).samples["p0"].milli == 700
-
-
 @pytest.mark.parametrize(
     "found",
     [
@@ -247,21 +231,10 @@ def test_two_series_of_one_container_are_ambiguous(
 
 def test_a_container_resource_takes_its_container_only() -> None:
     """The other containers need no series."""
-    result = samples(APP, of_pod(0.25, container="app"), of_pod(9, container="log"))
+    log = (of_pod(9, container="log"), of_pod(9, "p1", container="log"))
+    result = samples(APP, of_pod(0.25, container="app"), *log)
     assert result.samples == {"p0": Sample(250, BASE, 120.0)}
-
-
-def test_a_pod_without_the_container_is_missing() -> None:
-    """Named with the reason, not counted as zero."""
-    result = samples(APP, of_pod(0.25, container="app"), of_pod(9, "p1", container="log"))
-    assert set(result.samples) == {"p0"}
     assert result.dropped == {"p1": Gap(GapKind.EMPTY, "pod p1 has no series of container app")}
-
-
-def test_a_pod_without_series_is_just_absent() -> None:
-    """It is missing for the calculator, with nothing to say about a series."""
-    result = samples(RPS, of_pod(1))
-    assert (set(result.samples), result.dropped) == ({"p0"}, {})
 
 
 def test_pods_without_containers_need_a_series() -> None:

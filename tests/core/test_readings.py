@@ -45,23 +45,24 @@ def gap(metric: MetricSpec, *found: Series, query: Query = Query("q")) -> Gap:  
     return result
 
 
-@pytest.mark.parametrize(
-    "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
-)
-def test_a_failed_query_is_an_error_with_the_servers_text(metric: MetricSpec) -> None:
-    """Whatever the type of the metric."""
-    answer = QueryFailure("parse error: unexpected end of input")
-    assert read(metric, Query("q"), answer, "shop", pods(1), BASE) == Gap(
-        GapKind.ERROR, "parse error: unexpected end of input"
-    )
+INGRESS = of_object(value("100"))
 
 
-@pytest.mark.parametrize(
-    "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
-)
-def test_an_empty_answer_is_empty_and_not_zero(metric: MetricSpec) -> None:
-    """Whatever the type of the metric."""
+@pytest.mark.parametrize("metric", [QUEUE, INGRESS, per_pod("1"), cpu(utilization(50))])
+def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None:
+    """Whatever the type of the metric: an empty one is not zero, nor whole beside a warning."""
+    failed = read(metric, Query("q"), QueryFailure("parse error"), "shop", pods(1), BASE)
+    assert failed == Gap(GapKind.ERROR, "parse error")
     assert gap(metric).kind is GapKind.EMPTY
+    nothing = reading(metric, warnings=("store s3 is down",))
+    assert isinstance(nothing, Gap)
+    assert (nothing.kind, "store s3 is down" in nothing.detail) == (GapKind.PARTIAL, True)
+    found = series(5, ingress="front", namespace="shop", pod="p0", container="app")
+    warned = "Prometheus warned that its answer is incomplete: store eu-1 timed out"
+    for warnings, gaps in (((), ()), (("store eu-1 timed out",), (warned,))):
+        whole = reading(metric, found, warnings=warnings)
+        assert not isinstance(whole, Gap)
+        assert whole.gaps == tuple(Gap(GapKind.PARTIAL, one) for one in gaps)
 
 
 def test_external_takes_all_series_that_the_selector_leaves() -> None:
@@ -73,11 +74,7 @@ def test_external_takes_all_series_that_the_selector_leaves() -> None:
     )
     assert reading(ORDERS, *found) == Values((120_000, 3_000))
     assert reading(QUEUE, *found) == Values((120_000, 7_500, 3_000))
-
-
-def test_a_zero_is_a_value() -> None:
-    """An empty queue that says so is not a missing one."""
-    assert reading(ORDERS, series(0, queue="orders")) == Values((0,))
+    assert reading(ORDERS, series(0, queue="orders")) == Values((0,)), "a zero is a value"
 
 
 def test_external_without_a_matching_series_says_how_many_there_were() -> None:
@@ -109,6 +106,7 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     mixed = reading(QUEUE, series(5, age=301.0), series(6), query=query)
     assert isinstance(mixed, Values)
     assert (mixed.values, [one.kind for one in mixed.gaps]) == ((6_000,), [GapKind.STALE])
+    assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE, "it has no time"
 
 
 def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() -> None:
@@ -138,90 +136,50 @@ def test_the_labels_of_a_series_are_short_and_printable() -> None:
     assert len(told({f"l{number}": "v" * 200 for number in range(9)})) == 600
 
 
-@pytest.mark.parametrize(
-    "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
-)
-def test_warnings_make_a_reading_partial(metric: MetricSpec) -> None:
-    """The values stand, and the gap carries Prometheus' own words."""
-    found = series(5, ingress="front", namespace="shop", pod="p0", container="app")
-    result = reading(metric, found, warnings=("store eu-1 timed out",))
-    assert not isinstance(result, Gap)
-    assert result.gaps == (
-        Gap(
-            GapKind.PARTIAL, "Prometheus warned that its answer is incomplete: store eu-1 timed out"
+RENAMED = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
+OTHER, STRAY = series(7, ingress="back", namespace="shop"), series(1, ingress="front")
+BY_CODE = (series(3, ingress="front", code="200"), series(4, ingress="front", code="500"))
+OF_A_FRONT = {
+    "the label is the kind in lower case, and the namespace is its own": (
+        (
+            OTHER,
+            series(2, ingress="front", namespace="other"),
+            series(3, ingress="front", namespace="shop"),
+            series(4, Ingress="front", namespace="shop"),
         ),
+        3_000,
+    ),
+    "the name alone tells where no series has a namespace": ((series(3, ingress="front"),), 3_000),
+    "one without a namespace counts beside none that has one": ((STRAY, OTHER), GapKind.EMPTY),
+    "nor beside its own": ((STRAY, series(2, ingress="front", namespace="shop")), 2_000),
+    "several are ambiguous": (BY_CODE, GapKind.AMBIGUOUS),
+    "NaN is no number": ((series(math.nan, ingress="front"),), GapKind.NOT_A_NUMBER),
+    "an old sample is stale": ((series(1, age=301.0, ingress="front"),), GapKind.STALE),
+    "it is another object's": ((OTHER,), GapKind.EMPTY),
+}
+
+
+@pytest.mark.parametrize(("found", "expected"), OF_A_FRONT.values(), ids=OF_A_FRONT)
+def test_object_needs_exactly_one_series(
+    found: tuple[Series, ...], expected: int | GapKind
+) -> None:
+    """That of the object, by the label of its kind."""
+    if isinstance(expected, GapKind):
+        assert gap(INGRESS, *found).kind is expected
+    else:
+        assert reading(INGRESS, *found) == Values((expected,))
+
+
+def test_object_says_what_it_looked_for_and_obeys_the_metrics_selector() -> None:
+    """The sentences show the label and its value, or two of several series."""
+    assert gap(INGRESS, OTHER).detail == (
+        'none of the series is labelled ingress="front" in namespace shop'
     )
-
-
-def test_a_complete_reading_has_no_gaps() -> None:
-    """Nothing hints at incompleteness where nothing is missing."""
-    result = reading(per_pod("1"), series(1, namespace="shop", pod="p0"))
-    assert not isinstance(result, Gap)
-    assert result.gaps == ()
-
-
-INGRESS = of_object(value("100"))
-
-
-def test_object_matches_by_lower_case_kind_and_namespace() -> None:
-    """The label is `ingress`; another object's series and another namespace's do not count."""
-    found = (
-        series(1, ingress="back", namespace="shop"),
-        series(2, ingress="front", namespace="other"),
-        series(3, ingress="front", namespace="shop"),
-        series(4, Ingress="front", namespace="shop"),
-    )
-    assert reading(INGRESS, *found) == Values((3_000,))
-
-
-def test_object_takes_a_series_without_a_namespace() -> None:
-    """Where the series has no namespace label the name alone tells."""
-    assert reading(INGRESS, series(3, ingress="front")) == Values((3_000,))
-
-
-def test_object_takes_no_series_without_a_namespace_beside_those_that_have_one() -> None:
-    """If any series has the namespace label, one without it does not count."""
-    other, stray = series(7, ingress="back", namespace="shop"), series(1, ingress="front")
-    assert gap(INGRESS, stray, other).kind is GapKind.EMPTY
-    own = series(2, ingress="front", namespace="shop")
-    assert reading(INGRESS, stray, own) == Values((2_000,))
-    renamed = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
-    assert reading(INGRESS, stray, other, query=renamed) == Values((1_000,))
-
-
-def test_object_obeys_the_metrics_selector() -> None:
-    """The selector chooses among several series of the object."""
-    metric = of_object(value("100"), selector=parse("code=200"))
-    found = (series(3, ingress="front", code="200"), series(4, ingress="front", code="500"))
-    assert reading(metric, *found) == Values((3_000,))
-
-
-def test_object_with_several_series_is_ambiguous() -> None:
-    """Exactly one is needed; the sentence shows two of them."""
-    found = (series(3, ingress="front", code="200"), series(4, ingress="front", code="500"))
-    result = gap(INGRESS, *found)
-    assert result.kind is GapKind.AMBIGUOUS
-    assert '{code="200", ingress="front"} and {code="500", ingress="front"}' in result.detail
-
-
-def test_object_without_a_series_names_the_label() -> None:
-    """The operator learns which label and value were looked for."""
-    result = gap(INGRESS, series(1, ingress="back"))
-    assert result == Gap(
-        GapKind.EMPTY, 'none of the series is labelled ingress="front" in namespace shop'
-    )
-
-
-@pytest.mark.parametrize(
-    ("one", "kind"),
-    [
-        (series(math.nan, ingress="front"), GapKind.NOT_A_NUMBER),
-        (series(1, age=301.0, ingress="front"), GapKind.STALE),
-    ],
-)
-def test_object_with_a_bad_sample_is_a_gap(one: Series, kind: GapKind) -> None:
-    """There is no other value to go by."""
-    assert gap(INGRESS, one).kind is kind
+    two = '{code="200", ingress="front"} and {code="500", ingress="front"}'
+    assert two in gap(INGRESS, *BY_CODE).detail
+    selecting = of_object(value("100"), selector=parse("code=200"))
+    assert reading(selecting, *BY_CODE) == Values((3_000,))
+    assert reading(INGRESS, STRAY, OTHER, query=RENAMED) == Values((1_000,))
 
 
 def test_an_object_of_kind_namespace_is_the_targets_own() -> None:
@@ -233,37 +191,19 @@ def test_an_object_of_kind_namespace_is_the_targets_own() -> None:
     # A Namespace of another group has no special rule: neither series is about it.
     both = gap(custom, series(1, namespace="tenant"), series(2, namespace="shop"))
     assert both.kind is GapKind.EMPTY
-    renamed = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
     tenant = series(1, namespace="tenant", exported_namespace="shop")
-    assert reading(custom, tenant, query=renamed) == Values((1_000,))
+    assert reading(custom, tenant, query=RENAMED) == Values((1_000,))
 
 
 def test_label_names_come_from_the_query() -> None:
     """Where scraping renamed the namespace label, both object rules follow."""
-    query = Query("q", labels=SeriesLabels(namespace="exported_namespace"))
     found = (
         series(1, ingress="front", exported_namespace="other", namespace="shop"),
         series(2, ingress="front", exported_namespace="shop", namespace="monitoring"),
     )
-    assert reading(INGRESS, *found, query=query) == Values((2_000,))
     metric = of_object(value("1"), ScaleTargetRef("v1", "Namespace", "any"))
-    assert reading(metric, *found, query=query) == Values((2_000,))
-
-
-@pytest.mark.parametrize(
-    "metric", [QUEUE, of_object(value("1")), per_pod("1"), cpu(utilization(50))]
-)
-def test_nothing_in_an_incomplete_answer_is_partial_not_empty(metric: MetricSpec) -> None:
-    """What is not there may be in the part that is missing, and the warning is kept."""
-    result = reading(metric, warnings=("store s3 is down",))
-    assert isinstance(result, Gap)
-    assert result.kind is GapKind.PARTIAL
-    assert "store s3 is down" in result.detail
-
-
-def test_a_sample_without_a_time_is_stale() -> None:
-    """A timestamp of NaN is no proof of freshness."""
-    assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE
+    for one in (INGRESS, metric):
+        assert reading(one, *found, query=RENAMED) == Values((2_000,))
 
 
 @pytest.mark.parametrize(
