@@ -352,57 +352,49 @@ def pod_level(**requests: str) -> dict[str, int]:
     return {name.replace("_", "-"): parse_quantity(quantity) for name, quantity in requests.items()}
 
 
-@pytest.mark.parametrize(
-    ("requests", "milli"),
-    [
-        (PodRequests((container(cpu="250m"),)), 250),
-        (PodRequests((container(cpu="250m"), container("b", cpu="1"))), 1250),
-        # Each container is rounded up to a milli-unit before the sum.
-        (PodRequests((container(cpu="489151208n"), container("b", cpu="1n"))), 491),
-        # Sidecars run beside the containers; other init containers are over by then.
-        (PodRequests((container(cpu="250m"),), (SIDECAR,)), 350),
-        (PodRequests((container(cpu="250m"),), (INIT,)), 250),
-        (PodRequests((container(cpu="250m"),), (INIT, SIDECAR)), 350),
-        (PodRequests((container(cpu="0"),)), 0),
-        (PodRequests(()), 0),
-    ],
-)
-def test_containers_and_sidecars_are_summed(requests: PodRequests, milli: int) -> None:
-    """Without pod-level requests: containers and restartable init containers."""
-    assert request_of(requests, "cpu", None) == milli
+def lacks(name: str) -> str:
+    """Return what is said of a container without a request."""
+    return f"container {name} has no request for cpu"
 
 
-@pytest.mark.parametrize(
-    ("requests", "named"),
-    [
-        (PodRequests((container("a", cpu="1"), container("b", memory="1Gi"))), "b"),
-        (
-            PodRequests(
-                (container("a", cpu="1"),), (container("proxy", restartable=True, memory="1"),)
-            ),
-            "proxy",
-        ),
-    ],
-)
-def test_every_container_must_have_a_request(requests: PodRequests, named: str) -> None:
-    """One container without is an error that names it; zero would hide it."""
-    assert request_of(requests, "cpu", None) == f"container {named} has no request for cpu"
+A, B = container("a", cpu="1"), container("b", cpu="1")
+BARE = PodRequests((container("app", cpu="2"), container("bare")), (SIDECAR, INIT))
+MEMORY = PodRequests((A, container("b", memory="1Gi")))
+IN_PROXY = PodRequests((A,), (container("proxy", restartable=True, memory="1"),))
+WHOLE = PodRequests((container("app", cpu="250m"),), (SIDECAR,), pod_level(cpu="4"))
+EPHEMERAL = PodRequests((A, container("b")), (), pod_level(ephemeral_storage="1Gi"))
+NO_CPU = PodRequests((container("a"),), (), pod_level(memory="1Gi"))
+OF_CONTAINERS: dict[str, tuple[PodRequests, str | None, int | str]] = {
+    "one container": (PodRequests((container(cpu="250m"),)), None, 250),
+    "all containers": (PodRequests((container(cpu="250m"), B)), None, 1250),
+    "each is rounded up to a milli-unit": (
+        PodRequests((container(cpu="489151208n"), container("b", cpu="1n"))),
+        None,
+        491,
+    ),
+    "a sidecar runs beside them": (PodRequests((container(cpu="250m"),), (SIDECAR,)), None, 350),
+    "another init container is over": (PodRequests((container(cpu="250m"),), (INIT,)), None, 250),
+    "of both": (PodRequests((container(cpu="250m"),), (INIT, SIDECAR)), None, 350),
+    "nothing": (PodRequests((container(cpu="0"),)), None, 0),
+    "no container": (PodRequests(()), None, 0),
+    "zero would hide a container without one": (MEMORY, None, lacks("b")),
+    "and a sidecar": (IN_PROXY, None, lacks("proxy")),
+    "of one container alone": (BARE, "app", 2000),
+    "of one that is a sidecar": (BARE, "proxy", 100),
+    "of one without a request": (BARE, "bare", lacks("bare")),
+    "of an init container that is over": (BARE, "migrate", "there is no container migrate"),
+    "of one that is not there": (BARE, "web", "there is no container web"),
+    "what the pod requests as a whole stands for it": (WHOLE, None, 4000),
+    "but not for one container": (WHOLE, "app", 250),
+    "what cannot be requested for a pod changes nothing": (EPHEMERAL, None, lacks("b")),
+    "the aggregate needs some": (NO_CPU, None, "no container has a request for cpu"),
+}
 
 
-def test_a_container_filter_looks_at_that_container_only() -> None:
-    """The others may be without a request; a sidecar can be the one; it must exist."""
-    requests = PodRequests((container("app", cpu="2"), container("bare")), (SIDECAR, INIT))
-    assert request_of(requests, "cpu", "app") == 2000
-    assert request_of(requests, "cpu", "proxy") == 100
-    assert request_of(requests, "cpu", "bare") == "container bare has no request for cpu"
-    assert request_of(requests, "cpu", "migrate") == "there is no container migrate"
-    assert request_of(requests, "cpu", "web") == "there is no container web"
-
-
-def test_a_pod_level_request_stands_for_the_pod() -> None:
-    """It counts instead of the containers' sum."""
-    requests = PodRequests((container(cpu="250m"),), (SIDECAR,), pod_level(cpu="4"))
-    assert request_of(requests, "cpu", None) == 4000
+@pytest.mark.parametrize(("requests", "of", "expected"), OF_CONTAINERS.values(), ids=OF_CONTAINERS)
+def test_what_a_pod_requests(requests: PodRequests, of: str | None, expected: int | str) -> None:
+    """The sum of containers and restartable init containers, or of the pod as a whole."""
+    assert request_of(requests, "cpu", of) == expected
 
 
 @pytest.mark.parametrize("other", [{"memory": "1Gi"}, {"hugepages_2Mi": "4Mi"}])
@@ -432,26 +424,6 @@ def test_another_pod_level_request_switches_to_the_aggregate(
     """With a pod-level request of another supported resource the scheduler's aggregate counts."""
     requests = PodRequests(containers, init, pod_level(**other))  # type: ignore[arg-type]  # columns of a table
     assert request_of(requests, "cpu", None) == milli
-
-
-def test_the_aggregate_needs_some_request() -> None:
-    """Where no container requests the resource there is nothing to compare with."""
-    requests = PodRequests((container("a"),), (), pod_level(memory="1Gi"))
-    assert request_of(requests, "cpu", None) == "no container has a request for cpu"
-
-
-def test_an_unsupported_pod_level_resource_changes_nothing() -> None:
-    """Only cpu, memory and hugepages-* can be requested for the pod as a whole."""
-    requests = PodRequests(
-        (container("a", cpu="1"), container("b")), (), pod_level(ephemeral_storage="1Gi")
-    )
-    assert request_of(requests, "cpu", None) == "container b has no request for cpu"
-
-
-def test_a_container_filter_ignores_pod_level_requests() -> None:
-    """ContainerResource metrics compare with the container's own request."""
-    requests = PodRequests((container("app", cpu="2"),), (), pod_level(cpu="8"))
-    assert request_of(requests, "cpu", "app") == 2000
 
 
 def test_pod_overhead_is_not_part_of_the_request() -> None:

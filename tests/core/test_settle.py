@@ -44,25 +44,16 @@ def rescaling(
 
 
 @pytest.mark.parametrize(
-    ("current", "queue", "ups", "downs"),
-    [
-        (2, 50, (ScaleEvent(3, BASE),), ()),
-        (2, 30, (ScaleEvent(1, BASE),), ()),
-        (2, 10, (), (ScaleEvent(1, BASE),)),
-        (5, 20, (), (ScaleEvent(3, BASE),)),
-    ],
+    ("current", "queue", "up", "down"), [(2, 50, 3, 0), (2, 30, 1, 0), (2, 10, 0, 1), (5, 20, 0, 3)]
 )
 def test_an_accepted_write_is_an_event_of_its_direction(
-    current: int, queue: int, ups: tuple[ScaleEvent, ...], downs: tuple[ScaleEvent, ...]
+    current: int, queue: int, up: int, down: int
 ) -> None:
-    """By as many replicas as changed, at the instant of the decision."""
+    """By as many replicas as changed, at the instant of the decision; none without behavior."""
     _, after = settle(WITH, *rescaling(WITH, current, queue))
-    assert (after.scale_ups, after.scale_downs) == (ups, downs)
-
-
-def test_without_behavior_no_event_is_kept() -> None:
-    """Nobody would consult it."""
-    _, after = settle(WITHOUT, *rescaling(WITHOUT, 2, 50))
+    assert after.scale_ups == ((ScaleEvent(up, BASE),) if up else ())
+    assert after.scale_downs == ((ScaleEvent(down, BASE),) if down else ())
+    _, after = settle(WITHOUT, *rescaling(WITHOUT, current, queue))
     assert (after.scale_ups, after.scale_downs) == ((), ())
 
 
@@ -89,15 +80,11 @@ def test_an_accepted_write_is_told() -> None:
 
 
 def test_zero_by_our_own_write_is_remembered() -> None:
-    """And forgotten with the next write that leaves zero."""
+    """And forgotten once it is left, by a write of ours or by others."""
     _, after = settle(WITHOUT, *rescaling(WITHOUT, 1, 0))
     assert after.zeroed_by_us
     _, after = settle(WITHOUT, *rescaling(WITHOUT, 0, 30))
     assert not after.zeroed_by_us
-
-
-def test_zero_is_forgotten_when_somebody_else_leaves_it() -> None:
-    """A later zero is then not ours."""
     ours = History(recommendations=(), zeroed_by_us=True)
     seen = Observation(Scale(2, 2, "app=web"), pods(2), (values(20),))
     _, after = decide(WITHOUT, Flags(), seen, ours, BASE)
@@ -140,41 +127,56 @@ def after_a_crash(scale: Scale, now: float = BASE + 1) -> tuple[Decision, Histor
     return decide(SPEC, Flags(), seen, history, now)
 
 
-def test_an_intended_write_is_noted_with_the_version_that_it_replaces() -> None:
-    """What is kept before the request: both counts, the instant, the version."""
-    scale = Scale(2, 2, "app=web", "7")
-    seen = Observation(scale, pods(2), (values(40),))
+def intended() -> tuple[Decision, History]:
+    """Intend the write of 2 -> 4 under version 7."""
+    seen = Observation(Scale(2, 2, "app=web", "7"), pods(2), (values(40),))
     decision, history = decide(SPEC, Flags(), seen, History(), BASE)
-    assert intend(decision, history).pending == PENDING
+    return decision, intend(decision, history)
 
 
-def test_a_write_that_landed_counts_from_the_sync_that_finds_it() -> None:
-    """It landed between its decision and that sync: the event may be as recent as the latter."""
-    decision, history = after_a_crash(Scale(4, 2, "app=web", "8", "", FIELD_MANAGER))
-    assert history.pending is None
-    assert history.scale_ups == (ScaleEvent(2, BASE + 1, earliest=BASE),)
-    assert history.last_scale_time == BASE + 1
-    assert decision.foreign is None
+def test_a_write_is_pending_until_its_outcome_is_known() -> None:
+    """With both counts, the instant and the version: a refusal is certain, a time-out is not."""
+    decision, history = intended()
+    assert history.pending == PENDING
+    for pending in (PENDING, None):
+        _, failed = settle_failure(decision, history, History(), "timed out", pending)
+        assert failed.pending == pending
+    _, accepted = settle(SPEC, decision, history)
+    assert (accepted.pending, accepted.scale_ups) == (None, (ScaleEvent(2, BASE),))
 
 
-def test_a_write_that_did_not_land_counts_for_nothing() -> None:
-    """The old count under another version: it can land no more."""
-    _, history = after_a_crash(Scale(2, 2, "app=web", "8"))
-    assert (history.pending, history.scale_ups) == (None, ())
+CRASHES = {
+    "it landed: its event may be as recent as the sync that finds it": (
+        Scale(4, 2, "app=web", "8", "", FIELD_MANAGER),
+        (None, (ScaleEvent(2, BASE + 1, earliest=BASE),), None, BASE + 1),
+    ),
+    "under another version the old count can land no more": (
+        Scale(2, 2, "app=web", "8"),
+        (None, (), BASE + 1, None),
+    ),
+    "under the version that it replaces it may still arrive": (
+        Scale(2, 2, "app=web", "7"),
+        (PENDING, (), None, None),
+    ),
+    "a third count, perhaps after it landed, permits nothing for a period": (
+        Scale(9, 9, "app=web", "8"),
+        (None, (), BASE + 1, None),
+    ),
+}
 
 
-def test_a_write_that_may_still_arrive_stays_pending() -> None:
-    """Under the version that it replaces a late request would still be accepted."""
-    _, history = after_a_crash(Scale(2, 2, "app=web", "7"))
-    assert (history.pending, history.scale_ups) == (PENDING, ())
-
-
-def test_a_third_count_after_several_changes_permits_nothing_for_a_period() -> None:
-    """Somebody set 9, perhaps after the write landed: it is not known what the policies count."""
-    decision, history = after_a_crash(Scale(9, 9, "app=web", "8"))
-    assert (history.pending, history.scale_ups, history.unseen) == (None, (), BASE + 1)
-    assert decision.foreign is not None
-    assert (decision.foreign.before, decision.foreign.after) == (2, 9)
+@pytest.mark.parametrize(("scale", "expected"), CRASHES.values(), ids=CRASHES)
+def test_what_a_read_after_a_crash_says_of_a_pending_write(
+    scale: Scale, expected: tuple[object, ...]
+) -> None:
+    """Whether it is still pending, its event, and since when what was written is not known."""
+    decision, history = after_a_crash(scale)
+    found = (history.pending, history.scale_ups, history.unseen, history.last_scale_time)
+    assert found == expected
+    foreign = decision.foreign
+    assert (foreign and (foreign.before, foreign.after)) == (
+        (2, 9) if scale.spec_replicas == 9 else None
+    )
 
 
 def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
@@ -183,28 +185,6 @@ def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
     _, history = decide(SPEC, Flags(), Observation(ZERO, (), (values(0),)), down, BASE)
     assert history.zeroed_by_us
     assert [event.change for event in history.scale_downs] == [2]
-
-
-@pytest.mark.parametrize("unknown", [True, False])
-def test_only_an_unknown_outcome_leaves_a_write_pending(unknown: bool) -> None:  # noqa: FBT001
-    """A refusal is certain; a time-out is not."""
-    scale = Scale(2, 2, "app=web", "7")
-    seen = Observation(scale, pods(2), (values(40),))
-    decision, decided = decide(SPEC, Flags(), seen, History(), BASE)
-    intended = intend(decision, decided)
-    pending = intended.pending if unknown else None
-    _, history = settle_failure(decision, intended, History(), "timed out", pending)
-    assert (history.pending is not None) is unknown
-
-
-def test_an_accepted_write_is_no_longer_pending() -> None:
-    """And it is counted once."""
-    scale = Scale(2, 2, "app=web", "7")
-    seen = Observation(scale, pods(2), (values(40),))
-    decision, decided = decide(SPEC, Flags(), seen, History(), BASE)
-    _, history = settle(SPEC, decision, intend(decision, decided))
-    assert history.pending is None
-    assert history.scale_ups == (ScaleEvent(2, BASE),)
 
 
 def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> None:
@@ -247,13 +227,8 @@ def test_every_count_is_kept_that_may_land(outcome: WriteFailed, kept: PendingWr
 
 
 def test_a_count_is_kept_once_however_often_it_is_tried() -> None:
-    """With the instant of the first try."""
-    unknown = WriteFailed("no answer", unknown=True)
-    assert tried_twice(4, 4, unknown).pending == PENDING
-
-
-def test_a_pending_write_of_an_earlier_version_is_read() -> None:
-    """It knows one count."""
+    """With the instant of the first try, and as an earlier version kept it."""
+    assert tried_twice(4, 4, WriteFailed("no answer", unknown=True)).pending == PENDING
     kept = dumps(History(pending=PENDING))
     assert "others" not in kept
     assert loads(History, kept).pending == PENDING
