@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.decide import decide
@@ -540,49 +540,6 @@ def test_pods_that_all_refill_make_the_metric_refill() -> None:
     assert (line.replicas, line.decision.outcome) == (4, "ok")
     assert held is not None
     assert (held.before, held.refill) == (1, Refill(returned, returned + WHOLE))
-
-
-_READING = st.one_of(st.none(), st.tuples(st.integers(0, 400), st.booleans()))
-_COURSE = st.lists(_READING, min_size=5, max_size=60)
-"""What is read at each sync, and whether we are told that it is whole; None for a gap."""
-
-
-@example(
-    course=[(50, True), (40, False), (40, False), (10, True)],
-    up=0,
-    down=30,
-    range_seconds=0.0,
-    restarts=frozenset(),
-)
-@given(
-    course=_COURSE,
-    up=st.sampled_from([0, 30, 60, 300]),
-    down=st.sampled_from([0, 30, 60, 300]),
-    range_seconds=st.sampled_from([0.0, 30.0, 120.0, 600.0]),
-    restarts=st.frozensets(st.integers(0, 60), max_size=3),
-)
-def test_after_gaps_a_target_is_never_lower_than_the_hpa_leaves_it(
-    course: list[tuple[int, bool] | None],
-    up: int,
-    down: int,
-    range_seconds: float,
-    restarts: frozenset[int],
-) -> None:
-    """Two targets that read the same without a tolerance, one by the HPA's rules alone.
-
-    Ours starts again at times, and is told of some readings that they are incomplete.
-    """
-    ours = Line(windows(up, down), range_seconds, replicas=5)
-    theirs = Line(windows(up, down), replicas=5)
-    theirs.ranges = None
-    for number, read in enumerate(course):
-        if number in restarts:
-            ours.restart()
-        messages, is_whole = read or (0, False)
-        reading = LOST if read is None else values(messages)
-        ours.sync(reading if read is None or is_whole else part(messages))
-        theirs.sync(reading)
-        assert ours.replicas >= theirs.replicas
 
 
 def test_an_absence_may_hide_a_gap() -> None:

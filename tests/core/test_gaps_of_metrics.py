@@ -9,26 +9,20 @@ from dataclasses import dataclass, replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from autoscaler.core.decide import decide
-from autoscaler.core.history import History
 from autoscaler.core.observation import (
     Gap,
     GapKind,
-    Observation,
     PodSamples,
     Reading,
     Sample,
-    Scale,
     Values,
 )
 from autoscaler.core.spec import (
-    Flags,
     HorizontalPodAutoscalerSpec,
     MetricSpec,
     TargetType,
     measures_pods,
 )
-from autoscaler.core.writes import settle
 from tests.core.builders import (
     BASE,
     average,
@@ -38,19 +32,17 @@ from tests.core.builders import (
     of_object,
     per_pod,
     percent_policy,
-    pods,
     rules,
     spec,
     utilization,
     value,
 )
 from tests.core.builders import behavior as behavior_of
+from tests.core.test_gaps import LOST, Line
 
-PERIOD = 15.0
 UNIT = 27720
 """The load of one pod, which all counts up to `MOST` divide."""
 MOST = 12
-LOST = Gap(GapKind.ERROR, "Prometheus is away")
 METRICS: tuple[MetricSpec, ...] = (
     external(average(f"{UNIT}")),
     external(value(f"{UNIT}")),
@@ -87,35 +79,19 @@ def reading_of(metric: MetricSpec, answer: Answer | None, replicas: int) -> Read
     return PodSamples({name: Sample(each, BASE, 60.0) for name in names}, gaps=gaps)
 
 
-class Target:
-    """One target, synced every 15 seconds; every write is accepted."""
+def target(
+    of: HorizontalPodAutoscalerSpec, replicas: int, ranges: tuple[float, ...] | None
+) -> Line:
+    """Return a target whose metrics have keys; None for the ranges is a target of the HPA."""
+    made = Line(of, replicas=replicas)
+    made.ranges, made.keys = ranges, tuple(f"m{number}" for number in range(len(of.metrics)))
+    return made
 
-    def __init__(
-        self, of: HorizontalPodAutoscalerSpec, replicas: int, ranges: tuple[float, ...] | None
-    ) -> None:
-        self.spec, self.replicas, self.ranges = of, replicas, ranges
-        self.keys = tuple(f"m{number}" for number in range(len(of.metrics)))
-        self.history, self.now = History(), BASE
-        self.looked: float | None = None
 
-    def sync(self, answers: tuple[Answer | None, ...]) -> None:
-        """Sync once."""
-        pairs = zip(self.spec.metrics, answers, strict=True)
-        seen = Observation(
-            Scale(self.replicas, self.replicas, "app=web"),
-            pods(self.replicas),
-            tuple(reading_of(metric, answer, self.replicas) for metric, answer in pairs),
-            last_read=self.looked,
-            ranges=self.ranges,
-            last_sync=self.looked,
-            metric_keys=self.keys,
-        )
-        decision, self.history = decide(self.spec, Flags(), seen, self.history, self.now)
-        if decision.rescale:
-            _, self.history = settle(self.spec, decision, self.history)
-            self.replicas = decision.desired
-        self.looked = self.now
-        self.now += PERIOD
+def sync(line: Line, answers: tuple[Answer | None, ...]) -> None:
+    """Sync once."""
+    pairs = zip(line.spec.metrics, answers, strict=True)
+    line.sync(*(reading_of(metric, answer, line.replicas) for metric, answer in pairs))
 
 
 Course = tuple[
@@ -174,6 +150,18 @@ _SOME = frozenset({1, 2, 3})
     down=300,
     restarts=frozenset(),
 )
+@example(
+    # Incomplete readings within a window for scaling down that ends before a whole one.
+    course=(
+        METRICS[:1],
+        (0.0,),
+        [((Answer(10),), 1), ((Answer(8, is_whole=False),), 2), ((Answer(2),), 1)],
+    ),
+    replicas=5,
+    up=0,
+    down=30,
+    restarts=frozenset(),
+)
 @given(courses(), st.integers(1, 6), _WINDOWS, _WINDOWS, st.frozensets(st.integers(0, 40)))
 def test_after_gaps_a_target_of_any_metrics_is_never_lower_than_the_hpa_leaves_it(
     course: Course, replicas: int, up: int, down: int, restarts: frozenset[int]
@@ -184,12 +172,12 @@ def test_after_gaps_a_target_of_any_metrics_is_never_lower_than_the_hpa_leaves_i
     """
     metrics, ranges, answered = course
     of = of_windows(metrics, up, down)
-    ours, theirs = Target(of, replicas, ranges), Target(of, replicas, None)
+    ours, theirs = target(of, replicas, ranges), target(of, replicas, None)
     for number, (answers, syncs) in enumerate(answered):
         if number in restarts:
-            ours.looked = None
+            ours.restart()
         for _ in range(syncs):
             read = tuple(as_both_read(answer, theirs.replicas) for answer in answers)
-            ours.sync(read)
-            theirs.sync(tuple(answer and replace(answer, is_whole=True) for answer in read))
+            sync(ours, read)
+            sync(theirs, tuple(answer and replace(answer, is_whole=True) for answer in read))
             assert ours.replicas >= theirs.replicas
