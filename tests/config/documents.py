@@ -48,7 +48,6 @@ def target(snippet: str, base: str = "namespace: shop\nmaxReplicas: 10\n" + REF)
 
 
 def metric(snippet: str) -> str:
-    """Return a document with one target with one metric."""
     body = textwrap.indent(textwrap.dedent(snippet), "  ")
     return target(f"metrics:\n-\n{body}")
 
@@ -59,19 +58,16 @@ def external(snippet: str) -> str:
 
 
 def behavior(snippet: str) -> str:
-    """Return a document with a target with a behavior."""
     return target("behavior:\n" + textwrap.indent(textwrap.dedent(snippet), "  "))
 
 
 def loaded(folder: Path, text: str) -> Config:
-    """Load a document that is expected to be right."""
     path = folder / "autoscaler.yaml"
     path.write_text(text, encoding="utf-8")
     return load(path)
 
 
 def refused(folder: Path, text: str | bytes) -> tuple[Problem, ...]:
-    """Load a document that is expected to be wrong, and return what is."""
     path = folder / "autoscaler.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError) as caught:

@@ -28,7 +28,6 @@ GPU = "resourceQueries: {gpu: gpu_by_pod}\n"
 
 
 def document(keys: str, clusters: str = CLUSTERS) -> str:
-    """Return a document of one target with these keys beside the usual ones."""
     lines = f"namespace: shop\nmaxReplicas: 10\n{REF}{keys}".splitlines()
     entry = "".join(f"  {line}\n" for line in lines)
     return f"{PROMETHEUS}{GPU}{clusters}targets:\n-\n{entry}"
@@ -135,7 +134,6 @@ SEVERAL = """
 
 
 def with_clusters(entries: str) -> str:
-    """Return a document with these clusters and no target."""
     return f"{PROMETHEUS}targets: []\nclusters: [{entries}]\n"
 
 
@@ -204,7 +202,6 @@ BOTH = "clusters: [eu, us]\n"
 
 
 def metric(query: str, kind: str = "External", more: str = "") -> str:
-    """Return the keys of a target with one metric."""
     source = f"metric: {{name: m, query: '{query}'{more}}}"
     target = "target: {type: AverageValue, averageValue: 1}"
     return f"metrics: [{{type: {kind}, {kind.lower()}: {{{source}, {target}}}}}]\n"

@@ -19,23 +19,19 @@ SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
 
 def compared(folder: Path, before: str, after: str) -> Comparison:
-    """Compare two documents."""
     return compare(loaded(folder, before), loaded(folder, after))
 
 
 def row(name: str, rest: str = "") -> str:
-    """Return one target of this name."""
     ref = f"{{apiVersion: apps/v1, kind: Deployment, name: {name}}}"
     return f"- {{namespace: shop, scaleTargetRef: {ref}, maxReplicas: 10{rest}}}\n"
 
 
 def rows(*names: str) -> str:
-    """Return a document of targets of these names."""
     return f"{PROMETHEUS}{QUERIES}targets:\n" + "".join(row(name) for name in names)
 
 
 def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
-    """The same thing in other words, in another order or in another file is no change."""
     before = rows("a", "b")
     after = top("include: [b.yaml]\nsyncPeriod: 15000ms\nevents: true\n").replace(
         "targets: []\n", "targets:\n" + row("a", ", minReplicas: 1, syncPeriod: 15s")
@@ -45,7 +41,6 @@ def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
 
 
 def test_targets_that_come_and_go_are_named_in_their_order(tmp_path: Path) -> None:
-    """They are named by their keys, in the order of the files."""
     found = compared(tmp_path, rows("a", "z", "b", "c"), rows("y", "c", "x", "a"))
     assert found == Comparison(
         added=("shop/Deployment/y", "shop/Deployment/x"),
@@ -183,7 +178,6 @@ FIELDS = [
 def test_each_field_that_differs_is_named_with_both_values(
     tmp_path: Path, before: str, after: str, fields: list[str]
 ) -> None:
-    """Each field that differs is named as in the YAML, with both values as one would write them."""
     (change,) = compared(tmp_path, before, after).changed
     assert change.key == "shop/Deployment/web"
     assert [str(field) for field in change.fields] == fields
@@ -270,7 +264,6 @@ def test_a_secret_that_changes_is_named_and_not_shown(tmp_path: Path, form: str,
 
 
 def test_of_a_secrets_file_the_name_is_told(tmp_path: Path) -> None:
-    """Of a secret's file the name is told."""
     (tmp_path / "token").write_text(SECRET)
     after = "prometheus: {url: http://prometheus:9090, bearerTokenFile: token}\ntargets: []\n"
     (change,) = compared(tmp_path, top(""), after).settings
@@ -373,13 +366,11 @@ def rewritten(folder: Path, file: Path) -> None:
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=str)
 def test_an_example_is_the_same(tmp_path: Path, file: Path) -> None:
-    """Each file of config/."""
     if "prometheus" in yaml.safe_load(file.read_text()):
         rewritten(tmp_path, file)
 
 
 def test_every_setting_of_a_target_is_the_same(tmp_path: Path) -> None:
-    """All metrics, queries and extensions."""
     file = tmp_path / "full.yaml"
     file.write_text(FULL)
     rewritten(tmp_path, file)
@@ -387,7 +378,6 @@ def test_every_setting_of_a_target_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paused", ["true", "scaleUp", "{replicas: 2}"])
 def test_a_pause_is_the_same(tmp_path: Path, paused: str) -> None:
-    """In each of its forms."""
     file = tmp_path / "full.yaml"
     file.write_text(FULL.replace("paused: scaleDown", f"paused: {paused}"))
     rewritten(tmp_path, file)

@@ -166,14 +166,12 @@ FILES = [
 def test_what_is_no_document_of_ours_is_refused_with_its_line(
     tmp_path: Path, content: bytes, line: int | None, fragment: str
 ) -> None:
-    """What is no YAML document of ours is refused with the line and the reason."""
     problems = refused(tmp_path, content)
     assert any(fragment in problem.message and problem.line == line for problem in problems)
     assert all(problem.file == str(tmp_path / "autoscaler.yaml") for problem in problems)
 
 
 def test_a_missing_file_is_a_problem_like_any(tmp_path: Path) -> None:
-    """A missing file and a folder are problems like any other."""
     for path, fragment in ((tmp_path / "no", "there is no such file"), (tmp_path, "is a folder")):
         with pytest.raises(ConfigError, match=fragment) as caught:
             load(path)
@@ -217,7 +215,6 @@ def test_all_faults_are_reported_in_the_files_order(tmp_path: Path) -> None:
 
 
 def test_the_text_has_a_line_for_each_problem(tmp_path: Path) -> None:
-    """The error's text is one line per problem: file, line, path, sentence, value."""
     text = target("minReplicas: 11\n").replace(QUERIES, 'queries: {a: "\\n"}\n')
     problems = refused(tmp_path, text)
     with pytest.raises(ConfigError) as caught:

@@ -16,7 +16,6 @@ FORMS = """
 
 @pytest.mark.parametrize(("text", "seconds"), [one.split("=") for one in FORMS.split()])
 def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: str) -> None:
-    """Prometheus' and Go's forms, combined and with fractions."""
     assert durations.of(text) == float(seconds)
     assert re.search(durations.PATTERN, text)
 
@@ -45,19 +44,16 @@ def test_the_forms_of_prometheus_and_go_are_read(text: str, seconds: str) -> Non
     ],
 )
 def test_what_is_no_duration_is_refused_with_what_is(value: object, fragment: str) -> None:
-    """Anything else is refused with what would be right."""
     with pytest.raises(ValueError, match=fragment):
         durations.of(value)
 
 
 def test_zero_needs_no_unit() -> None:
-    """The number 0 is the same in every unit."""
     assert durations.of(0) == 0.0
 
 
 @given(st.integers(0, 10**15))
 def test_a_written_duration_reads_back_as_itself(microseconds: int) -> None:
-    """What is written is read as the same duration."""
     seconds = microseconds / 10**6
     assert durations.parse(durations.format_seconds(seconds)) == pytest.approx(seconds, abs=1e-9)
 
@@ -67,5 +63,4 @@ def test_a_written_duration_reads_back_as_itself(microseconds: int) -> None:
     [(0.0, "0s"), (15.0, "15s"), (5400.0, "1h30m"), (86400.0, "1d"), (0.5, "500ms"), (1e-9, "1ns")],
 )
 def test_durations_are_written_the_short_way(seconds: float, text: str) -> None:
-    """Durations are written the short way."""
     assert durations.format_seconds(seconds) == text

@@ -21,23 +21,19 @@ T = "targets[0]."
 
 
 def percent(value: str) -> str:
-    """Return a document whose averageUtilization is this."""
     target_ = f"{{type: Utilization, averageUtilization: {value}}}"
     return metric(f"type: Resource\nresource: {{name: cpu, target: {target_}}}\n")
 
 
 def quantity(value: str) -> str:
-    """Return a document with an External metric whose target is this."""
     return external(f"metric: {{name: rps}}\ntarget: {{type: Value, value: {value}}}\n")
 
 
 def beside_external(key: str) -> str:
-    """Return a document with an External metric with one more key."""
     return target(f"metrics:\n{EXTERNAL}  {key}\n")
 
 
 def reference(text: str) -> str:
-    """Return a document whose scaleTargetRef is this."""
     return target("", f"namespace: shop\nmaxReplicas: 3\nscaleTargetRef: {text}\n")
 
 
@@ -151,7 +147,6 @@ ROWS = [
 def test_a_mistake_of_habit_is_one_problem_with_what_is_right(
     tmp_path: Path, text: str, path: str, fragment: str
 ) -> None:
-    """It is one problem, at its place, with what would be right."""
     (problem,) = refused(tmp_path, text)
     assert path in problem.path
     assert fragment in str(problem)

@@ -28,7 +28,6 @@ DOCUMENTATION = ROOT / "docs" / "configuration.md"
 
 
 def test_there_is_one_per_use() -> None:
-    """Each kind of use has its example."""
     uses = "autoscaler clusters cpu include object queue requests-per-second several-metrics"
     assert {path.stem for path in EXAMPLES} >= set(uses.split())
 
@@ -69,7 +68,6 @@ def test_examples_say_whose_series_they_sum() -> None:
 
 
 def test_reference_says_the_defaults() -> None:
-    """The values of the annotated reference are the defaults in force."""
     config = load(ROOT / "config" / "autoscaler.yaml")
     assert config.flags == Flags()
     assert config.sync_period == 15.0
@@ -91,7 +89,6 @@ def test_reference_says_the_defaults() -> None:
 
 
 def test_reference_behavior_is_the_default(tmp_path: Path) -> None:
-    """The behavior that the reference spells out is what `behavior: {}` means."""
     (bare,) = loaded(tmp_path, target(f"behavior: {{}}\nmetrics:\n{EXTERNAL}")).targets
     (spelt,) = load(ROOT / "config" / "autoscaler.yaml").targets
     assert spelt.spec.behavior == bare.spec.behavior
@@ -142,7 +139,6 @@ def test_the_commented_reference_is_right_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_whole_configurations_of_the_documentation_load(tmp_path: Path) -> None:
-    """Every YAML block of the documentation that is a whole configuration loads."""
     included = re.compile(r"# [^\n]*autoscaler-targets.schema.json\n(.*?)```", re.DOTALL)
     found = included.findall(DOCUMENTATION.read_text(encoding="utf-8"))
     (tmp_path / "targets.d").mkdir()
@@ -186,7 +182,6 @@ def test_the_documented_cpu_query_is_of_the_last_samples(tmp_path: Path) -> None
 
 
 def test_documentation_names_every_key() -> None:
-    """No key of the schema is left out of the documentation."""
     text = DOCUMENTATION.read_text(encoding="utf-8")
     names = set(re.findall(r"\w+", text))
     definitions = json_schema()["$defs"]

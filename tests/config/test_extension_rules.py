@@ -37,17 +37,14 @@ NIGHT = "name: night, start: 0 22 * * *, end: 0 6 * * *"
 
 
 def extended(keys: str) -> str:
-    """Return a document with a target with an External metric and these keys."""
     return target(f"{keys}\n{METRICS}".replace("NIGHT", NIGHT))
 
 
 def schedule(keys: str, more: str = "") -> str:
-    """Return a document with a target with one schedule, and ``more`` keys."""
     return extended(f"{more}\nschedules:\n- {{{keys}}}")
 
 
 def activation(value: str, more: str = "idle: {}") -> str:
-    """Return a document whose External metric has an activation."""
     return extended(more) + f"    activation: {value}\n"
 
 
@@ -222,7 +219,6 @@ FINE = [
 
 
 def test_every_key_reaches_the_core(tmp_path: Path) -> None:
-    """Every key reaches the core."""
     (found,) = loaded(tmp_path, with_servers(activation('"5"', EVERY))).targets
     assert found.extensions == Extensions(
         idle=Idle(1, 600.0, 3600.0),
@@ -300,7 +296,6 @@ def test_what_is_left_out_of_an_extension_is_as_in_keda(tmp_path: Path) -> None:
 
 
 def test_what_many_targets_have_in_common_is_one_object(tmp_path: Path) -> None:
-    """What many targets have in common is one object."""
     body = schedule(f"{NIGHT}, minReplicas: 2", "minReplicasQuery: max(floor)")
     second = body[body.index("-\n") :].replace("name: web", "name: other")
     one, two = loaded(tmp_path, body + second).targets

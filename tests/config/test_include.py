@@ -17,7 +17,6 @@ MAIN = PROMETHEUS + "include: [targets.d/*.yaml]\n"
 
 
 def row(name: str, rest: str = "") -> str:
-    """Return one target of this name."""
     return (
         "- namespace: shop\n"
         f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n"
@@ -26,7 +25,6 @@ def row(name: str, rest: str = "") -> str:
 
 
 def targets(*names: str) -> str:
-    """Return an included file with one target a name."""
     return "targets:\n" + "".join(row(name) for name in names)
 
 
@@ -42,7 +40,6 @@ def write(folder: Path, files: dict[str, str], main: str = MAIN) -> Path:
 
 
 def names_of(config: Config) -> list[str]:
-    """Return the names of the workloads in order."""
     return [target.spec.scale_target_ref.name for target in config.targets]
 
 
@@ -200,7 +197,6 @@ def test_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_problem_of_every_file(tmp_path: Path) -> None:
-    """All files are checked at once, and each fault names its own file, line and key."""
     main = MAIN + "syncPeriod: 2h\n" + targets("x", "y")
     files = {
         "targets.d/a.yaml": "targets:\n" + row("a", "  minReplicas: 5\n") + row("y"),
@@ -295,7 +291,6 @@ MEANINGLESS = f"""
 def test_what_include_cannot_mean_is_refused_at_its_place(
     tmp_path: Path, include: str, path: str, fragment: str
 ) -> None:
-    """What `include` cannot mean is refused at its place in the main file."""
     main = write(tmp_path, {"targets.d/a.yaml": targets("a")}, PROMETHEUS + f"include: {include}\n")
     faults = faults_of(main)
     (fault,) = (fault for fault in faults if fault[2] == path)
@@ -305,7 +300,6 @@ def test_what_include_cannot_mean_is_refused_at_its_place(
 
 
 def test_a_folder_that_may_not_be_listed_is_a_fault(open_folder: Path) -> None:
-    """A folder that this user may not list is a fault, not one without matches."""
     main = PROMETHEUS + "include: [targets.d/*.yaml, t/*/a.yaml]\n"
     write(open_folder, {"targets.d/a.yaml": targets("a"), "t/x/a.yaml": targets("b")}, main)
     (open_folder / "targets.d").chmod(0o311)
@@ -343,7 +337,6 @@ def test_schema_of_an_included_file(tmp_path: Path) -> None:
 
 
 def outcome(main: Path) -> Config | ConfigError:
-    """Load what may be right or wrong."""
     try:
         return load(main)
     except ConfigError as error:
@@ -351,7 +344,6 @@ def outcome(main: Path) -> Config | ConfigError:
 
 
 def test_a_thousand_files_load_in_order(tmp_path: Path) -> None:
-    """Many files load whole and in order."""
     files = {f"targets.d/{i:04}.yaml": targets(f"w{i}") for i in range(1000)}
     config = load(write(tmp_path, files))
     assert names_of(config) == [f"w{i}" for i in range(1000)]

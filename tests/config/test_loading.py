@@ -152,7 +152,6 @@ def test_relative_path_of_the_file_itself(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_leading_tilde_is_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading ~ is the user's home."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "kubeconfig").write_text("x")
     config = loaded(tmp_path, top("kubernetes: {kubeconfig: ~/kubeconfig}\n"))
@@ -160,7 +159,6 @@ def test_a_leading_tilde_is_the_users_home(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_secret_that_cannot_be_read_is_refused_at_load(open_folder: Path) -> None:
-    """A secret's file that this user may not read is refused at load."""
     (open_folder / "token").write_text("x")
     text = prometheus("bearerTokenFile: token\n")
     assert loaded(open_folder, text).targets == ()
@@ -219,7 +217,6 @@ def test_resource_queries_override_and_add(tmp_path: Path) -> None:
 
 
 def test_anchors_merges_and_block_texts_are_understood(tmp_path: Path) -> None:
-    """Anchors, merges, a byte order mark, block texts and Windows line ends are understood."""
     text = "\ufeff" + textwrap.dedent("""\
         prometheus: {url: http://prometheus:9090}
         queries:

@@ -76,7 +76,6 @@ def outcome(path: Path, text: str) -> Config | ConfigError:
 def test_any_value_at_any_place_is_taken_or_told(
     tmp_path: Path, place: Location, value: JsonValue
 ) -> None:
-    """A value of any shape at any place of the reference is taken, or refused in sentences."""
     document = copy.deepcopy(reference())
     parent = child(document, *place[:-1])
     if isinstance(parent, dict):
@@ -100,7 +99,6 @@ def test_any_value_at_any_place_is_taken_or_told(
 @example('{"\\ud800": "\\ud800"}')
 @example("x: 'a\u2028b'")
 def test_any_text_is_taken_or_told(tmp_path: Path, text: str) -> None:
-    """A text of any kind is no reason for a traceback."""
     assert isinstance(outcome(tmp_path / "a.yaml", text), ConfigError)
 
 

@@ -32,7 +32,6 @@ def value_of(text: str) -> JsonValue:
 
 
 def test_it_is_valid_by_draft_2020_12() -> None:
-    """It is a valid JSON Schema of draft 2020-12."""
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 

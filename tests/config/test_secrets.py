@@ -104,7 +104,6 @@ def test_a_secret_that_is_a_number_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_files_are_named_not_read(tmp_path: Path) -> None:
-    """The content of a secret's file is not part of the configuration."""
     (tmp_path / "token").write_text(SECRET)
     config = loaded(tmp_path, prometheus("bearerTokenFile: token\n"))
     assert config.prometheus.bearer_token_file == tmp_path / "token"

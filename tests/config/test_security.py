@@ -15,7 +15,6 @@ SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
 
 def secret(folder: Path, name: str, mode: int) -> None:
-    """Write a file of this mode."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(SECRET)
@@ -40,7 +39,6 @@ tls: {certFile: s, keyFile: s} => tls.keyFile: s
 def test_every_secret_that_all_may_read_is_named(
     tmp_path: Path, text: str, key: str, name: str
 ) -> None:
-    """A secret that every user may read is named by its key and its path."""
     secret(tmp_path, name, 0o644)
     (warning,) = warnings_of(loaded(tmp_path, text))
     assert warning == (
@@ -255,13 +253,11 @@ WINDOWS = {
 
 
 def extended(keys: str) -> str:
-    """Return a document with a target with an External metric and these keys."""
     keys = re.sub("[A-Z]{3,}", lambda name: WINDOWS[name[0]], keys)
     return target(f"{keys}\nmetrics:\n{EXTERNAL}")
 
 
 def windows(*keys: str) -> str:
-    """Return a document with a target with these windows."""
     return extended("schedules: [{" + "}, {".join(keys) + "}]")
 
 
@@ -311,7 +307,6 @@ DOUBTFUL = [
 def test_what_is_doubtful_is_told_once_with_its_line(
     tmp_path: Path, text: str, path: str, fragment: str
 ) -> None:
-    """Each is told once, with its line."""
     (doubt,) = cautions_on(loaded(tmp_path, text))
     assert doubt.path == path
     assert fragment in doubt.message

@@ -31,21 +31,18 @@ resourceQueries: {memory: {query: top_memory, server: other}}
 
 
 def document(target: str, name: str = "web") -> str:
-    """Return a document of one target on these servers."""
     ref = REF.replace("web", name)
     lines = f"namespace: shop\nmaxReplicas: 10\n{ref}{target}".splitlines()
     return SERVERS + "targets:\n-\n" + "".join(f"  {line}\n" for line in lines)
 
 
 def external(name: str, query: str = "") -> dict[str, object]:
-    """Return an External metric."""
     metric = {"name": name} | ({"query": json.loads(query)} if query else {})
     target = {"type": "AverageValue", "averageValue": "30"}
     return {"type": "External", "external": {"metric": metric, "target": target}}
 
 
 def resource(name: str) -> dict[str, object]:
-    """Return a Resource metric."""
     target = {"type": "AverageValue", "averageValue": "30"}
     return {"type": "Resource", "resource": {"name": name, "target": target}}
 
@@ -126,7 +123,6 @@ def test_each_server_is_a_connection_of_its_own(tmp_path: Path) -> None:
 
 
 def mimir(keys: str) -> str:
-    """Return a document with a further server of these keys."""
     return prometheus(f"servers: {{mimir: {{{keys}}}}}\n")
 
 
@@ -183,7 +179,6 @@ def test_a_server_that_is_not_there_or_wrong_is_refused(
 
 
 def test_an_error_shows_no_secret_of_a_server(tmp_path: Path) -> None:
-    """As it shows none of the one at the top."""
     mistakes = f"headers: {{X-A: [{SECRET}]}}, url: 'http://a:{SECRET}@p', timeout: {SECRET}"
     problems = refused(tmp_path, prometheus(f"servers: {{m: {{{mistakes}}}}}\n"))
     assert len(problems) == 3

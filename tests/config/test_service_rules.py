@@ -11,17 +11,14 @@ from tests.config.documents import cases, loaded, top
 
 
 def election(snippet: str) -> str:
-    """Return a document with these keys of `leaderElection`."""
     return top(f"leaderElection: {{{snippet}}}\n")
 
 
 def election_of_clusters(snippet: str) -> str:
-    """Return the same of a document with `clusters`."""
     return election(snippet) + "clusters: [{name: eu, context: eu}]\n"
 
 
 def breaker(snippet: str) -> str:
-    """Return a document with these keys of `scaleDownBreaker`."""
     return top(f"scaleDownBreaker: {{{snippet}}}\n")
 
 
@@ -125,7 +122,6 @@ FINE = [
 def test_a_name_an_address_or_nothing_stands_before_the_port(
     tmp_path: Path, text: str, address: Address
 ) -> None:
-    """A name, an IPv4, an IPv6 in brackets or nothing stands before the port."""
     assert loaded(tmp_path, top(f"listen: {text}\n")).listen == address
     assert str(address) == text.strip("'")
 

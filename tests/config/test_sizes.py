@@ -58,7 +58,6 @@ def test_a_short_file_of_many_aliases(tmp_path: Path) -> None:
 
 
 def test_a_thousand_targets_may_share_the_metrics_of_one(tmp_path: Path) -> None:
-    """A thousand targets may share the metrics of one."""
     assert len(loaded(tmp_path, aliases(METRIC, 5, 1000)).targets) == 1000
 
 
@@ -135,7 +134,6 @@ def test_a_file_of_gigabytes(tmp_path: Path, name: str) -> None:
 
 
 def test_files_that_are_too_large_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that goes beyond is named."""
     monkeypatch.setattr(reading, "MOST_OF_ALL", 2**20)
     for name in "ab":
         (tmp_path / f"{name}.yml").write_text("targets: []\n#" + "x" * 600_000)

@@ -97,7 +97,6 @@ FINE = [
 
 
 def test_nothing_follows_from_a_fault(tmp_path: Path) -> None:
-    """A faulty entry is not also a missing one."""
     policies = behavior(f"scaleUp: {{policies: [{POLICY.replace('60', '1801')}]}}\n")
     (problem,) = refused(tmp_path, policies)
     assert problem.path == T + "behavior.scaleUp.policies[0].periodSeconds"

@@ -64,7 +64,6 @@ def test_every_setting_of_web_arrives(files: Path) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9443", "localhost:9443", '"[::1]:9443"'])
 def test_credentials_may_go_unencrypted_within_this_machine(files: Path, address: str) -> None:
-    """Nobody else can listen to them."""
     loaded(files, top(f"web: {{listen: {address}, auth: {{bearerTokenFile: token}}}}"))
 
 
@@ -157,7 +156,6 @@ def test_hashes_as_the_usual_tools_write_them(tmp_path: Path) -> None:
 
 
 def test_several_mistakes_at_once(files: Path) -> None:
-    """Each with its place."""
     auth = "auth: {bearerTokenFile: junk, basicAuthUsersFile: empty}"
     tls = "tls: {certFile: server.crt, keyFile: other.key}"
     problems = refused(files, top(f"web: {{{tls}, {auth}}}"))
@@ -169,7 +167,6 @@ def test_several_mistakes_at_once(files: Path) -> None:
 
 
 def test_secrets_that_others_may_read_are_warned_of(files: Path) -> None:
-    """By key and path."""
     for name in ("server.key", "token", "users"):
         (files / name).chmod(0o644)
     auth = "auth: {bearerTokenFile: token, basicAuthUsersFile: users}"

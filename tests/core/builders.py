@@ -40,24 +40,20 @@ LONG_AGO = -3600.0
 
 
 def value(quantity: str) -> MetricTarget:
-    """Return a Value target."""
     return MetricTarget(TargetType.VALUE, value=parse_milli(quantity))
 
 
 def average(quantity: str) -> MetricTarget:
-    """Return an AverageValue target."""
     return MetricTarget(TargetType.AVERAGE_VALUE, average_value=parse_milli(quantity))
 
 
 def utilization(percent: int) -> MetricTarget:
-    """Return a Utilization target."""
     return MetricTarget(TargetType.UTILIZATION, average_utilization=percent)
 
 
 def external(
     target: MetricTarget, name: str = "queue", selector: LabelSelector | None = None
 ) -> ExternalMetric:
-    """Return an External metric."""
     return ExternalMetric(MetricIdentifier(name, selector), target)
 
 
@@ -69,27 +65,22 @@ def of_object(
 
 
 def per_pod(quantity: str, selector: LabelSelector | None = None) -> PodsMetric:
-    """Return the Pods metric `rps`."""
     return PodsMetric(MetricIdentifier("rps", selector), average(quantity))
 
 
 def cpu(target: MetricTarget) -> ResourceMetric:
-    """Return a Resource metric of cpu."""
     return ResourceMetric("cpu", target)
 
 
 def container_cpu(target: MetricTarget, container: str = "app") -> ContainerResourceMetric:
-    """Return a ContainerResource metric of cpu."""
     return ContainerResourceMetric("cpu", container, target)
 
 
 def pods_policy(replicas: int, period: int = 15) -> ScalingPolicy:
-    """Return a policy of type Pods."""
     return ScalingPolicy(PolicyType.PODS, replicas, period)
 
 
 def percent_policy(percent: int, period: int = 15) -> ScalingPolicy:
-    """Return a policy of type Percent."""
     return ScalingPolicy(PolicyType.PERCENT, percent, period)
 
 
@@ -114,7 +105,6 @@ def behavior(up: ScalingRules | None = None, down: ScalingRules | None = None) -
 def spec(
     *metrics: MetricSpec, minimum: int = 1, maximum: int = 100, behavior: Behavior | None = None
 ) -> HorizontalPodAutoscalerSpec:
-    """Return a spec."""
     return HorizontalPodAutoscalerSpec(DEPLOYMENT, minimum, maximum, metrics, behavior)
 
 

@@ -17,14 +17,12 @@ def context(
 
 
 def proposed(metric: MetricSpec, reading: Reading, against: MetricContext) -> Calculation:
-    """Compute a proposal that must exist."""
     result = propose(metric, reading, against)
     assert isinstance(result, Calculation), result
     return result
 
 
 def refused(metric: MetricSpec, reading: Reading, against: MetricContext) -> MetricFailure:
-    """Compute a proposal that must not exist."""
     result = propose(metric, reading, against)
     assert isinstance(result, MetricFailure), result
     return result

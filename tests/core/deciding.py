@@ -20,10 +20,8 @@ def observe(replicas: int, *readings: Reading, selector: str = "app=web") -> Obs
 def decided(
     of: HorizontalPodAutoscalerSpec, seen: Observation, history: History | None = None
 ) -> tuple[Decision, History]:
-    """Decide at `BASE`."""
     return decide(of, Flags(), seen, history or History(), BASE)
 
 
 def reasons(decision: Decision) -> dict[str, tuple[str, str]]:
-    """Return status and reason of each condition."""
     return {one.type: (one.status.value, one.reason) for one in decision.conditions}

@@ -22,7 +22,6 @@ def decided(entry: SyncResult) -> Decision:
 
 
 def of_last(timeline: Timeline, write: WriteOutcome | None = None) -> SyncResult:
-    """Return the entry of the last sync of a timeline."""
     queries = tuple(Query(f"sum(m{index})") for index in range(len(timeline.spec.metrics)))
     target = Target("shop", timeline.spec, queries, extensions=timeline.extensions)
     return SyncResult(target, timeline.decision, write, given=timeline.inputs, flags=timeline.flags)

@@ -24,15 +24,12 @@ def limited(
     ups: Events = (),
     downs: Events = (),
 ) -> Limit:
-    """Limit at `BASE`."""
     return limit(current, wanted, bounds, rules, History(scale_ups=ups, scale_downs=downs), BASE)
 
 
 def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
-    """Return a behavior with these policies upwards."""
     return behavior(up=rules(*policies, select=select))
 
 
 def down(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
-    """Return a behavior with these policies downwards."""
     return behavior(down=rules(*policies, select=select))

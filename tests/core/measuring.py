@@ -28,7 +28,6 @@ def proposed(
     replicas: int,
     tolerance: Tolerance = TENTH,
 ) -> Calculation:
-    """Compute a proposal that must exist."""
     result = attempt(metric, readings, of, replicas, tolerance)
     assert isinstance(result, Calculation), result
     return result

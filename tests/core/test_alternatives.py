@@ -47,7 +47,6 @@ modest = settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 
 
 def with_reading(entry: SyncResult, index: int, reading: Reading) -> SyncResult:
-    """Return an entry with another reading."""
     readings = list(entry.inputs.observation.readings)
     readings[index] = reading
     seen = replace(entry.inputs.observation, readings=tuple(readings))
@@ -113,7 +112,6 @@ def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: S
 def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_is_not(
     entry: SyncResult,
 ) -> None:
-    """Of a target whose bounds are its own."""
     seen = entry.inputs.observation
     assume(not seen.windows and not seen.asks_for_bounds)
     for one in alternatives_of(entry):
@@ -127,7 +125,6 @@ def test_with_the_named_bound_it_is_as_said_and_with_one_replica_less_of_it_it_i
 
 
 def bounded(entry: SyncResult, which: BoundKey, replicas: int) -> int:
-    """Return the count with another bound."""
     target = entry.target
     if which is BoundKey.MAXIMUM:
         other = replace(target.spec, max_replicas=replicas)
@@ -254,7 +251,6 @@ def test_a_recommendation_and_all_of_them() -> None:
 
 
 def test_a_first_sync_is_held_by_its_own_count() -> None:
-    """Nothing goes down in the first window."""
     timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=10)
     assert without(timeline) == {Without.RECOMMENDATION: 2}
 
@@ -286,7 +282,6 @@ def test_a_target_after_an_absence_is_not_taken_for_idle() -> None:
 
 
 def test_a_gap_in_the_readings() -> None:
-    """The range of the query is not whole yet."""
     timeline = target().over(60).at("0s", queue=40).at("2m", queue=40).at("5m", queue=40)
     assert without(timeline.at("5m15s", queue=None).at("6m15s", queue=20)) == {Without.GAP: 4}
 
@@ -318,7 +313,6 @@ def test_of_a_limit_to_what_a_recommendation_asks_for_only_that_is_named() -> No
 
 
 def test_bounds() -> None:
-    """The one that would just have been enough, whether the count or the wish was outside."""
     assert without(target(maximum=10).at("0s", queue=60)) == {BoundKey.MAXIMUM: 12}
     assert without(target(maximum=6).at("0s", queue=35)) == {BoundKey.MAXIMUM: 7}
     assert without(target(minimum=6).at("0s", queue=20)) == {BoundKey.MINIMUM: 4}
@@ -335,7 +329,6 @@ def test_the_maximum_is_what_the_metrics_need_though_a_policy_permits_less_at_on
 
 
 def test_the_bound_of_a_schedule() -> None:
-    """It stands for the target's own."""
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
     assert without(timeline.by_hand(3).at("0s", queue=60)) == {BoundKey.MAXIMUM: 12}
@@ -385,7 +378,6 @@ def test_people_and_other_autoscalers() -> None:
 
 
 def test_idling() -> None:
-    """Without it the minimum counts."""
     idle = target(extensions=Extensions(idle=Idle(after=0.0))).at("0s", queue=0)
     assert without(idle) == {Without.IDLE: 1}
 

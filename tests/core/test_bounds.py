@@ -194,7 +194,6 @@ def test_a_gradual_window_wakes_a_target_at_zero(up: ScalingRules, counts: tuple
 
 
 def test_a_gradual_window_obeys_the_policies() -> None:
-    """In both directions."""
     slow = behavior(up=rules(pods_policy(2)), down=rules(pods_policy(1), window=0))
     ramp = window("ramp", 6, 7, gradual=True)
     (
@@ -292,7 +291,6 @@ def test_a_ceiling_of_an_incomplete_answer_takes_nothing_down() -> None:
 
 
 def test_an_unknown_maximum_is_the_targets_own() -> None:
-    """So that it lowers nothing."""
     (
         Timeline(spec(QUEUE, maximum=20, behavior=FREE), replicas=4)
         .asked_bounds(most=5)

@@ -54,7 +54,6 @@ def test_a_trip_lasts_for_its_time_however_few_would_go_down() -> None:
 
 
 def test_it_trips_again_while_too_many_would_go_down_at_its_end() -> None:
-    """Each further trip is counted."""
     state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
     state = reviewed(BREAKER, state, 151, 500, BASE + 600)
     assert state.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
@@ -88,7 +87,6 @@ def test_what_has_not_tripped_cannot_be_released() -> None:
 
 
 def test_every_instant_moves_with_the_clock() -> None:
-    """So that a hold lasts as long as it would have."""
     trip = Trip(BASE, BASE + 600, 5, 9, "up", again=1)
     assert shifted(BreakerState(trip), 30.0) == BreakerState(
         replace(trip, at=BASE + 30, until=BASE + 630)
@@ -149,7 +147,6 @@ def test_who_is_held_by_its_window_does_not_go_down() -> None:
 
 
 def test_a_pause_at_a_count_is_not_held() -> None:
-    """A person asked for it."""
     target = Timeline(spec(QUEUE), replicas=10).annotated(paused_replicas="2")
     decision = target.at("0s", queue=900).decision
     assert decision is not None

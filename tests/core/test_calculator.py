@@ -164,7 +164,6 @@ def test_average_targets(
 
 
 def test_the_total_at_zero_status_replicas_is_exact() -> None:
-    """No double comes near it."""
     result = proposed(external(average("1")), Values((2**53 + 1,)), context(0))
     assert result.current.average_value == 2**53 + 1
 
@@ -266,7 +265,6 @@ def proposal(
     *,
     ignore: bool,
 ) -> Calculation:
-    """Return what a metric proposes, with so many pods."""
     scale = Scale(replicas, len(of), "app=web")
     context = MetricContext(scale, of, TENTH, Flags(), BASE, Extensions(ignore_surge=ignore))
     outcome = propose(metric, reading, context)
@@ -326,14 +324,12 @@ def test_pods_above_the_replicas_do_not_count(
     ],
 )
 def test_without_a_surge_the_flag_changes_nothing(metric: MetricSpec, reading: Reading) -> None:
-    """The same proposal by the same rule."""
     of = pods(TWENTY)
     ignored = proposal(metric, reading, of, ignore=True)
     assert ignored == proposal(metric, reading, of, ignore=False)
 
 
 def test_a_scale_down_that_the_sum_does_not_confirm() -> None:
-    """It says so."""
     found = proposal(BY_POD, each(84_000, SURGE), pods(SURGE), ignore=True)
     assert (found.rule, found.multiplier) == (Formula.SURGE, SURGE)
 
@@ -428,7 +424,6 @@ def test_an_incomplete_reading_never_scales_down(
 
 
 def test_incomplete_samples_of_pods_never_scale_down() -> None:
-    """The same for per-pod metrics."""
     low = PodSamples(samples(1000, 1000), gaps=PARTIAL)
     assert "must not scale down" in refused(per_pod("10"), low, context(2)).message
     high = PodSamples(samples(30_000, 30_000), gaps=PARTIAL)

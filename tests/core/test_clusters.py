@@ -33,7 +33,6 @@ KEYS = (
 
 @pytest.mark.parametrize(("key", "name", "short"), KEYS)
 def test_a_key_is_taken_apart_and_put_together(key: str, name: TargetName, short: str) -> None:
-    """With and without a cluster."""
     assert TargetName.of(key) == name
     assert name.key == key
     assert name.short == short
@@ -46,7 +45,6 @@ def test_another_text_has_a_name_too(text: str) -> None:
 
 
 def labelled(sample: float, *labels: tuple[str, str]) -> Series:
-    """Return a series of now."""
     return Series(dict(labels), sample, BASE)
 
 

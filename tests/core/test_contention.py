@@ -30,7 +30,6 @@ def test_a_change_by_somebody_else_is_noticed_once_and_named() -> None:
 
 
 def test_what_we_wrote_ourselves_is_not_foreign() -> None:
-    """The count after our own write is the one that we know."""
     (
         Timeline(SPEC, replicas=2)
         .at("0s", queue=40).want(4)
@@ -62,7 +61,6 @@ def test_a_hold_says_nothing_where_nothing_would_change() -> None:
 
 
 def test_reversals_far_apart_hold_nothing() -> None:
-    """Three in ten minutes count, not three in an hour."""
     line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
     for time in ("5m1s", "10m2s", "15m3s", "20m4s"):
         line.by_hand(2).at(time, queue=40).want(4, outcome="ok")

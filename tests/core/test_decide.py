@@ -73,7 +73,6 @@ def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None
 
 @pytest.mark.parametrize("current", [0, 1, 5, 11])
 def test_the_first_scale_read_is_the_first_recommendation(current: int) -> None:
-    """In every zone, once."""
     of = spec(QUEUE, minimum=2, maximum=10)
     _, after = decided(of, observe(current, values(10)))
     assert after.recommendations is not None
@@ -153,7 +152,6 @@ def test_the_reason_names_the_winner(metric: object, reading: Values, name: str)
 
 
 def test_conditions_of_a_fresh_target_come_in_order() -> None:
-    """AbleToScale, ScalingActive, ScalingLimited."""
     decision, after = decided(spec(QUEUE), observe(1, values(10)))
     assert [(one.type, one.status, one.reason) for one in decision.conditions] == [
         ("AbleToScale", TRUE, "ReadyForNewScale"),
@@ -164,7 +162,6 @@ def test_conditions_of_a_fresh_target_come_in_order() -> None:
 
 
 def test_the_stages_tell_the_way() -> None:
-    """Each from what came before it."""
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
     assert decision.stages == (
@@ -191,7 +188,6 @@ def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> N
 
 
 def test_readings_must_be_those_of_the_metrics() -> None:
-    """One reading for each metric, else the caller is wrong."""
     with pytest.raises(ValueError, match="zip"):
         decided(spec(QUEUE, MAILS), observe(1, values(10)))
 
@@ -215,7 +211,6 @@ BOTH = spec(QUEUE, MAILS)
     ],
 )
 def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner: str) -> None:
-    """And gives its name."""
     decision, _ = decided(BOTH, observe(2, values(queue), values(mails)))
     assert decision.combination is not None
     assert decision.combination.after == desired
@@ -226,7 +221,6 @@ def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner:
     ("first", "second", "after"), [(-5, -2, 0), (0, -2, 0), (-5, 30, 3), (30, -5, 3), (-5, 0, 0)]
 )
 def test_negative_proposals_become_zero(first: int, second: int, after: int) -> None:
-    """A ratio below zero proposes less than 0 replicas."""
     of = spec(external(value("10")), external(value("10"), "mails"))
     decision, _ = decided(of, observe(1, values(first), values(second)))
     assert decision.combination is not None

@@ -70,7 +70,6 @@ QUEUE = external(average("10"))
 
 
 def short(window: int) -> HorizontalPodAutoscalerSpec:
-    """Return a spec with a stabilization window of so many seconds."""
     return spec(
         QUEUE, behavior=behavior(down=rules(*behavior().scale_down.policies, window=window))
     )
@@ -118,7 +117,6 @@ class Line:
         return decision
 
     def run(self, seconds: float, *readings: Reading, api: bool = True) -> "Line":
-        """Sync for some time with the same readings."""
         for _ in range(round(seconds / PERIOD)):
             self.decision = self.sync(*readings, api=api)
         return self
@@ -145,7 +143,6 @@ def part(messages: int) -> Values:
 
 
 def steady(of: HorizontalPodAutoscalerSpec | None = None, range_seconds: float = RANGE) -> Line:
-    """Return a target of 15 replicas that has been read for a quarter of an hour."""
     return Line(of, range_seconds).run(900, values(150))
 
 
@@ -182,7 +179,6 @@ def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
 
 
 def test_the_road_without_failures_costs_nothing() -> None:
-    """Where nothing failed there is nothing to remember, and no gap in the history."""
     line = steady()
     assert line.history.gaps == ()
     before = line.history.gaps
@@ -191,7 +187,6 @@ def test_the_road_without_failures_costs_nothing() -> None:
 
 
 def test_scaling_up_stays_free() -> None:
-    """A reading that has just returned may ask for more at once."""
     line = steady(short(0)).run(360, LOST)
     line.sync(values(290))
     assert line.replicas == 29
@@ -303,7 +298,6 @@ def test_another_metric_takes_nothing_down_meanwhile() -> None:
 
 
 def test_a_clock_that_is_set_moves_the_refill() -> None:
-    """Every instant of a gap moves with the history."""
     gap = ReadingGap("External queue", "p0", BASE, BASE + 5, losses=((BASE + 3, 2.0),))
     moved = shifted(History(gaps=(gap, ReadingGap("External queue"))), 3600.0).gaps
     later = ((BASE + 3603, 2.0),)
@@ -351,7 +345,6 @@ def test_a_pod_that_is_new_is_not_one_that_returned() -> None:
 
 
 def test_pods_that_return_do_not_hold_a_scale_up() -> None:
-    """Their samples count as they are where they say that more is needed."""
     line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
     line.run(60, usage(500, 500, None, None))
     line.sync(usage(900, 900, 900, 900))
@@ -359,7 +352,6 @@ def test_pods_that_return_do_not_hold_a_scale_up() -> None:
 
 
 def test_a_pod_that_is_gone_is_forgotten() -> None:
-    """Nothing is kept of pods that are not listed."""
     line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
     line.run(60, usage(500, 500, 500, None))
     assert [gap.pod for gap in line.history.gaps] == ["p3"]
@@ -557,7 +549,6 @@ def test_an_absence_may_hide_a_gap() -> None:
 
 
 def test_a_metric_that_is_gone_from_the_spec_is_forgotten() -> None:
-    """Nothing is kept of a metric that a reload took out, nor of its pods."""
     line = steady(short(0)).run(60, LOST)
     assert len(line.history.gaps) == 1
     gone = replace(line.history.gaps[0], pod="p0")
@@ -568,7 +559,6 @@ def test_a_metric_that_is_gone_from_the_spec_is_forgotten() -> None:
 
 
 def test_one_metric_with_two_targets_has_one_gap() -> None:
-    """Its reading fails and returns for both at once."""
     line = Line(spec(QUEUE, external(average("20")), behavior=short(0).behavior))
     line.run(900, values(150), values(150)).run(60, LOST, LOST)
     assert len(line.history.gaps) == 1
@@ -596,7 +586,6 @@ NAME = "External external metric queue(nil)"
 
 
 def line(of: HorizontalPodAutoscalerSpec, *queries: Query) -> Line:
-    """Return a target of 15 replicas whose metrics go by their keys."""
     made = Line(of, RANGE)
     made.keys = Target("shop", of, queries, PERIOD).metric_keys
     return made
@@ -655,7 +644,6 @@ def test_names_and_targets_are_no_part_of_a_key() -> None:
 
 
 def test_a_key_is_short_however_long_the_query_is() -> None:
-    """It is kept with every history."""
     assert len(metric_key(QUEUE, Query("sum(x) + " * 100_000))) == 16
 
 
@@ -730,6 +718,5 @@ def decided(
     history: History,
     extensions: Extensions,
 ) -> tuple[Decision, History]:
-    """Decide about a target of 15 replicas whose metrics have these keys."""
     seen = replace(observe(15, *readings), metric_keys=keys)
     return decide(of, Flags(), seen, history, BASE, extensions=extensions)

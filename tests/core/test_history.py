@@ -52,7 +52,6 @@ def test_every_instant_moves_and_nothing_else() -> None:
 
 
 def test_what_never_happened_does_not_move() -> None:
-    """Nor does what is empty."""
     assert shifted(History(), 60.0) == History()
     assert shifted(replace(at(1.0), recommendations=None), 2.0).recommendations is None
 
@@ -140,14 +139,12 @@ CONDITION = {"type": "", "status": "True", "reason": "", "message": "", "last_tr
     ],
 )
 def test_what_no_history_holds_is_refused(field: str, value: object, said: str) -> None:
-    """With the path of the field."""
     with pytest.raises(ValueError, match=f"^{said}"):
         read({field: value})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", "{", "[" * 100_000])
 def test_what_is_no_object_is_refused(text: str) -> None:
-    """Whatever it is instead."""
     with pytest.raises(UnreadableError, match=r"is not an object$|it is no JSON"):
         loads(History, text)
 

@@ -34,7 +34,6 @@ AT_ONCE = spec(
 
 
 def series(value: float, age: float = 0.0, **labels: str) -> Series:
-    """Return a series of an answer."""
     return Series(labels, value, BASE - age)
 
 
@@ -81,7 +80,6 @@ def test_what_an_answer_says(
 
 
 def test_the_series_that_is_named_does_not_depend_on_the_order() -> None:
-    """An answer may come in another order each time."""
     hold = HoldQuery(Query("up"))
     names = {
         read_hold(hold, QueryResult(both), BASE).first for both in ((ONE, OTHER), (OTHER, ONE))
@@ -237,7 +235,6 @@ def test_a_lower_maximum_waits(reading: HoldReading) -> None:
 
 
 def test_a_fallback_waits() -> None:
-    """It may go up."""
     fallback = Extensions(fallback=Fallback(4, failure_threshold=1))
     line = Timeline(AT_ONCE, replicas=10, extensions=fallback).held(AWAY)
     line.at("0s", queue=None).want(10).by_hand(2).at("15s", queue=None).want(4)
@@ -258,12 +255,10 @@ def test_a_pause_wins() -> None:
 
 
 def test_what_others_set_stands() -> None:
-    """It is we who take nothing down."""
     down().held(AWAY).by_hand(4).at("15s", queue=30).want(4)
 
 
 def test_a_conflict_is_tried_again() -> None:
-    """The write after a hold is one as any."""
     line = down().held(AWAY).at("15s", queue=30).held(FREE).at("20s", queue=30)
     line.at("30s", queue=30, write_fails="conflict").want(10).at("45s", queue=30).want(3)
 
@@ -276,7 +271,6 @@ def test_without_the_query_nothing_is_kept_of_it() -> None:
 
 
 def entry_of(line: Timeline) -> SyncResult:
-    """Return the entry of the last sync."""
     hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
     target = Target("shop", line.spec, (Query("q"),), extensions=line.extensions, hold=hold)
     return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)
@@ -284,7 +278,6 @@ def entry_of(line: Timeline) -> SyncResult:
 
 @pytest.mark.parametrize("reading", [AWAY, SILENT])
 def test_a_record_is_decided_again_the_same(reading: HoldReading) -> None:
-    """While it holds, and after it."""
     line = down().over(120.0).at("15s", queue=100).held(reading).at("30s", queue=30)
     for entry in (entry_of(line), entry_of(line.held(FREE).at("45s", queue=30))):
         back = result_of(*texts_of(entry))

@@ -109,7 +109,6 @@ def test_a_rate_below_a_thousandth_keeps_a_target_awake() -> None:
 
 
 def test_a_metric_below_its_activation_wakes_nothing() -> None:
-    """Though it would ask for a replica."""
     extensions = replace(MINUTE, activations=(5000,))
     (
         Timeline(spec(QUEUE), replicas=0, extensions=extensions)
@@ -179,7 +178,6 @@ def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
 
 
 def test_no_window_and_no_policy_delays_sleep() -> None:
-    """`after` is its window."""
     never = behavior(down=rules(pods_policy(1), select=SelectPolicy.DISABLED, window=3600))
     (
         Timeline(spec(QUEUE, behavior=never), replicas=9, extensions=MINUTE)
@@ -269,7 +267,6 @@ COURSES = st.lists(
 def test_it_sleeps_after_a_cooldown_in_which_somebody_looked(
     courses: list[tuple[str, float | None, int]],
 ) -> None:
-    """Neither sooner, whatever came before, nor later."""
     target = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
     now, awake_at, nobody_looked = 0, 0, True
     for what, queue in [(what, queue) for what, queue, count in courses for _ in range(count)]:
@@ -316,7 +313,6 @@ def test_zero_is_a_normal_count_whoever_set_it() -> None:
 
 
 def test_idle_may_keep_some_replicas() -> None:
-    """Below the minimum."""
     some = Extensions(idle=Idle(replicas=1, after=30.0))
     (
         Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
@@ -372,7 +368,6 @@ FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
 
 
 def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
-    """And the first good reading ends it."""
     (
         Timeline(spec(QUEUE), replicas=4, extensions=SIX)
         .at("0s", queue=None).want(4, outcome="blocked")
@@ -469,7 +464,6 @@ def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
 
 
 def incomplete(milli: int) -> Values:
-    """Return a reading of which a part is missing."""
     return Values((milli,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),))
 
 
@@ -531,7 +525,6 @@ def test_pods_that_refill_bring_no_fallback() -> None:
 
 
 def test_a_fallback_that_is_configured_no_more_ends() -> None:
-    """The condition does not stay behind."""
     target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
     target.at("0s", queue=None).want(6)
     target.extensions = Extensions()

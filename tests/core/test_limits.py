@@ -263,7 +263,6 @@ def test_until_skips_an_event_that_changes_nothing() -> None:
 
 
 def test_until_downwards() -> None:
-    """The same in the other direction, and with two policies the one that binds."""
     rules = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
     downs = events((1, 5), (2, 30))
     result = limited(10, 0, rules, FREE, (), downs)
@@ -283,7 +282,6 @@ def test_until_sees_the_events_of_both_directions() -> None:
 
 
 def test_a_bound_has_no_until() -> None:
-    """Time does not move a bound."""
     result = limited(10, 99, up(pods_policy(4, 60)), (1, 11), events((1, 20)))
     assert (result.reason, result.until) == ("TooManyReplicas", None)
 
@@ -299,7 +297,6 @@ def test_an_event_is_appended_while_none_is_outdated() -> None:
 
 
 def test_the_last_outdated_slot_is_taken_over() -> None:
-    """The other outdated entries are marked and stay."""
     before = events((1, 90), (2, 60.25), (3, 10))
     assert record_event(before, FIFTEEN, ScaleEvent(5, BASE)) == (
         ScaleEvent(1, BASE - 90, outdated=True),
@@ -350,14 +347,12 @@ def recent(*entries: tuple[int, float]) -> Recommendations:
 
 
 def windows(up: int | None, down: int | None) -> Behavior:
-    """Return a behavior with these windows."""
     return behavior(rules(percent_policy(100), window=up), rules(percent_policy(100), window=down))
 
 
 def stabilized(
     current: int, desired: int, entries: Recommendations, rules: Behavior, at: float = BASE
 ) -> Stabilization:
-    """Stabilize with behavior."""
     return stabilize(current, desired, entries, rules, Flags(), at)[0]
 
 
@@ -398,7 +393,6 @@ def test_without_behavior_until_is_the_first_instant_without_the_holder(window: 
 
 
 def test_without_behavior_nothing_holds_where_nothing_is_held() -> None:
-    """Neither a holder nor an instant is named."""
     result, _ = stabilize_legacy(9, recent((5, 10)), 300.0, BASE)
     assert (result.held_by, result.until) == (None, None)
 

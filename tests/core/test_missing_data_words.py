@@ -44,7 +44,6 @@ def reading(
 
 
 def kind(found: Reading) -> GapKind:
-    """Return the kind of what must be a gap."""
     assert isinstance(found, Gap), found
     return found.kind
 
@@ -140,7 +139,6 @@ def test_a_pod_of_which_a_container_is_missing_has_no_sample_whatever_the_word()
     ],
 )
 def test_a_bound_is_one_value(found: tuple[Series, ...], expected: GapKind) -> None:
-    """Anything else is missing data."""
     assert kind(read_bound(Query("q"), QueryResult(found), BASE)) is expected
     assert read_bound(Query("q"), QueryResult((series(4.2),)), BASE) == Values((4_200,))
     assert read_bound(Query("q"), QueryFailure("down"), BASE) == Gap(GapKind.ERROR, "down")

@@ -51,7 +51,6 @@ def test_integer_division_truncates_toward_zero(
 
 
 def test_integer_division_is_exact_above_doubles() -> None:
-    """Nothing passes through a double on the way."""
     assert trunc_div(INT64_MAX, 3) == 3074457345618258602
 
 
@@ -109,7 +108,6 @@ def test_ceil32(given: float, rounded: int) -> None:
     ],
 )
 def test_trunc32(given: float, rounded: int) -> None:
-    """Truncates toward zero; saturates; NaN is 0."""
     assert trunc32(given) == rounded
 
 
@@ -127,7 +125,6 @@ def test_trunc32(given: float, rounded: int) -> None:
     ],
 )
 def test_ceil64(given: float, rounded: int) -> None:
-    """Rounds up; saturates just where a double leaves int64; NaN is 0."""
     assert ceil64(given) == rounded
 
 
@@ -175,7 +172,6 @@ MILLI = """
 
 @pytest.mark.parametrize(("text", "milli"), [one.split("=") for one in MILLI.split()])
 def test_milli(text: str, milli: str) -> None:
-    """A quantity becomes milli-units, rounded away from zero."""
     assert numbers.parse_milli(text) == int(milli)
 
 
@@ -246,7 +242,6 @@ def test_status_format() -> None:
 
 @given(st.integers(-(2**62), 2**62), st.booleans())
 def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
-    """A formatted value reads back as itself."""
     assert numbers.parse_milli(numbers.format_milli(milli, binary=binary)) == milli
 
 

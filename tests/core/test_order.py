@@ -90,7 +90,6 @@ def drawn(
 
 
 def decided(data: st.DataObject, *, paused: bool = True) -> tuple[Decision, Extensions]:
-    """Draw a decision and take it."""
     of, observation, history, extensions = drawn(data, paused=paused)
     decision, _ = decide(
         of, data.draw(strategies.flags), observation, history, BASE, extensions=extensions
@@ -288,7 +287,6 @@ def test_a_target_without_extensions_runs_no_line_of_the_guards(load: float) -> 
 
 
 def test_a_target_without_extensions_runs_none_in_any_zone() -> None:
-    """Above its maximum, below its minimum, and switched off."""
     for replicas in (30, 1, 0):
         assert not files_of(observed(values(50.0), replicas=replicas)) & GUARDS
 
@@ -299,7 +297,6 @@ def test_a_failed_metric_is_a_matter_of_gaps_alone() -> None:
 
 
 def test_a_count_that_others_set_is_a_matter_of_contention_alone() -> None:
-    """The last sync left five replicas."""
     assert files_of(observed(values(50.0), replicas=6)) == {"contention"}
 
 

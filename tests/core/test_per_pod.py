@@ -348,7 +348,6 @@ INIT = container("migrate", cpu="3")
 
 
 def pod_level(**requests: str) -> dict[str, int]:
-    """Return pod-level requests in nano-units."""
     return {name.replace("_", "-"): parse_quantity(quantity) for name, quantity in requests.items()}
 
 

@@ -38,19 +38,16 @@ def reading(metric: MetricSpec, *found: Series, query: Query = QUERY) -> Reading
 
 
 def samples(metric: MetricSpec, *found: Series, query: Query = QUERY) -> PodSamples:
-    """Read what must be samples."""
     result = reading(metric, *found, query=query)
     assert isinstance(result, PodSamples), result
     return result
 
 
 def of_pod(value: float, pod: str = "p0", *, age: float = 0.0, **labels: str) -> Series:
-    """Return a series of a pod of the namespace `shop`."""
     return series(value, age=age, **{"namespace": "shop", "pod": pod, **labels})
 
 
 def test_each_pod_has_its_sample() -> None:
-    """Value in milli-units, the series' own time, the query's window."""
     result = samples(RPS, of_pod(1.5), of_pod(2, "p1", age=7.0))
     assert result == PodSamples(
         {"p0": Sample(1500, BASE, 120.0), "p1": Sample(2000, BASE - 7.0, 120.0)}
@@ -76,7 +73,6 @@ def test_pods_metrics_obey_their_selector() -> None:
 
 
 def test_label_names_come_from_the_query() -> None:
-    """All three of them."""
     query = Query("q", labels=SeriesLabels("ns", "exported_pod", "name"))
     found = [
         series(0.25, ns="shop", exported_pod="p0", name=name, pod="prometheus")
@@ -230,7 +226,6 @@ def test_two_series_of_one_container_are_ambiguous(
 
 
 def test_a_container_resource_takes_its_container_only() -> None:
-    """The other containers need no series."""
     log = (of_pod(9, container="log"), of_pod(9, "p1", container="log"))
     result = samples(APP, of_pod(0.25, container="app"), *log)
     assert result.samples == {"p0": Sample(250, BASE, 120.0)}

@@ -52,7 +52,6 @@ def unheld(
 
 
 def failed(decision: Decision) -> bool:
-    """Return whether some metric has no proposal."""
     return any(not isinstance(one.outcome, Calculation) for one in decision.metrics)
 
 

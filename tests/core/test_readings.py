@@ -39,7 +39,6 @@ def reading(
 
 
 def gap(metric: MetricSpec, *found: Series, query: Query = Query("q")) -> Gap:  # noqa: B008
-    """Read what must be a gap."""
     result = reading(metric, *found, query=query)
     assert isinstance(result, Gap), result
     return result

@@ -20,12 +20,10 @@ _TEST = re.compile(r"`([\w/]+\.py)?(?:::(test_\w+))?`")
 
 
 def numbers() -> list[str]:
-    """Return the numbers of the page's rules."""
     return _RULE.findall(PAGE)
 
 
 def cited(form: re.Pattern[str], text: str) -> set[str]:
-    """Return the numbers that a text cites."""
     return {number for found in form.findall(text) for number in re.findall(r"[\d.]+", found)}
 
 

@@ -63,7 +63,6 @@ def test_selectors_filter_series(selector: LabelSelector | None, found: list[flo
 
 
 def test_series_are_found_by_label() -> None:
-    """By its exact value; an absent label is no value."""
     assert [one.value for one in QUEUES.with_label("queue", "mails")] == [3]
     assert list(QUEUES.with_label("queue", "")) == []
     assert list(QUEUES.with_label("pod", "p0")) == []
@@ -120,7 +119,6 @@ NO_SELECTORS = ("app=web,", "=web", "app web", "app=web tier=x", "tier in a", "t
 
 @pytest.mark.parametrize("text", [*NO_SELECTORS, "!", "a>5", "tier in (a b)"])
 def test_what_is_not_a_selector_is_refused(text: str) -> None:
-    """The error names the text."""
     with pytest.raises(ValueError, match="is not a label selector") as refused:
         parse(text)
     assert repr(text) in str(refused.value)
@@ -142,7 +140,6 @@ OPERATORS = [
 
 @pytest.mark.parametrize(("text", "matched"), OPERATORS)
 def test_all_terms_must_match(text: str, matched: tuple[bool, ...]) -> None:
-    """Each operator on a listed value, on another value, and on an absent label."""
     selector = parse(text)
     found = [selector.matches(labels) for labels in (WEB, {"app": "db"}, {"tier": "front"})]
     assert tuple(found) == matched

@@ -188,7 +188,6 @@ def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
 
 
 def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> None:
-    """All instants of a history move together."""
     history = History(pending=PENDING)
     history = replace(history, contention=replace(history.contention, reversals=(BASE,)))
     moved = shifted(history, -100.0)

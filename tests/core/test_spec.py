@@ -59,7 +59,6 @@ def test_each_direction_may_have_its_own_tolerance(
 
 
 def test_without_behavior_the_flag_holds_both_ways() -> None:
-    """There is nowhere else to set it."""
     assert tolerance_of(spec(QUEUE), FLAGS) == Tolerance(0.2, 0.2)
 
 

@@ -58,7 +58,6 @@ ON_TIME = SyncTimes(BASE, BASE, BASE)
 
 
 def closed(_schedules: Sequence[Schedule], _now: float) -> tuple[OpenWindow, ...]:
-    """Return no window."""
     return ()
 
 

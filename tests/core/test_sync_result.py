@@ -72,7 +72,6 @@ def synced(data: st.DataObject) -> SyncResult:
 
 
 def kept(entry: SyncResult) -> SyncResult:
-    """Write an entry and read it back."""
     return result_of(*texts_of(entry))
 
 
@@ -125,7 +124,6 @@ DAMAGED = ["", "[]", "[1]", "{}", "[" * 100_000, "null", '{"decision":{"type":"s
 
 @pytest.mark.parametrize("body", DAMAGED)
 def test_what_is_no_entry_is_an_error_of_one_kind(body: str) -> None:
-    """However it is damaged."""
     rules = dumps(Rules(Target("shop", spec(QUEUE), ()), Flags()))
     with pytest.raises(UnreadableError):
         result_of(rules, body)

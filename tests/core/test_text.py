@@ -38,8 +38,6 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
 
 def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
-    """Its length costs nothing."""
-
     class Long(str):
         """A text that must be cut before it is gone through."""
 
@@ -90,7 +88,6 @@ def test_what_is_no_instant_is_the_first(time: float) -> None:
     ],
 )
 def test_durations_have_two_units(seconds: float, text: str) -> None:
-    """The two largest."""
     assert duration(seconds) == text
 
 

@@ -166,7 +166,6 @@ FREE = behavior(down=rules(pods_policy(100), window=0))
 
 
 def saturation(target: Timeline) -> Saturation | None:
-    """Return that of the last sync."""
     return target.decision.saturation
 
 
@@ -197,7 +196,6 @@ def test_a_sync_without_metrics_says_nothing_and_ends_nothing() -> None:
 
 
 def test_a_scale_down_that_is_limited_lacks_nothing() -> None:
-    """Too many replicas are no saturation."""
     slow = behavior(down=rules(pods_policy(1), window=0))
     target = Timeline(spec(QUEUE, behavior=slow), replicas=9)
     assert saturation(target.at("0s", queue=10)) is None

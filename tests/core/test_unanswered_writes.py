@@ -30,7 +30,6 @@ Step = Callable[[TwoWriters], None]
 
 
 def new_load(load: int) -> Step:
-    """Let the metrics ask for so many pods."""
     return lambda world: setattr(world, "load", load)
 
 
@@ -40,7 +39,6 @@ def new_fate(fate: Fate) -> Step:
 
 
 def by_hand(replicas: int) -> Step:
-    """Set the count by hand."""
     return lambda world: world.hand(replicas)
 
 

@@ -117,12 +117,10 @@ class Timeline:
 
     @property
     def replicas(self) -> int:
-        """The count as it is now."""
         return self._target.workload.replicas
 
     @property
     def spec(self) -> HorizontalPodAutoscalerSpec:
-        """The spec in force."""
         return self._target.rules.target.spec
 
     @property
@@ -155,7 +153,6 @@ class Timeline:
 
     @property
     def history(self) -> History:
-        """What is remembered."""
         return self._target.history
 
     @history.setter
@@ -287,12 +284,10 @@ class Timeline:
         return self
 
     def never_releases(self) -> Self:
-        """Check that no instant is named."""
         assert self.decision.releases_at is None
         return self
 
     def foreign(self, change: ForeignChange | None) -> Self:
-        """Check what the last sync noticed of others."""
         assert self.decision.foreign == change
         return self
 

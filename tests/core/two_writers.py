@@ -85,7 +85,6 @@ class TwoWriters:
         self.downs: tuple[ScaleEvent, ...] = ()
 
     def hand(self, replicas: int, manager: str = HAND) -> None:
-        """Set the count by hand."""
         if replicas != self.replicas:
             self.replicas, self.set_by = replicas, manager
             self.generation += 1
@@ -110,7 +109,6 @@ class TwoWriters:
         self.requests = [one for one in self.requests if one.lands <= latest]
 
     def pass_time(self, seconds: float) -> None:
-        """Sync all that run, period for period."""
         for _ in range(round(seconds / PERIOD)):
             self._land()
             for number, instance in enumerate(self.instances):

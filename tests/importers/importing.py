@@ -27,17 +27,14 @@ class Ran(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The configuration; empty where none was written."""
         return self.output.read_text() if self.output.exists() else ""
 
     @property
     def document(self) -> Json:
-        """The configuration, parsed."""
         return yaml.safe_load(self.text)
 
     @property
     def target(self) -> Json:
-        """The only target."""
         (target,) = self.document["targets"]
         return target
 
@@ -78,7 +75,6 @@ class Ran(NamedTuple):
 
 
 def imported(folder: Path, *texts: str | bytes, options: ImportOptions = PLAIN) -> Ran:
-    """Import texts, each from a file of its own, and return what came of it."""
     files = []
     for number, text in enumerate(texts):
         files.append(folder / f"{number}.yaml")
@@ -87,7 +83,6 @@ def imported(folder: Path, *texts: str | bytes, options: ImportOptions = PLAIN) 
 
 
 def run(files: list[Path], output: Path, options: ImportOptions = PLAIN) -> Ran:
-    """Import files and folders."""
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
         code = import_autoscalers(files, replace(options, output=output, report="json"))

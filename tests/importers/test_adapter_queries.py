@@ -72,7 +72,6 @@ def resolved(
     selector: object = None,
     series: Mapping[str, Sequence[str]] | None = None,
 ) -> Resolved:
-    """Resolve a metric that must have a query."""
     found = asked(of, kind, name, selector, series)
     assert isinstance(found, Resolved), found
     return found
@@ -203,7 +202,6 @@ NOTED: list[tuple[Kind, Mapping[str, object], object, str]] = [
 def test_what_differs_is_noted(
     kind: Kind, rule: Mapping[str, object], selector: object, note: str
 ) -> None:
-    """In a sentence that names the rule."""
     found = resolved(rules(rule), kind, selector=selector)
     (said,) = found.notes
     assert note in said
@@ -532,7 +530,6 @@ def test_any_other_resource_rule_is_kept_with_a_difference(query: str) -> None:
 
 
 def test_a_resource_rule_without_containers_is_a_problem() -> None:
-    """It says which labels are missing."""
     written, _, (problem,) = resource_query("memory", "sum(m{<<.LabelMatchers>>})")
     assert written is None
     assert problem.startswith("resourceRules.memory.containerQuery: ")

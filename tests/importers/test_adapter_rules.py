@@ -29,12 +29,10 @@ CHART = {"chart": "prometheus-adapter", "repoURL": "https://charts.example"}
 
 
 def config_map(text: str, key: str = "config.yaml", **others: str) -> dict[str, object]:
-    """Return a ConfigMap with a text."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "data": {key: text, **others}}
 
 
 def helm(**values: object) -> dict[str, object]:
-    """Return a source of an Application with the chart and values."""
     return {**CHART, "helm": values}
 
 
@@ -100,7 +98,6 @@ def test_the_address_of_prometheus_is_that_of_the_values() -> None:
 
 
 def test_a_key_that_nothing_is_known_of_is_told_in_a_text_too() -> None:
-    """By its place in what the text says."""
     text = yaml.safe_dump({"rules": [{**RULE, "labelValueReplacements": []}]})
     fields = Fields(config_map(text))
     assert rules_in(fields) is not None

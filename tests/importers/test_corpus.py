@@ -29,7 +29,6 @@ RIGHT = re.compile(
 
 
 def files(folder: str) -> list[Path]:
-    """Return the files of a folder of the corpus."""
     return sorted((CORPUS / folder).glob("*.y*ml"))
 
 
@@ -42,7 +41,6 @@ def documents(file: Path) -> list[Any]:
 
 
 def each(folder: str, output: Path) -> Iterator[tuple[Path, Ran]]:
-    """Import file by file."""
     for number, file in enumerate(files(folder)):
         yield file, run([file], output / folder / f"{number}.yaml")
 

@@ -17,14 +17,12 @@ RABBIT = "{type: rabbitmq, metadata: {queueName: mails, mode: QueueLength, value
 
 
 def asks(url: str, more: str = "") -> str:
-    """Return a trigger that asks a server."""
     return (
         f"{{type: prometheus, metadata: {{serverAddress: '{url}', query: up, threshold: 5{more}}}}}"
     )
 
 
 def keda(name: str, *triggers: str) -> str:
-    """Return a ScaledObject."""
     return (
         "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\n"
         f"metadata: {{name: {name}, namespace: shop}}\n"
@@ -33,7 +31,6 @@ def keda(name: str, *triggers: str) -> str:
 
 
 def hpa(metric: str, annotations: str = "") -> str:
-    """Return an HPA with one metric."""
     return (
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n"
         f"metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}\n"
@@ -54,7 +51,6 @@ ANNOTATED = hpa(
 
 
 def adapter(url: str) -> str:
-    """Return values of the adapter's chart."""
     host, _, port = url.rpartition(":")
     return (
         f"prometheus: {{url: '{host}', port: {port}}}\nrules: {{default: false, resource: {{}}}}\n"

@@ -10,7 +10,6 @@ DOCUMENT = {
 
 
 def said(fields: Fields) -> dict[str, KeyOutcome]:
-    """Return what was said, by the keys joined."""
     return {".".join(map(str, one.location)): one.outcome for one in fields.entries()}
 
 
@@ -62,7 +61,6 @@ def test_what_a_text_holds_has_entries_below_it() -> None:
 
 
 def test_the_value_stands_in_a_sentence_that_has_it_not() -> None:
-    """Once."""
     fields = Fields({"a": "x1", "b": 2})
     fields.refused("a", why="x1 is wrong")
     fields.refused("b", why="this is wrong")

@@ -30,7 +30,6 @@ FILLED = [
 
 @pytest.mark.parametrize(("source", "filled"), FILLED)
 def test_a_template_becomes_what_go_makes_of_it(source: str, filled: str) -> None:
-    """Each field becomes its text."""
     assert Template(source).fill(DATA) == filled
 
 

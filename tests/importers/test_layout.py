@@ -35,7 +35,6 @@ VALUES = st.recursive(
 
 
 def places(value: object, location: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Return where something is in a document."""
     found = [location]
     if isinstance(value, dict | list):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):

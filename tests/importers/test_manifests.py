@@ -85,14 +85,12 @@ SCALED_OBJECT = textwrap.dedent("""\
 
 
 def together(kind: str, *manifests: str) -> str:
-    """Return manifests as documents, or as a List."""
     if kind == "documents":
         return "---\n".join(manifests)
     return f"apiVersion: v1\nkind: List\nitems:\n{''.join(map(item, manifests))}"
 
 
 def item(manifest: str) -> str:
-    """Return a manifest as an item of a list."""
     return f"- {textwrap.indent(manifest, '  ')[2:]}"
 
 
@@ -131,7 +129,6 @@ def test_documents_of_several_kinds(tmp_path: Path) -> None:
 
 
 def test_manifests_among_the_targets(tmp_path: Path) -> None:
-    """Each entry has its sentence, at its place."""
     text = f"{PROMETHEUS}targets:\n{item(V2)}{item(SCALED_OBJECT)}"
     problems = refused(tmp_path, text)
     assert [problem.path for problem in problems] == ["targets[0]", "targets[1]"]

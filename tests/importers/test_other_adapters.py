@@ -16,7 +16,6 @@ TYPE = {"type": "prometheus"}
 
 
 def external(name: str = "jobs", labels: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return a metric of type External."""
     metric = {"name": name, **({"selector": {"matchLabels": labels}} if labels else {})}
     return {
         "type": "External",
@@ -25,7 +24,6 @@ def external(name: str = "jobs", labels: dict[str, str] | None = None) -> dict[s
 
 
 def hpa(metric: object, annotations: dict[str, str]) -> str:
-    """Return an HPA with a metric."""
     return autoscaler(f"metrics: {json.dumps([metric])}", annotations=json.dumps(annotations))
 
 
@@ -101,7 +99,6 @@ def test_an_object_metric_with_a_query_is_external(tmp_path: Path) -> None:
 def test_what_an_annotation_may_mean_is_said(
     tmp_path: Path, promql: str, outcome: str, why: str
 ) -> None:
-    """What differs, and what has to be corrected."""
     ran = imported(tmp_path, hpa(external(), {f"{OF}/query": promql}))
     (sentence,) = ran.keys(outcome).values()
     assert why in sentence

@@ -72,7 +72,6 @@ NOT_UNDERSTOOD = ("", "sum(", "x{", 'x{a="b"', "x{a}", "a +", ")", "x y", "sum(x
 
 @pytest.mark.parametrize("promql", [*NOT_UNDERSTOOD, "(" * 200, "1+" * 300 + "1"])
 def test_what_is_not_understood_is_refused(promql: str) -> None:
-    """With a sentence, and never with another exception."""
     with pytest.raises(ValueError, match=r"it|is not"):
         promql_trees.parse(promql)
 
@@ -97,7 +96,6 @@ def test_names_and_matchers_are_found() -> None:
 
 
 def test_divisions_and_quantiles_can_be_nan_where_nothing_happens() -> None:
-    """And nothing else."""
     for promql in ("a / b", 'x{quantile="0.9"}', "histogram_quantile(1, x)"):
         assert promql_trees.may_be_nan(promql_trees.parse(promql))
     assert not promql_trees.may_be_nan(promql_trees.parse("sum(a)"))

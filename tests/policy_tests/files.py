@@ -37,14 +37,12 @@ targets:
 
 
 def written(folder: Path, tests: str, config: str = QUEUE) -> Path:
-    """Write a file of tests beside the configuration in it."""
     file = folder / "tests.yaml"
     file.write_text(config + textwrap.dedent(tests), encoding="utf-8")
     return file
 
 
 def loaded(folder: Path, tests: str, config: str = QUEUE) -> PolicyTestFile:
-    """Load a file of tests."""
     return load_tests(written(folder, tests, config))
 
 
@@ -58,14 +56,12 @@ def mistakes(folder: Path, tests: str, config: str = QUEUE) -> list[str]:
 
 
 def ran(folder: Path, test: str, config: str = QUEUE) -> PolicyTestRun:
-    """Run the one test of a file; it is indented as an entry of `tests`."""
     entry = textwrap.indent(textwrap.dedent(test).strip(), "  ")
     (ready,) = loaded(folder, f"tests:\n- name: a test\n{entry}\n", config).tests
     return run(ready)
 
 
 def only(of: PolicyTestRun) -> TargetRun:
-    """Return what became of the one target."""
     (found,) = of.targets.values()
     return found
 
@@ -81,5 +77,4 @@ def broken(folder: Path, test: str, config: str = QUEUE) -> list[str]:
 
 
 def sentence(one: Unmet) -> str:
-    """Return a sentence without the name of the target."""
     return one.sentence.replace(f" {one.run.target.key}", "")

@@ -30,7 +30,6 @@ QUEUE = ROOT / "config" / "queue.yaml"
 
 
 def blocks(text: str, kind: str) -> Iterator[str]:
-    """Yield the blocks of a kind in a page."""
     yield from re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
 
@@ -44,7 +43,6 @@ def test_the_first_test_that_is_shown_holds(text: str, tmp_path: Path) -> None:
 
 
 def test_the_command_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the files that are shipped."""
     monkeypatch.chdir(ROOT)
     command, shown = next(blocks(PAGE, "console")).split("\n", 1)
     assert command == "$ autoscaler test config/policy-tests/*.yaml"

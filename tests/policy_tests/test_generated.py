@@ -15,13 +15,11 @@ RANDOM = "random: {series: [queue], between: [0, 600], runs: 30, seed: 1}"
 
 
 def ready(folder: Path, never: str, more: str = RANDOM) -> ReadyTest:
-    """Return the one test of a file."""
     (test,) = loaded(folder, f"tests:\n- name: a\n  never: {never}\n  {more}\n").tests
     return test
 
 
 def search(test: ReadyTest) -> CounterExample | PolicyTestRun:
-    """Search as the test says."""
     assert test.model.random is not None
     return searched(test, test.model.random)
 

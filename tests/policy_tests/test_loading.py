@@ -31,7 +31,6 @@ EXPECT = "expect: [{at: 0s, replicas: 1}]"
 
 
 def one(test: str) -> str:
-    """Return a file of one test."""
     return "tests:\n- name: a\n" + textwrap.indent(textwrap.dedent(test).strip(), "  ") + "\n"
 
 
@@ -70,7 +69,6 @@ def test_reasons_and_states_are_those_of_decisions() -> None:
 def test_events_and_conditions_that_no_sync_has_are_refused(
     when: str, expected: str, message: str, tmp_path: Path
 ) -> None:
-    """So that a name which is misspelt is no expectation that fails."""
     text = one(f"series: {{queue: 1x2}}\nexpect: [{{{when}, {expected}}}]")
     (found,) = mistakes(tmp_path, text)
     assert message in found

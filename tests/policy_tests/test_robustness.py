@@ -59,7 +59,6 @@ tests:
 
 
 def document() -> JsonValue:
-    """Return the document as plain data."""
     value: Value = read(DOCUMENT, lambda *_: None)
     plain: JsonValue = json.loads(json.dumps(value))
     return plain
@@ -95,7 +94,6 @@ def test_any_value_at_any_place_is_taken_or_told(
 
 
 def test_the_document_holds_every_key(tmp_path: Path) -> None:
-    """And runs as it is."""
     file = tmp_path / "tests.yaml"
     file.write_text(DOCUMENT)
     first, second = load_tests(file).tests

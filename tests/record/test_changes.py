@@ -60,14 +60,12 @@ class Kept(Timeline):
         return self
 
     def marked(self, marks: Mark) -> "Kept":
-        """Check the marks of the last sync."""
         assert self.decision is not None
         assert classify(self.decision).marks == marks
         return self
 
 
 def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
-    """Return a timeline of a target with 3 replicas."""
     return Kept(spec(*metrics), replicas=3, extensions=extensions or Extensions())  # type: ignore[arg-type]
 
 

@@ -32,7 +32,6 @@ steps = st.lists(st.tuples(milliseconds, numbers), max_size=30)
 
 
 def timed(given_steps: Steps) -> list[Sample]:
-    """Return the samples at their instants."""
     at, samples = round(BEGIN * 1000), []
     for step, those in given_steps:
         at += step
@@ -41,7 +40,6 @@ def timed(given_steps: Steps) -> list[Sample]:
 
 
 def packed(samples: list[Sample]) -> Packer:
-    """Return a packer with these samples."""
     packer = Packer(BEGIN, PERIOD)
     for sample in samples:
         packer.add(sample.time, sample.numbers)
@@ -49,7 +47,6 @@ def packed(samples: list[Sample]) -> Packer:
 
 
 def changed(samples: list[Sample]) -> list[Sample]:
-    """Return the samples that differ from the one before."""
     pairs = pairwise([Sample(BEGIN, ()), *samples])
     return [now for past, now in pairs if now.numbers != past.numbers]
 
@@ -147,13 +144,11 @@ def test_any_bytes(read: Callable[[bytes], Iterator[Sample]], body: bytes) -> No
     ],
 )
 def test_damage(body: bytes) -> None:
-    """A damaged body is refused."""
     with pytest.raises(ValueError, match=r"number|time"):
         list(unpack(body, BEGIN, PERIOD))
 
 
 def test_before_damage() -> None:
-    """The samples before the damage are given."""
     samples = busy_day()[:9]
     read = unpack(packed(samples).body() + b"\x08", BEGIN, PERIOD)
     assert [next(read) for _ in samples] == samples
@@ -163,7 +158,6 @@ def test_before_damage() -> None:
 
 @given(steps)
 def test_round_trip_of_minutes(given_steps: Steps) -> None:
-    """Minutes come back as they are."""
     minutes = list(by_minute(sorted(timed(given_steps), key=lambda one: one.time)))
     begin = minutes[0].time if minutes else BEGIN
     assert list(unpack_minutes(pack_minutes(minutes, begin), begin)) == minutes
@@ -197,5 +191,4 @@ def test_round_trip_of_minutes(given_steps: Steps) -> None:
     ],
 )
 def test_a_minute(samples: list[Sample], minutes: list[Sample]) -> None:
-    """It is as of its begin."""
     assert list(by_minute(samples)) == minutes

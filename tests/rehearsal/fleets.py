@@ -66,7 +66,6 @@ _BEHAVIORS = (
 
 
 def series(values: list[float], begin: float, labels: dict[str, str]) -> ChunkedAnswers:
-    """Return values at each period as answers of one series."""
     times = array("d", [begin + PERIOD * number for number in range(len(values))])
     one = RecordedSeries(labels, times, array("d", values))
     return ChunkedAnswers([AnswerChunk(begin, math.inf, [one])], PERIOD)

@@ -14,7 +14,6 @@ _FAILED = QueryFailure("no answer")
 
 
 def series(*samples: tuple[float, float | None], **labels: str) -> RecordedSeries:
-    """Return a series of samples, at seconds from the begin."""
     times = array("d", [BASE + time for time, _ in samples])
     return RecordedSeries(labels, times, [value for _, value in samples])
 
@@ -22,12 +21,10 @@ def series(*samples: tuple[float, float | None], **labels: str) -> RecordedSerie
 def chunk(
     begin: float, end: float, *found: RecordedSeries, warnings: tuple[str, ...] = ()
 ) -> AnswerChunk:
-    """Return a part from some seconds after the begin to others."""
     return AnswerChunk(BASE + begin, BASE + end, found, warnings)
 
 
 def values(answers: ChunkedAnswers, *instants: float) -> Sequence[list[float]]:
-    """Return the values at instants, one after the other."""
     found = []
     for instant in instants:
         answer = answers.at(BASE + instant)

@@ -37,15 +37,12 @@ class Known(StatedData):
     requested: PodRequests | None = None
 
     def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
         return self.count
 
     def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
         return self.ready
 
     def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - the port's
-        """Fit `RehearsalData`."""
         return self.requested
 
 
@@ -78,7 +75,6 @@ def test_what_nobody_says_is_assumed_and_said() -> None:
 
 
 def test_what_is_known_is_not_assumed() -> None:
-    """Nor said."""
     found = build(target_of(external(average("30"))), {"count": 7, "ready": 12.0})
     assert (found.target.workload.replicas, found.target.workload.ready_seconds) == (7, 12.0)
     assert found.assumed == []
@@ -126,7 +122,6 @@ def test_the_model_of_a_metric(
 
 
 def test_a_capacity_is_what_a_pod_takes() -> None:
-    """Instead of the target."""
     loads = [{"metric": "rps", "capacity": "25"}]
     (load,) = build(target_of(per_pod("10")), loads=loads).target.loads
     assert isinstance(load, SharedLoad)
@@ -179,7 +174,6 @@ def test_what_cannot_be_a_queue_is_refused(
 
 
 def test_metrics_have_the_loads_of_their_names() -> None:
-    """Each in its place."""
     found = build(
         target_of(external(average("30")), per_pod("10")),
         loads=[{"metric": "rps", "model": "recorded"}],

@@ -36,7 +36,6 @@ class Counted(Reporter):
         self._others = others
 
     def report(self, result: SyncResult) -> None:
-        """Fit `Reporter`."""
         decision = result.decision
         self.counts[result.target.key][decision.stamp] = (decision.current, decision.desired)
         for other in self._others:
@@ -51,7 +50,6 @@ class _Paced(Reporter):
         self._reported = 0
 
     def report(self, result: SyncResult) -> None:
-        """Fit `Reporter`."""
         self._reported += 1
         if self._reported % 1000 == 0:
             stamp = result.decision.stamp
@@ -65,7 +63,6 @@ class CountWatcher:
         self.counts: Counts = defaultdict(dict)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
         decision = step.decision
         self.counts[target.key][decision.stamp] = (decision.current, decision.desired)
 
@@ -81,12 +78,10 @@ class ScoringWatcher(CountWatcher):
         self.scores = OutcomeWatcher(begin, end, own_reason)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
         super().synced(target, step)
         self.scores.synced(target, step)
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Fit `Watcher`."""
         self.scores.passed(target, begin, end, ready)
 
 

@@ -25,12 +25,10 @@ class Known:
         self.total = total
 
     def at(self, instant: float) -> Total | Average | QueryFailure | None:  # noqa: ARG002 - the port's
-        """Fit `Totals`."""
         return self.total
 
 
 def answers(*values: float) -> ChunkedAnswers:
-    """Return a value every 15 s."""
     times = array("d", [BASE + 15 * number for number in range(len(values))])
     series = RecordedSeries({}, times, array("d", values))
     return ChunkedAnswers([AnswerChunk(BASE, math.inf, [series])], 15.0)
@@ -39,12 +37,10 @@ def answers(*values: float) -> ChunkedAnswers:
 def shared(
     total: Total | Average | QueryFailure | None, capacity: float | None = None
 ) -> SharedLoad:
-    """Return a load of 10 for each pod."""
     return SharedLoad(Known(total), per_pod("10"), Query("rps"), "shop", 10.0, capacity)
 
 
 def milli(answer: QueryResult | QueryFailure) -> list[int]:
-    """Return the values in thousandths."""
     assert isinstance(answer, QueryResult)
     return [round(one.value * 1000) for one in answer.series]
 

@@ -9,7 +9,6 @@ Interval = tuple[float, int | None, int]
 
 
 def score(*intervals: Interval, maximum: int = 10) -> Measures:
-    """Return the measures of some intervals."""
     found = Score()
     for seconds, demand, supply in intervals:
         found.interval(seconds, demand, supply, supply, at_max=supply >= maximum)

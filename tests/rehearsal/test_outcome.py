@@ -22,7 +22,6 @@ DAY_SYNCS = round(A_DAY / PERIOD)
 def outcome(
     target: SimulatedTarget, seconds: float, explain: object = own_reason, begin: float = 0.0
 ) -> TargetOutcome:
-    """Return what becomes of one target from some seconds after the begin on."""
     watcher = OutcomeWatcher(BASE + begin, BASE + begin + seconds, explain)  # type: ignore[arg-type]
     for _ in World([target], watcher).run(BASE + begin, BASE + begin + seconds):
         pass

@@ -10,7 +10,6 @@ _POINTS = st.lists(st.tuples(*[st.integers(0, 6).map(float)] * 3), max_size=40)
 
 
 def itself(point: Point) -> Point:
-    """Return the objectives of a point."""
     return point
 
 

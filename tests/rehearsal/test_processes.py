@@ -19,7 +19,6 @@ Tell = Callable[[float], object]
 
 
 def part(numbers: Sequence[int], tell: Tell) -> Rehearsal:
-    """Rehearse some targets of a fleet of five."""
     targets = fleet(BASE, SYNCS, 5, 5)
     chosen = [Built(targets[number]) for number in numbers]
     return rehearse(chosen, BASE, END, progress=tell, refused=tuple(f"no {n}" for n in numbers))

@@ -13,14 +13,12 @@ START = int(BASE)
 
 
 def written(folder: Path, text: str, name: str = "load.csv") -> Path:
-    """Write a file; return its path."""
     path = folder / name
     path.write_text(text)
     return path
 
 
 def refused(path: Path) -> list[str]:
-    """Return the lines of the refusal of a file, without its path."""
     with pytest.raises(SamplesError) as refusal:
         read_samples(path)
     return [line.removeprefix(str(path)).lstrip(": ") for line in str(refusal.value).splitlines()]
@@ -105,12 +103,10 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    """An empty one, one without names of columns, one that is no text of lines."""
     assert refused(written(tmp_path, text)) == [said]
 
 
 def test_what_is_no_file_of_text_is_refused(tmp_path: Path) -> None:
-    """In a sentence: bytes, a folder, a file that is not there."""
     path = tmp_path / "load.csv"
     assert refused(path) == ["cannot be read: No such file or directory"]
     path.write_bytes(b"t,value\n\xff\xfe\n")

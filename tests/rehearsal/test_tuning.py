@@ -30,7 +30,6 @@ def space_of(**given: object) -> TuningSpace:
 
 
 def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
-    """Return one with missing pod-hours and replica-hours of each day."""
     measured = tuple(
         Measures(
             scored_seconds=86_400.0,

@@ -7,7 +7,6 @@ from tests.core.builders import BASE
 
 
 def workload(replicas: int = 2, ready_seconds: float = 30.0) -> SimulatedWorkload:
-    """Return one that has been there for long."""
     return SimulatedWorkload("web", BASE, replicas, ready_seconds)
 
 

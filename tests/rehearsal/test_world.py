@@ -42,14 +42,12 @@ class Seen:
         self.times: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
         decision = step.decision
         sync = Sync(decision.stamp - BASE, decision.current, target.workload.replicas)
         self.syncs[target.workload.name].append(sync)
         self.steps.append(step)
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Fit `Watcher`."""
         self.times[target.workload.name].append((begin - BASE, end - BASE, ready))
 
 
@@ -72,7 +70,6 @@ def simulated(
 
 
 def watched(*targets: SimulatedTarget, seconds: float, breaker: Breaker | None = None) -> Seen:
-    """Let time pass from the begin on."""
     seen = Seen()
     for _ in World(targets, seen, breaker).run(BASE, BASE + seconds):
         pass
@@ -203,7 +200,6 @@ def test_at_zero_and_in_a_pause_nothing_is_written() -> None:
 
 
 def test_a_count_that_cannot_be_read_is_left() -> None:
-    """Until it can be read again."""
     one = simulated("web", *[120.0] * 8)
     one.workload.unreadable = "no answer"
     run = World([one], Seen()).run(BASE, BASE + 60)

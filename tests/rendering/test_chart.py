@@ -39,19 +39,16 @@ HOUR = 3600.0
 
 
 def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR, **more: Any) -> Chart:
-    """Return the chart of a time, in seconds from the base."""
     chart = chart_of(record, WEB, BASE + begin, BASE + end, **more)
     assert chart is not None
     return chart
 
 
 def shaded(chart: Chart) -> list[tuple[ShadeKind, float, float]]:
-    """Return its shades, with their times in seconds from the base."""
     return [(one.kind, one.begin - BASE, one.end - BASE) for one in chart.shades]
 
 
 def played(timeline: Timeline, *queues: float | None, first: int = 0) -> MemoryRecord:
-    """Return the record of a timeline with these readings, one each 15 s."""
     record = MemoryRecord()
     for index, queue in enumerate(queues, first):
         record.keep_synced(timeline.at(f"{15 * index}s", queue=queue))

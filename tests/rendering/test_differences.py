@@ -59,7 +59,6 @@ modest = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow]
 
 
 def key_of(entry: SyncResult) -> object:
-    """Return what makes an entry a change."""
     return change_key(entry)
 
 
@@ -250,7 +249,6 @@ CHANGES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
     one: Mapping[str, Any], other: Mapping[str, Any], there: str, back: str
 ) -> None:
-    """As an operator reads it."""
     before = replace(HELD, decision=replace(HELD.decision, **one))
     after = replace(HELD, decision=replace(HELD.decision, **other))
     assert key_of(before) != key_of(after)
@@ -259,7 +257,6 @@ def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
 
 
 def test_what_became_of_the_write() -> None:
-    """Where it is another thing than before."""
     for write, sentence in zip(
         WRITES[1:],
         (
@@ -310,7 +307,6 @@ def test_what_follows_from_another_difference_is_left_out() -> None:
 
 
 def test_whether_a_metric_is_active() -> None:
-    """And when that matters no more."""
     for activity, sentence in (
         (Activity.ACTIVE, "queue is active"),
         (Activity.INACTIVE, "queue is not active"),

@@ -228,7 +228,6 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("timeline", "told"), SENTENCES)
 def test_a_sentence_says_what_was_decided_and_why(timeline: Timeline, told: str) -> None:
-    """With who or what decided, and until when."""
     synced = result(timeline)
     assert f"{synced.classified().state}: {verdict(synced)}" == told
 
@@ -350,7 +349,6 @@ EXPLAINED = [
 
 @pytest.mark.parametrize(("timeline", "text"), EXPLAINED)
 def test_an_explanation_has_each_rule(timeline: Timeline, text: str) -> None:
-    """In the order in which they apply, each on the line of its stage."""
     lines = cleandoc(text).replace("\n    ", " ").splitlines()
     assert [line for line in lines_of(result(timeline)) if line in lines] == lines
 
@@ -498,7 +496,6 @@ def test_an_explanation_has_the_query_that_holds() -> None:
 
 
 def document(timeline: Timeline) -> Any:
-    """Return the whole record of the last sync."""
     return whole(result(timeline)).document()
 
 

@@ -39,7 +39,6 @@ JOBS = spec(external(average("5"), "jobs_waiting"))
 
 
 def told(record: MemoryRecord, second: float) -> Explanation:
-    """Explain an instant."""
     found = explanation_at(record, KEY, BASE + second)
     assert found is not None
     return found
@@ -259,7 +258,6 @@ def test_as_json_it_has_all_of_it() -> None:
 
 
 def listed(record: MemoryRecord) -> Any:
-    """Return all targets as they are sent."""
     return json.loads(recorded_targets(record).encoded())
 
 
@@ -296,7 +294,6 @@ def test_a_target_whose_decision_is_lost_still_has_its_count() -> None:
 
 
 def test_a_change_as_json_has_its_marks_in_words_and_who_made_it() -> None:
-    """Null where nobody else did."""
     record, _ = recorded()
     by_hand = record.change_at(KEY, BASE + 120)
     first = record.change_at(KEY, BASE)
@@ -427,12 +424,10 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
     ],
 )
 def test_one_sentence_for_each(timeline: Timeline, sentence: str) -> None:
-    """With the names and numbers that the operator knows."""
     assert sentence in alternatives(of_last(timeline))
 
 
 def test_the_breaker() -> None:
-    """It says until when it holds."""
     entry = of_last(target().at("0s", jobs=25))
     before = entry.inputs.history
     held, _ = held_back(entry.decision, before, before, "", BASE + 600)

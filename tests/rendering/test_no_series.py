@@ -135,7 +135,6 @@ def test_the_part_that_finds_nothing_is_named(ask: Ask, promql: str, expected: s
 
 
 def test_of_many_values_some_are_named(ask: Ask) -> None:
-    """Five of them, and that there are others."""
     found = why_no_series(ask, 'ns_ready{queue="order"}')
     assert found.count('"q') + found.count('"orders"') == 5
     assert found.endswith(" and others")
@@ -219,7 +218,6 @@ def test_a_metric_that_ended_says_since_when_and_what_its_scrape_target_does(
 def test_a_real_prometheus_knows_the_last_sample(
     ask: Ask, prometheus_exporter: Exporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a series that its exporter does not serve any more."""
     monkeypatch.setattr(no_series, "_LOOK_BACK", "5m:1s")
     prometheus_exporter.set("ns_ended", {}, 1.0)
     wait_until("it is scraped", lambda: _has_series(ask("ns_ended")))

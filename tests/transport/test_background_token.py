@@ -58,14 +58,12 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fault(token: BackgroundToken[int]) -> str:
-    """Return why there is no token; fails if there is one."""
     with pytest.raises(TokenError) as caught:
         token.get(0)
     return str(caught.value)
 
 
 def is_valid(token: BackgroundToken[int]) -> bool:
-    """Return whether there is a token."""
     try:
         token.get(0)
     except TokenError:

@@ -25,7 +25,6 @@ from tests.worlds.waiting import wait_until
 
 
 def cuttable_socket() -> RequestSocket:
-    """Return that of the request which this thread sends."""
     request: RequestSocket = deadlines._current.request
     return request
 
@@ -43,7 +42,6 @@ KINDS = [Deadline(1, threading.Event()), RequestDeadline(1, name="request")]
 def test_what_the_work_returns_or_raises_is_the_callers(
     deadline: Deadline | RequestDeadline,
 ) -> None:
-    """What the work returns or raises is the caller's."""
     assert deadline.run(10, lambda: 42) == 42
     for error in (KeyError("mine"), TimeoutError("the work's own")):
 

@@ -126,7 +126,6 @@ class Converted:
 
     @property
     def target(self) -> dict[str, Any]:
-        """The only target of the configuration."""
         (target,) = self.configuration["targets"]
         return dict(target)
 

@@ -19,7 +19,6 @@ NOT_IN_TURN = "starts and ends come in turn, a few a day: write `schedules` by h
 
 
 def schedule(start: str, end: str, count: object = "5", zone: str = "UTC") -> dict[str, object]:
-    """Convert a trigger."""
     metadata = {"start": start, "end": end, "timezone": zone, "desiredReplicas": count}
     return schedule_of(0, Fields({"type": "cron", "metadata": metadata}), Fields({}))
 

@@ -30,7 +30,6 @@ spec: {spec}
 
 
 def authentication(spec: str, kind: str = "TriggerAuthentication") -> str:
-    """Return an authentication called prom."""
     return AUTHENTICATION.format(kind=kind, spec=spec)
 
 
@@ -225,7 +224,6 @@ SIGN_INS = {
 
 
 def read(secret: object) -> str:
-    """Stand for a Secret that is read."""
     key = getattr(secret, "key", "")
     return "X-Api-Key" if key == "customAuthHeader" else f"the value of {key}"
 

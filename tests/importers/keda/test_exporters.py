@@ -83,7 +83,6 @@ def test_an_activation_comes_with_it() -> None:
 
 
 def test_a_kind_that_nobody_knows_has_the_general_sentence() -> None:
-    """It says what to do all the same."""
     assert instead_of("rabbitmq").startswith("people usually take rabbitmq_queue_messages_ready")
     assert instead_of("no-such-trigger") == (
         "if Prometheus has its metric, write a query and a metric of type External on it"

@@ -108,8 +108,6 @@ def away_from_zero(value: float) -> float:
 
 
 class Values(NamedTuple):
-    """What the triggers have."""
-
     a: float
     b: float
     c: float
