@@ -24,6 +24,7 @@ from autoscaler.lab.policy_tests.settings import LimitReason, StateName
 from autoscaler.lab.series_notation import Ramp
 from tests.config.schemas import validator
 from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written
+from tests.tables import rows
 
 LINES = QUEUE.count("\n")
 EXAMPLES = sorted((Path(__file__).parents[2] / "config" / "policy-tests").glob("*.yaml"))
@@ -192,109 +193,64 @@ def test_bounds_and_holds_have_series_too(tmp_path: Path) -> None:
     assert "says nothing of maxReplicasQuery: write its samples, or _ for none" in lacking[0]
 
 
-@pytest.mark.parametrize(
-    ("test", "mistake"),
-    [
-        (EXPECT, "tests[0].series: says nothing of queue: write its samples, or _ for none"),
-        ("series: {queue: 1}", "tests[0]: expects nothing: write `expect`, or `never`"),
-        (
-            f"series: {{queue: 1, queu: 1}}\n{EXPECT}",
-            "series.queu: is no query and no metric of what is tested: did you mean `queue`?",
-        ),
-        (
-            f"series: {{queue: 1 + 2}}\n{EXPECT}",
-            "tests[0].series.queue: has '+', which is none of promtool's notation: write numbers",
-        ),
-        (f'series: {{queue: ""}}\n{EXPECT}', "series.queue: is empty: write _ for no sample"),
-        (f"series: {{queue: ' '}}\n{EXPECT}", "series.queue: is empty: write _ for no sample"),
-        (f"series: {{queue: }}\n{EXPECT}", "series.queue: is empty: write _ for no sample"),
-        (f"series: {{queue: [1]}}\n{EXPECT}", "must be a series in promtool's notation, such as"),
-        (
-            f"series: {{'queue{{a=b}}': 1}}\n{EXPECT}",
-            'has labels that cannot be read: write them as {pod="web-0", a="b"}',
-        ),
-        (
-            f"target: shop/nobody\nseries: {{queue: 1}}\n{EXPECT}",
-            'targets; these are: shop/Deployment/worker (got "shop/nobody")',
-        ),
-        ("series: {queue: 1}\nexpect: [{replicas: 1}]", "needs `at`, or both `from` and `to`"),
-        ("series: {queue: 1}\nexpect: [{from: 1s, replicas: 1}]", "needs `at`, or both"),
-        (
-            "series: {queue: 1}\nexpect: [{at: 1s, from: 0s, to: 2s, replicas: 1}]",
-            "needs `at`, or both",
-        ),
-        ("series: {queue: 1}\nexpect: [{from: 2s, to: 1s, replicas: 1}]", "is before `from`"),
-        ("series: {queue: 1}\nexpect: [{at: 1s}]", "expects nothing: write one of replicas"),
-        ("series: {queue: 1}\nexpect: [{at: 1s, noChange: true}]", "goes with `from` and `to`"),
-        (
-            "series: {queue: 1}\nduration: 1m\nexpect: [{at: 2m, replicas: 1}]",
-            "tests[0].expect[0].at: is after the end: the test lasts 1m",
-        ),
-        (
-            "series: {queue: 1}\nexpect: [{at: 1s, limitedBy: ScaleUpLimi}]",
-            "or nothing; did you mean ScaleUpLimit?",
-        ),
-        (f"series: {{queue: 1}}\nevents: [{{at: 1s}}]\n{EXPECT}", "says nothing: write one of"),
-        (
-            f"series: {{queue: 1}}\nevents: [{{at: 1s, down: true}}]\n{EXPECT}",
-            "events[0].for: is missing: how long the daemon does not run",
-        ),
-        (
-            f"series: {{queue: 1}}\nevents: [{{at: 1s, for: 1s, restart: true}}]\n{EXPECT}",
-            "does not go with restart, which happens at once",
-        ),
-        (
-            f"series: {{queue: 1}}\nevents: [{{at: 1s, query: queue, restart: true}}]\n{EXPECT}",
-            "goes with queryFails or partial",
-        ),
-        (
-            f"series: {{queue: 1}}\nevents: [{{at: 1s, query: q, partial: w}}]\n{EXPECT}",
-            "events[0].query: is no query and no metric",
-        ),
-        (
-            f"series: {{queue: 1}}\nevents: [{{at: 1s, target: x, restart: true}}]\n{EXPECT}",
-            "is none of the test's targets; these are: shop/Deployment/worker",
-        ),
-        (
-            "series: {queue: 1}\nduration: 30d\nnever: {above: 20}",
-            "takes 172,801 syncs, and may take 20,000: let it be shorter",
-        ),
-        (
-            "random: {series: [queue], between: [5, 5]}\nnever: {above: 20}",
-            "between: must be two numbers, the least and then the largest",
-        ),
-        ("random: {series: [queue], between: [0, 5]}", "random: goes with `never`"),
-        (
-            f"random: {{series: [queue], between: [0, 5]}}\nnever: {{above: 1}}\n{EXPECT}",
-            "tests[0].expect: goes with series that are stated",
-        ),
-        (
-            "series: {queue: 1}\nrandom: {series: [queue], between: [0, 5]}\nnever: {above: 1}",
-            'stands in `series` too: leave it out there (got "queue")',
-        ),
-        (
-            f"series: {{queue: 1}}\nloads: [{{metric: queue, model: queue}}]\n{EXPECT}",
-            "the metric queue cannot be a queue: state arrivals",
-        ),
-        (f"start: {{at: yesterday}}\nseries: {{queue: 1}}\n{EXPECT}", "must be an instant such as"),
-        (
-            f"series: {{queue: 1}}\nloads: [{{metric: qeue, model: shared}}]\n{EXPECT}",
-            'loads[0].metric: is no metric of what is tested; these are: queue (got "qeue")',
-        ),
-        (
-            f"series: {{queue: 1}}\nworkloads: [{{target: a/b, replicas: 1}}]\n{EXPECT}",
-            "workloads[0].target: is none of the test's targets; these are: shop/Deployment/worker",
-        ),
-        (
-            f"series: {{queue: 1}}\nstart: {{replicas: 100001}}\n{EXPECT}",
-            "start.replicas: is 100,001 replicas, and a test may have 100,000",
-        ),
-        (f"serie: {{queue: 1}}\n{EXPECT}", "tests[0].serie: is not known here: did you mean"),
-    ],
-)
+MISTAKES = """
+EXPECT | tests[0].series: says nothing of queue: write its samples, or _ for none
+ONE | tests[0]: expects nothing: write `expect`, or `never`
+series: {queue: 1, queu: 1}; EXPECT
+    | series.queu: is no query and no metric of what is tested: did you mean `queue`?
+series: {queue: 1 + 2}; EXPECT
+    | tests[0].series.queue: has '+', which is none of promtool's notation: write numbers
+series: {queue: ""}; EXPECT | series.queue: is empty: write _ for no sample
+series: {queue: ' '}; EXPECT | series.queue: is empty: write _ for no sample
+series: {queue: }; EXPECT | series.queue: is empty: write _ for no sample
+series: {queue: [1]}; EXPECT | must be a series in promtool's notation, such as
+series: {'queue{a=b}': 1}; EXPECT
+    | has labels that cannot be read: write them as {pod="web-0", a="b"}
+target: shop/nobody; ONE; EXPECT | targets; these are: shop/Deployment/worker (got "shop/nobody")
+ONE; expect: [{replicas: 1}] | needs `at`, or both `from` and `to`
+ONE; expect: [{from: 1s, replicas: 1}] | needs `at`, or both
+ONE; expect: [{at: 1s, from: 0s, to: 2s, replicas: 1}] | needs `at`, or both
+ONE; expect: [{from: 2s, to: 1s, replicas: 1}] | is before `from`
+ONE; expect: [{at: 1s}] | expects nothing: write one of replicas
+ONE; expect: [{at: 1s, noChange: true}] | goes with `from` and `to`
+ONE; duration: 1m; expect: [{at: 2m, replicas: 1}]
+    | tests[0].expect[0].at: is after the end: the test lasts 1m
+ONE; expect: [{at: 1s, limitedBy: ScaleUpLimi}] | or nothing; did you mean ScaleUpLimit?
+ONE; events: [{at: 1s}]; EXPECT | says nothing: write one of
+ONE; events: [{at: 1s, down: true}]; EXPECT
+    | events[0].for: is missing: how long the daemon does not run
+ONE; events: [{at: 1s, for: 1s, restart: true}]; EXPECT
+    | does not go with restart, which happens at once
+ONE; events: [{at: 1s, query: queue, restart: true}]; EXPECT | goes with queryFails or partial
+ONE; events: [{at: 1s, query: q, partial: w}]; EXPECT | events[0].query: is no query and no metric
+ONE; events: [{at: 1s, target: x, restart: true}]; EXPECT
+    | is none of the test's targets; these are: shop/Deployment/worker
+ONE; duration: 30d; never: {above: 20} | takes 172,801 syncs, and may take 20,000: let it be shorter
+random: {series: [queue], between: [5, 5]}; never: {above: 20}
+    | between: must be two numbers, the least and then the largest
+random: {series: [queue], between: [0, 5]} | random: goes with `never`
+random: {series: [queue], between: [0, 5]}; never: {above: 1}; EXPECT
+    | tests[0].expect: goes with series that are stated
+ONE; random: {series: [queue], between: [0, 5]}; never: {above: 1}
+    | stands in `series` too: leave it out there (got "queue")
+ONE; loads: [{metric: queue, model: queue}]; EXPECT
+    | the metric queue cannot be a queue: state arrivals
+start: {at: yesterday}; ONE; EXPECT | must be an instant such as
+ONE; loads: [{metric: qeue, model: shared}]; EXPECT
+    | loads[0].metric: is no metric of what is tested; these are: queue (got "qeue")
+ONE; workloads: [{target: a/b, replicas: 1}]; EXPECT
+    | workloads[0].target: is none of the test's targets; these are: shop/Deployment/worker
+ONE; start: {replicas: 100001}; EXPECT
+    | start.replicas: is 100,001 replicas, and a test may have 100,000
+serie: {queue: 1}; EXPECT | tests[0].serie: is not known here: did you mean
+"""
+
+
+@pytest.mark.parametrize(("test", "mistake"), rows(MISTAKES))
 def test_a_mistake_is_told_at_its_place(test: str, mistake: str, tmp_path: Path) -> None:
     """With its line, its key path, and what would be right."""
-    found = mistakes(tmp_path, one(test))
+    text = test.replace("; ", "\n").replace("ONE", "series: {queue: 1}").replace("EXPECT", EXPECT)
+    found = mistakes(tmp_path, one(text))
     assert any(mistake in each for each in found), found
     assert all(int(each.partition(":")[0]) > LINES for each in found)
 
