@@ -20,14 +20,7 @@ from benchmarks.agreement import loads, signals
 from benchmarks.agreement.loads import Load
 from benchmarks.agreement.options import parse
 from benchmarks.agreement.planted import EVERYTHING, PLANTED, StaleAnswers, planted
-from benchmarks.agreement.signals import (
-    CPU,
-    KEDA_LABEL,
-    MESSAGES,
-    USUAL,
-    Ranges,
-    Signal,
-)
+from benchmarks.agreement.signals import CPU, KEDA_LABEL, MESSAGES, USUAL, Ranges, Signal
 from benchmarks.agreement.stage import Pace, Stage, at_work
 from benchmarks.agreement.workloads import KEDA, Workload, under_keda, workloads
 from benchmarks.bed import Bed
@@ -169,12 +162,7 @@ def test_answers_are_repeated_only_while_they_are_stale() -> None:
                 server.set("value", {}, value)
                 stale.stale = is_stale
                 answers.append([ask(queue) for queue in "ab"])
-    assert answers == [
-        ["1", "1"],
-        ["1", "2"],
-        ["1", "3"],
-        ["4", "4"],
-    ]
+    assert answers == [["1", "1"], ["1", "2"], ["1", "3"], ["4", "4"]]
 
 
 def test_the_command_line_has_a_new_seed_unless_it_names_one() -> None:

@@ -291,12 +291,7 @@ def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> 
     for time in (TIME, TIME, later):
         before = requests_of(server)
         opened = prometheus_data(
-            config,
-            config.targets,
-            stated,
-            time,
-            tmp_path / "cache",
-            lambda *of: told.append(of),
+            config, config.targets, stated, time, tmp_path / "cache", lambda *of: told.append(of)
         )
         with opened as data:
             reading = data.reading(config.targets[0], 0)

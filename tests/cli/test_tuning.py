@@ -50,10 +50,7 @@ def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
     assert "by days it is better on 6 of 6\n" in out
     assert "chosen anew before each of the last days by all before it, on 6 of 6\n" in out
     own = pasted(out)
-    external = {
-        "metric": {"name": "load"},
-        "target": {"type": "AverageValue", "averageValue": "8"},
-    }
+    external = {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "8"}}
     assert own == {"metrics": [{"type": "External", "external": external}]}
     document = yaml.safe_load(file.read_text())
     document["targets"][0] |= own

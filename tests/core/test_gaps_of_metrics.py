@@ -9,20 +9,8 @@ from dataclasses import dataclass, replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from autoscaler.core.observation import (
-    Gap,
-    GapKind,
-    PodSamples,
-    Reading,
-    Sample,
-    Values,
-)
-from autoscaler.core.spec import (
-    HorizontalPodAutoscalerSpec,
-    MetricSpec,
-    TargetType,
-    measures_pods,
-)
+from autoscaler.core.observation import Gap, GapKind, PodSamples, Reading, Sample, Values
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec, MetricSpec, TargetType, measures_pods
 from tests.core.builders import (
     BASE,
     average,

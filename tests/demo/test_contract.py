@@ -306,8 +306,7 @@ def test_pods_follow_the_count_up_and_down(cluster: ClusterUnderTest, namespace:
     path = deploy(cluster, namespace, 1)
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 3}})
     pods = eventually(
-        lambda: _pods(cluster, namespace),
-        lambda pods: len(pods) == 3 and all(map(is_ready, pods)),
+        lambda: _pods(cluster, namespace), lambda pods: len(pods) == 3 and all(map(is_ready, pods))
     )
     for pod in pods:
         (ready,) = (one for one in pod["status"]["conditions"] if one["type"] == "Ready")

@@ -63,11 +63,7 @@ def test_pods_start_and_stop_in_their_time(timeline: Timeline) -> None:
     timeline.create("web", 3)
     assert timeline.at(0) == 3.0
     assert timeline.counts() == (3, 0)
-    assert timeline.status("web") == {
-        "replicas": 3,
-        "updatedReplicas": 3,
-        "observedGeneration": 1,
-    }
+    assert timeline.status("web") == {"replicas": 3, "updatedReplicas": 3, "observedGeneration": 1}
     timeline.at(2.9)
     assert timeline.counts() == (3, 0)
     assert timeline.at(3) is None

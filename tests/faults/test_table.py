@@ -17,13 +17,7 @@ from tests.daemon import test_reload as test_reload_again
 from tests.daemon import test_reporting, test_schedule, test_turn
 from tests.daemon.leadership import test_daemons, test_processes, test_rates
 from tests.endtoend import test_reload
-from tests.faults import (
-    test_apiserver,
-    test_clusters,
-    test_credentials,
-    test_ours,
-    test_prometheus,
-)
+from tests.faults import test_apiserver, test_clusters, test_credentials, test_ours, test_prometheus
 from tests.faults.rows import Row
 from tests.sync import test_faults as test_syncs
 from tests.sync import test_others

@@ -22,16 +22,7 @@ from autoscaler.core.writes import (
     Written,
 )
 from tests.sync.test_faults import raise_defect
-from tests.worlds.memory import (
-    T0,
-    Memory,
-    answer,
-    external,
-    per_pod,
-    pod,
-    queue,
-    sync_once,
-)
+from tests.worlds.memory import T0, Memory, answer, external, per_pod, pod, queue, sync_once
 from tests.worlds.waiting import wait_until
 
 BUDGET = 10.0

@@ -20,12 +20,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.telemetry.health import Health
 from autoscaler.web.answering import Page
-from autoscaler.web.listener import (
-    MOST_CONNECTIONS,
-    MOST_OF_ONE_CLIENT,
-    ConnectionLimits,
-    Listener,
-)
+from autoscaler.web.listener import MOST_CONNECTIONS, MOST_OF_ONE_CLIENT, ConnectionLimits, Listener
 from tests.telemetry.results import many, metrics_of
 from tests.web.test_listener import HOST, Slow, get, listening, site_of
 from tests.worlds.waiting import wait_until

@@ -67,10 +67,7 @@ def test_without_leader_election_no_leader_is_told(tmp_path: Path) -> None:
     ("cluster", "notice"),
     [
         ("eu", ""),
-        (
-            "us",
-            f"us is led by autoscaler-1_2e at {HOST}: this process stands by there.",
-        ),
+        ("us", f"us is led by autoscaler-1_2e at {HOST}: this process stands by there."),
         ("ap", "Nobody is known to lead ap: this process stands by there."),
     ],
 )
@@ -103,10 +100,7 @@ def test_who_leads_nothing_says_so_on_every_page(tmp_path: Path) -> None:
             ClusterLeader("", leading=False, holder="a_1"),
             "This process stands by: a_1 leads and writes.",
         ),
-        (
-            ClusterLeader("", leading=False),
-            "This process stands by: nobody is known to lead.",
-        ),
+        (ClusterLeader("", leading=False), "This process stands by: nobody is known to lead."),
     ],
 )
 def test_the_only_cluster_has_no_name(tmp_path: Path, leader: ClusterLeader, notice: str) -> None:

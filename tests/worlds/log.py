@@ -14,9 +14,7 @@ from autoscaler.daemon.reporting import LogReporter
 
 
 def log_of(
-    results: Iterable[SyncResult],
-    level: LogLevel = LogLevel.INFO,
-    form: LogFormat = LogFormat.AUTO,
+    results: Iterable[SyncResult], level: LogLevel = LogLevel.INFO, form: LogFormat = LogFormat.AUTO
 ) -> str:
     """Return the lines about results, of which no terminal reads them."""
     stream = io.StringIO()

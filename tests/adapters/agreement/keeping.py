@@ -34,9 +34,7 @@ def row(
 
 @contextmanager
 def keeping(
-    directory: Path,
-    on_state: Callable[[bool, str], None] = lambda *_: None,
-    max_age: float = 1e10,
+    directory: Path, on_state: Callable[[bool, str], None] = lambda *_: None, max_age: float = 1e10
 ) -> Iterator[AgreementWriter]:
     """Give a writer that writes at once, and tries again at once; at the end all is written."""
     writer = AgreementWriter(directory, on_state, max_age, batch_seconds=0.01, pause_seconds=0.05)

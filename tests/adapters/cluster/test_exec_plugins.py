@@ -125,10 +125,7 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
     ("script", "why"),
     [
         ("echo expired >&2; echo s3cret-plugin; exit 3", "ended with exit code 3: expired"),
-        (
-            "echo s3cret-plugin",
-            f"{NO_CREDENTIALS}: failed to decode process output: {NO_JSON}",
-        ),
+        ("echo s3cret-plugin", f"{NO_CREDENTIALS}: failed to decode process output: {NO_JSON}"),
         (
             "echo '{\"status\": {}}'",
             "gave no credentials: malformed response. missing key 'apiVersion'",

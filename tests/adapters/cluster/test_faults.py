@@ -142,10 +142,7 @@ def test_a_list_that_is_none_is_told(script: Script) -> None:
 def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
     """A 404 that names no object makes us ask which version serves the kind."""
     gone = Answer(404, b"404 page not found\n")
-    group = {
-        "versions": [{"version": "v2"}],
-        "preferredVersion": {"version": "v2"},
-    }
+    group = {"versions": [{"version": "v2"}], "preferredVersion": {"version": "v2"}}
     resources = {
         "resources": [
             {"name": "deployments", "kind": "Deployment", "namespaced": True},
@@ -157,12 +154,7 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
     assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
     assert isinstance(scales.read("shop", WEB, clock.monotonic() + 5), Scale)
     v2 = "/apis/apps/v2/namespaces/shop/deployments/web/scale"
-    assert [asked.path for asked in server.asked[1:]] == [
-        "/apis/apps",
-        "/apis/apps/v2",
-        v2,
-        v2,
-    ]
+    assert [asked.path for asked in server.asked[1:]] == ["/apis/apps", "/apis/apps/v2", v2, v2]
 
 
 def test_a_429_holds_back_everybody(script: Script) -> None:

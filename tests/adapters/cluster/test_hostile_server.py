@@ -276,11 +276,7 @@ NOT_ASKED_FOR = "sent an answer in the content encoding gzip, which was not aske
     ("step", "sentence", "kind"),
     [
         (answer(b" " * (17 * MIB)), "sent more than 16 MiB", FailureKind.TOO_LARGE),
-        (
-            answer(b" " * (17 * MIB), "403 Forbidden"),
-            NO_STATUS,
-            None,
-        ),
+        (answer(b" " * (17 * MIB), "403 Forbidden"), NO_STATUS, None),
         (GZIPPED, NOT_ASKED_FOR, None),
         # It would take fifty times as much.
         (

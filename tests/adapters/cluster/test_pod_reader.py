@@ -31,11 +31,7 @@ def _pod(name: str) -> JsonObject:
             "startTime": "2024-01-02T03:04:05Z",
             "conditions": [
                 {"type": "Initialized", "status": "True"},
-                {
-                    "type": "Ready",
-                    "status": "False",
-                    "lastTransitionTime": "2024-01-02T03:04:06Z",
-                },
+                {"type": "Ready", "status": "False", "lastTransitionTime": "2024-01-02T03:04:06Z"},
             ],
         },
     }

@@ -16,12 +16,7 @@ from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.kubernetes import Api, Failure
 from autoscaler.kubernetes.api import MALFORMED, read_list
 from autoscaler.kubernetes.autoscalers import AutoscalerCache
-from autoscaler.kubernetes.discovery import (
-    ScalableKinds,
-    ScalableResource,
-    read_paths,
-    scale_of,
-)
+from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource, read_paths, scale_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.failures import from_answer
 from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of

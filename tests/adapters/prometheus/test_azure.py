@@ -52,10 +52,7 @@ def of_machine(token: str, seconds: int = 3600) -> Step:
 @pytest.mark.parametrize("client_id", [None, "11111111-2222-3333-4444-555555555555"])
 def test_a_managed_identity(client_id: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine gives the token: for its identity, or the one that is named."""
-    with (
-        ScriptedServer(only_with(TOKEN)) as server,
-        ScriptedServer(of_machine(TOKEN)) as machine,
-    ):
+    with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(of_machine(TOKEN)) as machine:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", machine.url)
         with reading(server.url, sign_in=machine_of(client_id)) as reader:
             for _ in range(3):

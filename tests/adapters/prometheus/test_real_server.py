@@ -66,10 +66,7 @@ def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
     ],
 )
 def test_the_servers_own_reason_reaches_the_user(
-    prometheus_server: PrometheusServer,
-    prometheus_exporter: Exporter,
-    promql: str,
-    sentence: str,
+    prometheus_server: PrometheusServer, prometheus_exporter: Exporter, promql: str, sentence: str
 ) -> None:
     """Prometheus' own reason reaches the user, at once."""
     for pod in "ab":

@@ -57,9 +57,7 @@ def test_an_api_key_of_a_file_rotates(prometheus_server: PrometheusServer, tmp_p
     with (
         ScriptedServer(checking) as proxy,
         reading(
-            proxy.url,
-            basic_auth=basic_auth(USER, password),
-            headers_files={"X-Api-Key": key},
+            proxy.url, basic_auth=basic_auth(USER, password), headers_files={"X-Api-Key": key}
         ) as reader,
     ):
         assert answered(query(reader, "vector(7)")).series[0].value == 7.0

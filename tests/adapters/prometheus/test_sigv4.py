@@ -73,11 +73,7 @@ def signature(
 
 
 def assert_signed(
-    received: Received,
-    *,
-    secret: str = SECRET,
-    token: str | None = None,
-    region: str = "eu-west-1",
+    received: Received, *, secret: str = SECRET, token: str | None = None, region: str = "eu-west-1"
 ) -> None:
     """Check the signature of a request, and that it covers what it must."""
     method, target = received.method, received.target
@@ -145,10 +141,7 @@ def keyed(tmp_path: Path) -> SigV4Settings:
 )
 @pytest.mark.parametrize(
     "parameters",
-    [
-        {},
-        {"dedup": ("false",), "b": ("2", "1", ""), "a b": ("c d+e/f~g*h",), "B": ("ü&=%",)},
-    ],
+    [{}, {"dedup": ("false",), "b": ("2", "1", ""), "a b": ("c d+e/f~g*h",), "B": ("ü&=%",)}],
 )
 def test_queries_are_signed(
     keyed: SigV4Settings, promql: str, parameters: dict[str, tuple[str, ...]]

@@ -111,10 +111,7 @@ SCENARIOS: dict[str, tuple[tuple[Container, ...], object, object]] = {
         AMBIGUOUS,
     ),
     "a pod of the same name on another node": (
-        (
-            Container("/kubepods/pod0/c", 2.0, end=NOW - 75.0, labels=at("10.0.0.9:10250")),
-            NEW,
-        ),
+        (Container("/kubepods/pod0/c", 2.0, end=NOW - 75.0, labels=at("10.0.0.9:10250")), NEW),
         HALF,
         1,
     ),

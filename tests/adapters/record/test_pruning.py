@@ -9,15 +9,7 @@ from autoscaler.persistence.record import DirectoryRecord, Limits
 from autoscaler.persistence.record.file import RecordFile, open_file
 from autoscaler.persistence.record.pruning import Pruner
 from autoscaler.persistence.record.rows import Sample
-from tests.adapters.record.recording import (
-    WEB,
-    Time,
-    decided,
-    plain,
-    running,
-    until,
-    values,
-)
+from tests.adapters.record.recording import WEB, Time, decided, plain, running, until, values
 from tests.core.builders import BASE
 
 HOUR = 3600.0

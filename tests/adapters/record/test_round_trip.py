@@ -226,9 +226,7 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 writer.put(decided(seconds=15.0 * number, target=name))
                 writer.put(plain(15.0 * number + 1, number, name))
     monkeypatch.setattr(
-        sqlite_files,
-        "_read_only",
-        lambda path, **_: sqlite3.connect(path, factory=Explained),
+        sqlite_files, "_read_only", lambda path, **_: sqlite3.connect(path, factory=Explained)
     )
     record = DirectoryRecord(tmp_path)
     at = record.change_at(WEB, BASE + 300)

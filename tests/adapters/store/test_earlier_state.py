@@ -182,8 +182,7 @@ def broken_index(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [no_database, other_tables, half_a_file, broken_index, *TAMPERED, *FIELDS],
+    "damage", [no_database, other_tables, half_a_file, broken_index, *TAMPERED, *FIELDS]
 )
 def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """It gets another name, which is said, and a new one is begun, which keeps."""

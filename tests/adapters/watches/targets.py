@@ -92,12 +92,7 @@ def watching(
     said = [] if notes is None else notes
     before = set(threading.enumerate())
     watched = WatchedCluster(
-        api,
-        Scales(api),
-        Pods(api),
-        tuple(targets),
-        observer=Noting(said),
-        timings=pace,
+        api, Scales(api), Pods(api), tuple(targets), observer=Noting(said), timings=pace
     )
     watched.start()
     try:

@@ -22,13 +22,7 @@ from tests.adapters.watches.targets import (
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, eventually
 from tests.worlds.cluster.clusters import crew_served, fresh_namespace
-from tests.worlds.cluster.roles import (
-    AUTOSCALERS,
-    READ_SCALES,
-    WATCH,
-    await_granted,
-    grant,
-)
+from tests.worlds.cluster.roles import AUTOSCALERS, READ_SCALES, WATCH, await_granted, grant
 
 
 @pytest.fixture

@@ -15,14 +15,7 @@ from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.telemetry.health import Component
 from tests.core.builders import BASE, average, external, spec, values
 from tests.core.timeline import Timeline
-from tests.telemetry.results import (
-    FAILED,
-    extended,
-    many,
-    rate_limited,
-    result_of,
-    target_of,
-)
+from tests.telemetry.results import FAILED, extended, many, rate_limited, result_of, target_of
 from tests.web.pages.reading import Answer, ask, config_of, views_of
 from tests.worlds.record import MemoryRecord
 
