@@ -21,9 +21,7 @@ from statistics import mean, median
 
 from autoscaler import clock
 from benchmarks.command import Report, exit_code
-from benchmarks.sharing.bed import Bed, Fleet, Times
-from benchmarks.sharing.clusters import SharedCluster
-from benchmarks.sharing.judging import Asked
+from benchmarks.standbys import Asked, Bed, Times
 from benchmarks.tables import markdown
 from tests.worlds.waiting import wait_until
 
@@ -46,31 +44,30 @@ class Failover:
 
 
 def failovers(
-    fleet: Fleet, rounds: int, rest_seconds: float, folder: Path, report: Report
+    daemons: int, times: Times, rounds: int, rest_seconds: float, folder: Path, report: Report
 ) -> list[Failover]:
-    """Kill the leader of the first cluster so many times, each after a time of rest."""
+    """Kill the leader so many times, each after a time of rest."""
     chance = random.Random(1)  # noqa: S311 - no secret
     found = []
     with ExitStack() as stack:
-        bed = Bed(folder, fleet, 1, stack)
-        cluster = next(iter(bed.clusters.values()))
+        bed = Bed(folder, daemons, times, stack)
         for number in range(rounds):
             # What follows a start is none of a rest; and each kill is elsewhere between renewals.
-            time.sleep(fleet.times.lease)
+            time.sleep(times.lease)
             begin = clock.wall()
             time.sleep(rest_seconds + chance.uniform(0, 3))
-            found.append(_failover(bed, cluster, begin))
+            found.append(_failover(bed, begin))
             report(f"{number + 1} of {rounds}: {found[-1].written:.2f} s")
     return found
 
 
-def _failover(bed: Bed, cluster: SharedCluster, begin: float) -> Failover:
-    killed = bed.daemons[cluster.holder().partition("_")[0]]
+def _failover(bed: Bed, begin: float) -> Failover:
+    killed = bed.daemons[bed.holder()]
     at = clock.wall()
     killed.process.stop(0)
 
     def by_others() -> list[tuple[float, str | None]]:
-        accepted = cluster.accepted()
+        accepted = bed.accepted()
         return [(one.at, one.holder) for one in accepted if one.at > at and one.user != killed.name]
 
     def written() -> list[float]:
@@ -79,7 +76,7 @@ def _failover(bed: Bed, cluster: SharedCluster, begin: float) -> Failover:
     first = wait_until("another writes", written)[0]
     taken = next(when for when, holder in by_others() if holder)
     time.sleep(_COUNTED_SECONDS)
-    asked = list(cluster.asked or ())
+    asked = list(bed.asked)
     killed.start()
     bed.wait_ready()
     rest = [one for one in asked if begin <= one[0] < at]
@@ -94,7 +91,7 @@ def busiest(asked: Sequence[Asked]) -> float:
     return max(counts, default=0) / _COUNTED_SECONDS
 
 
-def text(fleet: Fleet, found: Sequence[Failover]) -> str:
+def text(daemons: int, found: Sequence[Failover]) -> str:
     """Return what was measured."""
     taken, written = [one.taken for one in found], [one.written for one in found]
     at_rest = [len(one.rest) / one.rest_seconds for one in found]
@@ -109,7 +106,7 @@ def text(fleet: Fleet, found: Sequence[Failover]) -> str:
         [name, *(f"{value:.2f}" for value in (min(values), median(values), max(values)))]
         for name, values in rows.items()
     ]
-    head = [f"{fleet.daemons} daemons, {len(found)} kills", "least", "median", "most"]
+    head = [f"{daemons} daemons, {len(found)} kills", "least", "median", "most"]
     verbs = Counter(verb for one in found for _, verb in one.rest)
     seconds = sum(one.rest_seconds for one in found)
     lines = [f"{count / seconds:.2f} a second: {verb}" for verb, count in verbs.most_common(6)]
@@ -127,17 +124,14 @@ def main() -> int:
     add("--rounds", type=int, default=5, metavar="N", help="kills (5)")
     add("--rest", type=float, default=20.0, metavar="SECONDS", help="before each of them (20)")
     add("--daemons", type=int, default=2)
-    add("--clusters", type=int, default=1, help="of which the first is measured (1)")
-    add("--no-share", action="store_true", help="daemons that stand by and do not share")
     Times.add_to(parser)
     given = parser.parse_args()
-    share = not given.no_share
-    fleet = Fleet(given.daemons, given.clusters, times=Times.of(given), share=share)
+    daemons, times = given.daemons, Times.of(given)
 
     def measure(report: Report) -> int:
         with tempfile.TemporaryDirectory(prefix="failover-") as folder:
-            found = failovers(fleet, given.rounds, given.rest, Path(folder), report)
-        print(text(fleet, found))
+            found = failovers(daemons, times, given.rounds, given.rest, Path(folder), report)
+        print(text(daemons, found))
         return 0
 
     return exit_code(measure)

@@ -204,13 +204,6 @@ def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator
         yield Rule(key, functools.partial(late, key), sentence, shown=True)
 
 
-def _sharing_key(election: object) -> str | None:
-    """Return the key by which several daemons share the clusters; None where they do not."""
-    if child(election, "share") is True:
-        return "share"
-    return None if child(election, "maxClusters") is None else "maxClusters"
-
-
 def _seconds(election: Fields, key: str) -> float | None:
     """Return a duration in seconds; None where it has the wrong form, which is reported as such."""
     value, usual = election.get(key), fields_by_key(LeaderElection)[key].default
@@ -626,11 +619,6 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
             lambda top, _: _repeated_name(top, "clusters"),
             "two of them are called `{}`: give each a name of its own",
         ),
-        Rule(
-            "leaderElection",
-            lambda top, _: not _given(top, "clusters") and _sharing_key(top.get("leaderElection")),
-            "{} is for daemons that share several clusters: leave it out, or write `clusters`",
-        ),
         _ZERO_RESOURCES,
     ),
     ClusterSettings: (
@@ -732,11 +720,6 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
                 and not (election.get("namespace") or context.pod_namespace)
             ),
             "is missing: the namespace of the Lease, which is known by itself only in a pod",
-        ),
-        Rule(
-            "enabled",
-            lambda election, _: election.get("enabled") is not True and _sharing_key(election),
-            "must be true with {}: who leads a cluster holds its Lease",
         ),
     ),
     model.HorizontalPodAutoscalerSpec: (

@@ -137,19 +137,9 @@ class LeaderElection(Model):
     """A leader that could not renew for so long stops writing; shorter than leaseDuration."""
     retry_period: OrDefault[LongerThanZero] = seconds(2.0)
     """The time from one try to the next; 1.2 times it is shorter than renewDeadline."""
-    share: OrDefault[bool] = False
-    """Whether several daemons share the clusters: each leads its fair share of `clusters`."""
-    max_clusters: PositiveCount | None = None
-    """How many clusters this process leads at most; with it several daemons share the clusters.
-    Default: as many as nobody else leads."""
     external_url: ExternalUrl | None = None
     """Where others reach the pages of this process, to link to them; `{hostname}` is the name of
     the host. Default: they do not link."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether several daemons share the clusters."""
-        return self.share or self.max_clusters is not None
 
 
 class ScaleDownBreaker(Model):

@@ -213,7 +213,7 @@ class Announcements(ElectionObserver):
 
     def cluster_role(self, cluster: str, role: Role, sentence: str) -> None:
         """Report likewise its role in the election of a cluster; it leads where it leads any."""
-        ok = role not in {Role.LOST, Role.UNREADABLE, Role.FULL}
+        ok = role not in {Role.LOST, Role.UNREADABLE}
         # Of one that a reload takes away nothing is left in the health.
         gone = bool(cluster) and role is Role.RESIGNED
         component = None if gone else part_of(Component.LEADERSHIP, cluster)

@@ -19,7 +19,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import Stand, leader_election
+from autoscaler.daemon.leadership import leader_election
 from autoscaler.kubernetes import ConnectError, Pods, Scales, WatchedCluster
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
@@ -68,11 +68,14 @@ class ConnectedCluster:
         name: str,
         settings: KubernetesSettings,
         election: LeaderElection,
-        stand: Stand,
+        process: str,
         stop: threading.Event,
         announcements: Announcements,
     ) -> None:
-        """Connect, and take part in the election; nothing waits.  Raises ConnectError."""
+        """Connect, and take part in the election as a ``process`` of this name; nothing waits.
+
+        Raises ConnectError.
+        """
         self.name = name
         self.reached_by = reached_by(settings)
         self.own = name == DEFAULT_CLUSTER or (
@@ -89,7 +92,7 @@ class ConnectedCluster:
             )
             self.api = opened.enter_context(connect())
             if election.enabled:
-                taking_part = leader_election(election, connect(), self.observer, name, stand)
+                taking_part = leader_election(election, connect(), self.observer, name, process)
                 self.gate = opened.enter_context(taking_part)
             for sentence in warnings_of_access(
                 server.origin, server.secrets, url=server.url, verified=server.verified

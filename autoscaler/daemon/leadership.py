@@ -10,24 +10,14 @@ import secrets
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
-from functools import partial
 
 from autoscaler import clock
 from autoscaler.config.fields import HOSTNAME
 from autoscaler.config.settings import LeaderElection
 from autoscaler.core.text import printable
-from autoscaler.daemon.sharing import (
-    URL,
-    ClusterShare,
-    LeaseShare,
-    Sharing,
-    identity_in,
-    process_of,
-)
-from autoscaler.daemon.writes_under_way import WritesUnderWay
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import (
     ClusterLeader,
@@ -39,19 +29,17 @@ from autoscaler.kubernetes.election import (
 from autoscaler.kubernetes.leases import LeaseCache
 from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import is_newer
-from autoscaler.kubernetes.watch_requests import CacheBudget, WatchTimings
+from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.transport import Observer
 
 _JITTER, _SOON = 0.2, 0.1
 """How much later than a period followers try at most, and how soon after a try, as a part of it."""
-_KNOWN_AFTER = 2
-"""How many retry periods after its start a process bids for clusters that are shared."""
 _TRIES_WITHIN_DEADLINE = 3
 _RELEASE_SECONDS = 2.0
 _CONFLICT, _NOT_FOUND = 409, 404
 _LONGEST_NAME = 253
-_BYTES_OF_LEASES = 16 << 20
-"""How much is kept of a list of Leases."""
+_URL = "autoscaler/url"
+"""The annotation with where the pages of the holder are."""
 
 
 class Role(Enum):
@@ -65,8 +53,6 @@ class Role(Enum):
     """It led, and could not renew the Lease in time."""
     UNREADABLE = "unreadable"
     """It does not lead, and the Lease cannot be read or written."""
-    FULL = "full"
-    """Nobody leads, and this process leads as many clusters as it may."""
     RESIGNED = "resigned"
     """It was stopped."""
 
@@ -82,7 +68,8 @@ class Leadership(WriteGate):
     """Holds the Lease whenever it can, on a thread of its own, on which the ``observer`` is called.
 
     ``leases`` should have a connection of its own, so that no queue delays a renewal.  Who does not
-    lead need not ask for the Lease while a watch shows it (`hear`).
+    lead need not ask for the Lease while a watch shows it (`hear`).  The pages of this process are
+    at ``url``, empty for none that others reach.
     """
 
     def __init__(
@@ -92,7 +79,7 @@ class Leadership(WriteGate):
         times: ElectionTimes,
         *,
         observer: ElectionObserver | None = None,
-        share: LeaseShare | None = None,
+        url: str = "",
         steady: Callable[[], float] = clock.steady,
         wall: Callable[[], float] = clock.wall,
     ) -> None:
@@ -104,7 +91,7 @@ class Leadership(WriteGate):
         self._times = times
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
         self._observer = observer or ElectionObserver()
-        self._share = share or LeaseShare()
+        self._url = url
         self.watching: Callable[[], bool] = lambda: False
         """Whether a watch shows every change of the Lease now."""
         self._steady = steady
@@ -120,11 +107,6 @@ class Leadership(WriteGate):
         self._try_at = clock.monotonic()
         """When the next try is due."""
         self._tried_at = float("-inf")
-        self._writes = WritesUnderWay()
-        # How much earlier a holder that cannot renew stops writing than others may begin.
-        self._margin = times.lease_duration - times.renew_deadline
-        self._handed_to = ""
-        """To whom this process has handed the Lease over since it led last."""
         self._failure: Failure | None = None
         self._subject = ""
         self._stop = threading.Event()
@@ -140,9 +122,9 @@ class Leadership(WriteGate):
         lease, holder = self._lease, self._election.leader(self._steady())
         url = None
         if lease is not None and lease.record.holder == holder:
-            url = lease.annotations.get(URL)
+            url = lease.annotations.get(_URL)
         shown = url if isinstance(url, str) else None
-        process = process_of(holder) if cluster else holder
+        process = holder.rpartition("/")[0] or holder if cluster else holder
         return ClusterLeader(cluster, holder == self.identity, process, shown)
 
     def may_write_until(self) -> float:
@@ -151,14 +133,6 @@ class Leadership(WriteGate):
         now = clock.monotonic()
         return now + (self._election.leads_until - self._steady())
 
-    def write_begins(self, until: float) -> int:
-        """Note a request that writes: the Lease is handed over only when it has ended."""
-        return self._writes.begin(until)
-
-    def write_ended(self, number: int, *, certain: bool) -> None:
-        """Note the end of such a request."""
-        self._writes.end(number, certain=certain)
-
     def start(self) -> None:
         """Begin to try."""
         self._thread.start()
@@ -166,10 +140,6 @@ class Leadership(WriteGate):
     def hear(self, lease: Lease | None) -> None:
         """Hear from a watch what the Lease is now; None for a deleted one.  From any thread."""
         self._heard.append((lease, self._steady()))
-        self._woken.set()
-
-    def wake(self) -> None:
-        """Look again now, since what the share goes by has changed.  From any thread."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -206,7 +176,7 @@ class Leadership(WriteGate):
         begun = clock.monotonic()
         self.process_heard()
         if self._stands_by_informed():
-            # What was heard may have moved it: a hand-over, a renewal, a release.
+            # What was heard may have moved it: a renewal, a release.
             self._try_at = self._next_bid(begun)
         elif not self.leading():
             # The watch has broken since: it is asked again.
@@ -217,8 +187,6 @@ class Leadership(WriteGate):
             self._try_at = self._next_try(begun)
         else:
             self._report()
-        self._share.role(self._steady(), leading=self.leading())
-        self._share.attend(self._steady(), self._deadline())
 
     def process_heard(self) -> None:
         """Process what the watch has shown so far."""
@@ -231,7 +199,6 @@ class Leadership(WriteGate):
             self._sure = False
             self._try_at = clock.monotonic()
             return
-        self._share.seen(lease, at)
         known = self._lease
         if self.leading() or (known is not None and _is_older(lease, known)):
             return
@@ -245,7 +212,7 @@ class Leadership(WriteGate):
         return informed and not self.leading()
 
     def try_acquire_or_renew(self) -> None:
-        """Try once to renew the Lease, to take it, or to hand it over."""
+        """Try once to renew the Lease, or to take it."""
         # A Lease that has run out is reported before a request that may take long.
         self._report()
         self._tried_at = clock.monotonic()
@@ -261,21 +228,15 @@ class Leadership(WriteGate):
         for _ in range(2):
             if not self._sure and (unseen := self._read()):
                 return unseen
-            if self.leading() and (receiver := self._receiver()):
-                self._hand_over(receiver)
-                continue
             asked = self._steady()
             bid = self._election.next_record(asked, self._wall())
-            acquires = self._election.holder != self.identity
-            if bid is None or (acquires and not self._share.bid(self._election.free_since, asked)):
+            if bid is None:
                 self._sure = self._sure and self.watching()
                 return None
             answer = self._write(bid)
             if isinstance(answer, Lease):
                 self._election.record_written(answer.record, asked)
-                self._share.role(asked, leading=True)
                 return None
-            self._share.role(self._steady(), leading=self.leading())
             refusal = answer
             if refusal.status not in {_CONFLICT, _NOT_FOUND}:
                 break
@@ -284,8 +245,7 @@ class Leadership(WriteGate):
 
     def _write(self, record: LeaseRecord) -> Lease | Failure:
         self._sure = False
-        said = self._share.annotations(leading=record.holder == self.identity)
-        answer = self._leases.write(record, self._lease, self._deadline(), said)
+        answer = self._leases.write(record, self._lease, self._deadline(), {_URL: self._url})
         if isinstance(answer, Lease):
             self._lease, self._sure = answer, True
         return answer
@@ -296,30 +256,10 @@ class Leadership(WriteGate):
             return seen
         now, known = self._steady(), self._lease
         if seen is not None:
-            self._share.seen(seen, now)
             self._missed = known is None or _is_older(known, seen)
         self._lease, self._sure = seen, True
         self._election.observe(None if seen is None else seen.record, now)
         return None
-
-    def _receiver(self) -> str | None:
-        """Return to whom to hand the Lease over now; nobody while a write may take effect late."""
-        certain = self._writes.certain(self._margin)
-        return self._share.receiver(self._steady()) if certain else None
-
-    def _hand_over(self, receiver: str) -> None:
-        """Make another process the holder, once all writes of this one have ended.
-
-        If that is not known of one, or the Lease cannot be written, this process goes on.
-        """
-        record, done = self._election.hand_over(receiver, self._wall()), False
-        ended = self._writes.wait() and self._writes.certain(self._margin)
-        if record is not None and ended:
-            answer = self._write(record)
-            if isinstance(answer, Lease):
-                done, self._handed_to = True, receiver
-                self._election.observe(answer.record, self._steady())
-        self._share.handed_over(done=done)
 
     def release(self) -> None:
         """Release the Lease, if it is ours, so that the others need not wait until it runs out."""
@@ -329,12 +269,10 @@ class Leadership(WriteGate):
         sentence = f"this process stands for {self._leases} no more"
         until = clock.monotonic() + _RELEASE_SECONDS
         if record is not None and self._sure:
-            said = self._share.annotations(leading=False)
-            answer = self._leases.write(record, self._lease, until, said)
+            answer = self._leases.write(record, self._lease, until, {_URL: ""})
             sentence = f"{self._leases} is free for the others"
             if isinstance(answer, Failure):
                 sentence = f"{self._leases} could not be freed: {answer.message}"
-        self._share.leave(until)
         self._report_role(Role.RESIGNED, "", sentence)
 
     def _deadline(self) -> float:
@@ -355,19 +293,14 @@ class Leadership(WriteGate):
         return min(late, bid) if bid > now else late
 
     def _next_bid(self, begun: float) -> float:
-        """Return the instant of the next bid, or of the first renewal where it was handed to us.
+        """Return the instant of the next bid.
 
         It is looked at again at the latest when a Lease that is renewed now would have run out.
         """
-        now, steady, period = clock.monotonic(), self._steady(), self._times.retry_period
-        ours = self._election.holder == self.identity
-        free = self._election.free_since
-        bid_at = free if ours else self._share.bid_at(free, steady)
-        if bid_at is None:
-            return now + period
-        at = now + (bid_at - steady)
+        now = clock.monotonic()
+        at = now + (self._election.free_since - self._steady())
         if at <= now:
-            return max(begun, self._tried_at + period * _SOON)
+            return max(begun, self._tried_at + self._times.retry_period * _SOON)
         return min(at, now + self._times.lease_duration)
 
     # -- reports -----------------------------------------------------------------------------
@@ -376,17 +309,9 @@ class Leadership(WriteGate):
         leases, holder, failure = self._leases, self._election.holder, self._failure
         led = self.reported[0] in {Role.LEADER, Role.LOST}
         if self.leading():
-            self._handed_to = ""
             self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
-        elif failure is None and self._is_left_free():
-            sentence = (
-                f"{leases} is held by nobody: this process leads as many as maxClusters permits"
-            )
-            self._report_role(Role.FULL, "", sentence)
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
-            if holder == self._handed_to:
-                lost = "; this process has handed it over"
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
             self._report_role(Role.FOLLOWER, holder, sentence)
         elif failure is not None and led:
@@ -400,12 +325,6 @@ class Leadership(WriteGate):
             sentence = f"{leases} cannot be used, and this process does not lead: {failure.message}"
             self._report_role(Role.UNREADABLE, failure.message, sentence)
 
-    def _is_left_free(self) -> bool:
-        """Return whether the Lease is free, and this process may not bid for it."""
-        now, free = self._steady(), self._election.free_since
-        known = self._sure or self._lease is not None
-        return known and free <= now and self._share.bid_at(free, now) is None
-
     def _report_role(self, role: Role, subject: str, sentence: str) -> None:
         """Report a role, once for each holder or failure."""
         if (self.reported[0], self._subject) != (role, subject):
@@ -414,56 +333,23 @@ class Leadership(WriteGate):
             self._observer.role_changed(role, sentence)
 
 
-class Stand:
-    """What this process is called in all Leases, and how it shares the ``clusters`` if it does."""
-
-    def __init__(self, settings: LeaderElection, clusters: Collection[str]) -> None:
-        self.process = unique(settings.identity or socket.gethostname())
-        self.sharing: Sharing | None = None
-        if settings.shared:
-            # Those that start together should know each other before one takes all clusters.
-            bids_from = clock.steady() + _KNOWN_AFTER * settings.retry_period
-            duration, most = settings.lease_duration, settings.max_clusters
-            self.sharing = Sharing(self.process, clusters, duration, most, bids_from)
-
-    def set_clusters(self, clusters: Collection[str]) -> None:
-        """Share these from now on."""
-        if self.sharing is not None:
-            self.sharing.set_clusters(clusters)
-
-
 @contextmanager
 def leader_election(
-    settings: LeaderElection,
-    api: Api,
-    observer: ElectionObserver,
-    cluster: str,
-    stand: Stand,
+    settings: LeaderElection, api: Api, observer: ElectionObserver, cluster: str, process: str
 ) -> Iterator[Leadership]:
     """Take part in that of a cluster until the block ends, after all writes.
 
-    The ``api`` is the election's alone.
+    The ``api`` is the election's alone, the name of the ``process`` that of no other.
     """
     times = ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period)
     url = (settings.external_url or "").replace(HOSTNAME, socket.gethostname())
-    lease = partial(Leases, api, settings.namespace)
-    share = LeaseShare(url)
-    if stand.sharing is not None:
-        share = ClusterShare(stand.sharing, cluster, settings.name, lease, url)
-    leases, identity = lease(settings.name), identity_in(stand.process, cluster)
+    leases = Leases(api, settings.namespace, settings.name)
+    identity = f"{process}/{cluster}" if cluster else process
     with closing(api):
-        leadership = Leadership(leases, identity, times, observer=observer, share=share)
-
-        def changed(name: str, lease: Lease | None) -> None:
-            if name == leases.name:
-                leadership.hear(lease)
-            else:
-                share.member(name, lease, clock.steady())
-
-        cache = LeaseCache(settings.namespace, changed, name="" if stand.sharing else leases.name)
-        cache.budget = CacheBudget(_BYTES_OF_LEASES)
+        leadership = Leadership(leases, identity, times, observer=observer, url=url)
+        cache = LeaseCache(settings.namespace, settings.name, leadership.hear)
         notes = OperatorNotes(observer.watch_changed)
-        watch = Reflector(api, cache, WatchTimings(), notes, lambda _: leadership.wake())
+        watch = Reflector(api, cache, WatchTimings(), notes, lambda _: None)
         leadership.watching = lambda: watch.reason is None and watch.state is WatchState.SYNCED
         watch.start()
         leadership.start()

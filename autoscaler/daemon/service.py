@@ -4,6 +4,7 @@ The main thread polls leadership, health and reloads.
 """
 
 import gc
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -26,7 +27,7 @@ from autoscaler.daemon.clusters import (
 )
 from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
-from autoscaler.daemon.leadership import Stand
+from autoscaler.daemon.leadership import unique
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
@@ -128,11 +129,12 @@ class MainLoop:
         self.telemetry = telemetry = telemetry or Telemetry(config, stack)
         announcements, metrics = telemetry.announcements, telemetry.metrics
         election = config.leader_election
-        self._stand = stand = Stand(election, config.connections.keys())
+        # The one name of this process in the Leases of all clusters.
+        process = unique(election.identity or socket.gethostname())
 
         def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
             # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, stand, signals.stop, announcements)
+            return ConnectedCluster(name, settings, election, process, signals.stop, announcements)
 
         self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
@@ -291,7 +293,6 @@ class MainLoop:
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
             cluster.set_targets(targets)
-        self._stand.set_clusters(connections.clusters.keys())
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics

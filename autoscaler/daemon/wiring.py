@@ -86,7 +86,7 @@ def lacked_rights(
     """Return each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
-    lease = ElectionLease(election.namespace, election.name, election.shared) if known else None
+    lease = ElectionLease(election.namespace, election.name) if known else None
     lacked: list[LackedRight] = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]

@@ -145,18 +145,6 @@ class Election:
             self._led_from = asked
         self.leads_until = asked + self._times.renew_deadline
 
-    def hand_over(self, receiver: str, wall: float) -> LeaseRecord | None:
-        """Stop leading; return the record that makes ``receiver`` the holder, None if not ours.
-
-        It is for when all writes have ended.  The receiver leads once it has renewed the record; if
-        it never does, the Lease runs out as any other.
-        """
-        self.leads_until = NEVER
-        if self._observed is None or self._observed.holder != self.identity:
-            return None
-        transitions = self._observed.transitions + 1
-        return LeaseRecord(receiver, self._times.lease_duration, wall, wall, transitions)
-
     def release(self, wall: float) -> LeaseRecord | None:
         """Stop leading; return the record that releases the Lease, None if it is not ours."""
         self.leads_until = NEVER
@@ -186,16 +174,6 @@ class WriteGate:
     def may_write_until(self) -> float:
         """Return the instant of `clock.monotonic` before which a write must have ended."""
         return float("inf")
-
-    def write_begins(self, until: float) -> int:  # noqa: ARG002 - nobody waits for it here
-        """Note a request that writes, and return its number; it ends before ``until``.
-
-        It is called before `may_write_until` is asked for the last time.
-        """
-        return 0
-
-    def write_ended(self, number: int, *, certain: bool) -> None:
-        """Note the end of a request; without a ``certain`` outcome it may still take effect."""
 
 
 ALWAYS_OPEN = WriteGate()

@@ -9,7 +9,7 @@ from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.failures import Failure, malformed
 from autoscaler.kubernetes.typed import typed
-from autoscaler.kubernetes.watch_requests import Cache, weight
+from autoscaler.kubernetes.watch_requests import Cache
 
 _GROUP_VERSION = "coordination.k8s.io/v1"
 
@@ -89,18 +89,6 @@ class Leases:
             return self._send("PUT", self._path, deadline, body)
         return self._send("POST", self._path.rpartition("/")[0], deadline, body)
 
-    def delete(self, known: Lease, deadline: float) -> Failure | None:
-        """Delete it if it is still the one that is known."""
-        metadata = known.document["metadata"]
-        conditions = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        body: JsonObject = {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "preconditions": conditions,
-        }
-        answer = self._api.once("DELETE", self._path, deadline, body=body)
-        return answer if isinstance(answer, Failure) else None
-
     def _send(
         self, method: str, path: str, deadline: float, body: JsonObject | None = None
     ) -> Lease | Failure:
@@ -113,32 +101,20 @@ class Leases:
             return malformed(self._api.server, "something that is not a Lease")
 
 
-LeaseChanged = Callable[[str, Lease | None], None]
-"""Hears the name of a Lease and what it is now, None for one that is gone."""
-
-
 class LeaseCache(Cache):
-    """The Leases of a namespace that are ``wanted``, or one by its ``name``.
+    """One Lease of a namespace; ``changed`` hears of each change, on the thread of the watch.
 
-    ``changed`` hears of each change, on the thread of the watch.
+    It hears None where the Lease is gone.
     """
 
-    def __init__(
-        self,
-        namespace: str,
-        changed: LeaseChanged,
-        *,
-        name: str = "",
-        wanted: Callable[[str, Lease], bool] = lambda _, __: True,
-    ) -> None:
+    def __init__(self, namespace: str, name: str, changed: Callable[[Lease | None], None]) -> None:
         instead = "who leads is asked for once in a retryPeriod"
         super().__init__("leases.coordination.k8s.io", namespace, instead)
-        self.selector = {"fieldSelector": f"metadata.name={name}"} if name else {}
+        self.selector = {"fieldSelector": f"metadata.name={name}"}
         self._name = name
         self._changed = changed
-        self._wanted = wanted
-        self._listing: dict[str, Lease] = {}
-        self._versions: dict[str, str] = {}
+        self._listed: Lease | None = None
+        self._version: str | None = None
 
     def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
         """Return the path."""
@@ -146,56 +122,37 @@ class LeaseCache(Cache):
 
     def begin(self) -> None:
         """Begin a list."""
-        self._drop_listed()
-        self._listing = {}
+        self._listed = None
 
     def add(self, items: list[JsonObject]) -> None:
-        """Add a page."""
+        """Add a page; a server may send others than the one that was asked for."""
         for item in items:
-            lease, name = _lease_of(item), _name_of(item)
-            if self._is_wanted(name, lease):
-                self._count(0, weight(lease.document), listed=True)
-                self._listing[name] = lease
+            lease = _lease_of(item)
+            if _name_of(item) == self._name:
+                self._listed = lease
 
     def commit(self, version: str) -> None:  # noqa: ARG002 - no event is older than the list
         """Use the list from now on."""
-        self._drop_listed()
-        for name in self._versions.keys() - self._listing.keys():
-            self._put(name, None)
-        for name, lease in self._listing.items():
-            self._put(name, lease)
-        self._listing = {}
+        self._put(self._listed)
+        self._listed = None
 
     def apply(self, kind: str, obj: JsonObject, version: str) -> None:  # noqa: ARG002 - in order
         """Apply an event."""
         if kind == "BOOKMARK":
             return
-        lease, name = _lease_of(obj), _name_of(obj)
-        if kind == "DELETED":
-            self._put(name, None)
-        elif self._is_wanted(name, lease):
-            self._put(name, lease)
+        lease = _lease_of(obj)
+        if _name_of(obj) == self._name:
+            self._put(None if kind == "DELETED" else lease)
 
     def clear(self) -> None:
-        """Forget all: they are not watched any more."""
-        self._drop_listed()
-        self._use_listed()
-        self._versions = {}
+        """Forget it: it is not watched any more."""
+        self._version = None
 
-    def _is_wanted(self, name: str, lease: Lease) -> bool:
-        # A server may send others than the one that was asked for.
-        return self._name in {"", name} and self._wanted(name, lease)
-
-    def _put(self, name: str, lease: Lease | None) -> None:
-        if lease is None:
-            if (version := self._versions.pop(name, None)) is not None:
-                self._count(weight((name, version)), 0)
-                self._changed(name, None)
-        elif (version := self._versions.get(name)) != lease.record.version:
-            before = 0 if version is None else weight((name, version))
-            self._count(before, weight((name, lease.record.version)))
-            self._versions[name] = lease.record.version
-            self._changed(name, lease)
+    def _put(self, lease: Lease | None) -> None:
+        version = None if lease is None else lease.record.version
+        if version != self._version:
+            self._version = version
+            self._changed(lease)
 
 
 def _lease_of(document: JsonObject) -> Lease:

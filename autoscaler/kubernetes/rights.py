@@ -21,8 +21,6 @@ TARGETS = "config/kubernetes/base/clusterrole.yaml"
 """The manifest with the rights where the targets are."""
 LEASE = "config/kubernetes/base/role.yaml"
 """The manifest with the rights to the Lease."""
-SHARED_LEASES = "config/kubernetes/components/sharing/kustomization.yaml"
-"""The same where several daemons share the clusters."""
 
 HPAS = "horizontalpodautoscalers"
 
@@ -63,8 +61,6 @@ class ElectionLease:
 
     namespace: str
     name: str
-    shared: bool = False
-    """Whether several daemons share the clusters: each has a Lease beside it."""
 
 
 class _NotReviewedError(Exception):
@@ -113,17 +109,14 @@ def rights_needed(
         where = (lease.namespace,)
         unled = "it cannot become the leader, and writes nothing"
         late = "who stands by asks for the Lease once in a retryPeriod, and leads later"
-        alone = "it does not know of the others that share the clusters"
-        found = alone if lease.shared else late
         leases = "coordination.k8s.io", "leases", where
         for right in (
             *rights("create get update", *leases, unled),
-            *rights("list watch", *leases, found),
-            *rights("delete" if lease.shared else "", *leases, "its Lease stays when it ends"),
+            *rights("list watch", *leases, late),
         ):
-            named = right.verb != "create" and not lease.shared
-            manifest = SHARED_LEASES if lease.shared else LEASE
-            yield replace(right, manifest=manifest, name=lease.name if named else "")
+            # What is created has no name yet.
+            name = "" if right.verb == "create" else lease.name
+            yield replace(right, manifest=LEASE, name=name)
 
 
 def missing_rights(

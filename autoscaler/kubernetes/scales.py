@@ -159,26 +159,13 @@ class Scales:
                 "metadata": {"name": ref.name, "namespace": namespace, "resourceVersion": version},
                 "spec": {"replicas": replicas},
             }
-            send = partial(self._put, resource, path, body, until, apply=replicas == 0)
-            return self._scale(self._noted(send, until))
+            return self._scale(self._put(resource, path, body, until, apply=replicas == 0))
 
         write = _ScaleWrite(get, put, scale, replicas, deadline, self._gate.may_write_until)
         outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
             return WriteFailed(in_namespace(outcome, namespace))
         return outcome
-
-    def _noted(
-        self, send: Callable[[], JsonObject | Failure], until: float
-    ) -> JsonObject | Failure:
-        """Send one try of a write; the gate knows of it meanwhile."""
-        number, certain = self._gate.write_begins(until), False
-        try:
-            answer = send()
-            certain = not (isinstance(answer, Failure) and answer.uncertain)
-        finally:
-            self._gate.write_ended(number, certain=certain)
-        return answer
 
     def _put(
         self, resource: ScalableResource, path: str, body: JsonObject, until: float, *, apply: bool

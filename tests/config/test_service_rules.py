@@ -14,10 +14,6 @@ def election(snippet: str) -> str:
     return top(f"leaderElection: {{{snippet}}}\n")
 
 
-def election_of_clusters(snippet: str) -> str:
-    return election(snippet) + "clusters: [{name: eu, context: eu}]\n"
-
-
 def breaker(snippet: str) -> str:
     return top(f"scaleDownBreaker: {{{snippet}}}\n")
 
@@ -78,26 +74,13 @@ renewDeadline: 1.2s, retryPeriod: 1s
     late try
 leaseDuration: 2400ms, renewDeadline: 2s
     ~> renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
-maxClusters: 0 => maxClusters: 1
 externalUrl: "http://{{host}}:9191" => externalUrl: such as http://{{hostname}}.autoscaler:9191
 externalUrl: "http://{{hostname}}:9191/?a=b" => externalUrl: such as http://{{hostname}}.
-"""
-UNELECTED = """
-share: true ~> leaderElection.enabled: must be true with share: who leads a cluster holds its Lease
-maxClusters: 2 ~> leaderElection.enabled: must be true with maxClusters
-"""
-SHARED = """
-enabled: true, namespace: a, share: true
-    ~> leaderElection: share is for daemons that share several clusters: leave it out, or write
-enabled: true, namespace: a, maxClusters: 2
-    ~> leaderElection: maxClusters is for daemons that share several clusters
 """
 ROWS = [
     *cases(breaker, "scaleDownBreaker.", BREAKERS),
     *cases(top, "", TOP),
     *cases(election, "leaderElection.", ELECTIONS),
-    *cases(election, "", SHARED),
-    *cases(election_of_clusters, "", UNELECTED),
 ]
 
 FINE = [

@@ -14,7 +14,6 @@ import pytest
 from autoscaler import clock
 from autoscaler.config.settings import ClusterSettings, LeaderElection
 from autoscaler.daemon.clusters import ClusterEvents, ConnectedCluster, wait_for_watches
-from autoscaler.daemon.leadership import Stand
 from autoscaler.demo.apiserver import StandInCluster
 from tests.daemon.events.happenings import result
 from tests.worlds.announced import Announced
@@ -39,10 +38,8 @@ def stack() -> Iterator[ExitStack]:
 def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     """Return a cluster that is watched for one target."""
     settings = ClusterSettings(name=name).model_copy(update={"kubeconfig": path})
-    election = LeaderElection()
-    stand = Stand(election, [name])
     announcements = Announced().announcements
-    parts = (election, stand, threading.Event(), announcements)
+    parts = (LeaderElection(), "me", threading.Event(), announcements)
     cluster = ConnectedCluster(name, settings, *parts)
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])

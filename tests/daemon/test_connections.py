@@ -13,7 +13,7 @@ from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import ElectionObserver, Stand
+from autoscaler.daemon.leadership import ElectionObserver
 from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.kubernetes import Api, ConnectError
@@ -173,8 +173,7 @@ def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path:
 
     def opened(name: str, settings: KubernetesSettings) -> ConnectedCluster:
         election = LeaderElection()
-        stand = Stand(election, ())
-        return ConnectedCluster(name, settings, election, stand, stop, announced.announcements)
+        return ConnectedCluster(name, settings, election, "me", stop, announced.announcements)
 
     with StandInCluster() as cluster, StandInCluster() as other:
         paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]

@@ -332,7 +332,7 @@ def autoscaler(document: Any) -> None:
 def lease(document: Any) -> None:
     """Read one, of a list, and of a watch; its annotations are texts."""
     seen: list[Lease | None] = []
-    cache = LeaseCache("shop", lambda _, one: seen.append(one))
+    cache = LeaseCache("shop", "web", seen.append)
     refused(lambda: cache.add([document]))
     refused(lambda: cache.apply("MODIFIED", document, "2"))
     cache.commit("1")

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.kubernetes.api import Api, JsonObject
 from autoscaler.kubernetes.autoscalers import AutoscalerCache
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.kubernetes.leases import LeaseCache
+from autoscaler.kubernetes.leases import Lease, LeaseCache
 from autoscaler.kubernetes.pods import PodCache
 from autoscaler.kubernetes.watch_requests import (
     Cache,
@@ -59,7 +59,6 @@ def pods() -> PodCache:
 CACHES: list[tuple[Callable[[], Cache], Callable[[str], JsonObject]]] = [
     (pods, pod),
     (lambda: AutoscalerCache("shop"), autoscaler),
-    (lambda: LeaseCache("shop", lambda *_: None), lease),
 ]
 """What makes a cache, and an object that it keeps."""
 
@@ -148,13 +147,13 @@ def test_caches_of_one_cluster_share_its_budget() -> None:
 
 def test_a_lease_that_was_not_asked_for_is_not_kept() -> None:
     """A server need not heed the field selector of a watch."""
-    heard: list[str] = []
-    cache = LeaseCache("shop", lambda name, _: heard.append(name), name="autoscaler")
+    heard: list[Lease | None] = []
+    cache = LeaseCache("shop", "autoscaler", heard.append)
     cache.begin()
     cache.add([lease("other"), lease("autoscaler")])
     cache.commit("1")
     cache.apply("ADDED", lease("another"), "2")
-    assert heard == ["autoscaler"]
+    assert [one.document["metadata"]["name"] for one in heard if one] == ["autoscaler"]
 
 
 def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.daemon.leadership import Leadership
-from autoscaler.daemon.sharing import LeaseShare
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
 
@@ -53,18 +52,6 @@ class Server:
         return self.lease
 
 
-class Generous(LeaseShare):
-    """Hands the Lease over to anybody now and then, also to who is gone or never was."""
-
-    def __init__(self, world: "Ports") -> None:
-        super().__init__()
-        self.world = world
-
-    def receiver(self, now: float) -> str | None:  # noqa: ARG002 - as of `LeaseShare`
-        """Choose somebody."""
-        return self.world.anybody() if self.world.chance() else None
-
-
 class Candidate(Leases):
     """A process: its clocks, and its way to the server, on which the world goes on.
 
@@ -78,15 +65,12 @@ class Candidate(Leases):
         self.looked = False
         self._offset = world.random.choice((0.0, 1e6))
         self._rate = world.random.choice((0.999, 1.0, 1.001))
-        share = Generous(world)
-        self.leadership = Leadership(
-            self, name, times, share=share, steady=self.steady, wall=self.wall
-        )
+        self.leadership = Leadership(self, name, times, steady=self.steady, wall=self.wall)
         self.leadership.watching = world.chance
         self._shown = 0
 
     def take_turn(self) -> None:
-        """Let it hear of some changes, and then renew, try to take or hand over the Lease."""
+        """Let it hear of some changes, and then renew or try to take the Lease."""
         self.busy = True
         shown = self.world.server.shown
         while self._shown < len(shown) and not self.world.chance():
@@ -200,12 +184,6 @@ class Ports:
     def chance(self) -> bool:
         """Toss a coin that rarely falls on its side."""
         return self.random.random() < 0.2
-
-    def anybody(self) -> str:
-        """Return the name of one of those that there are, rarely that were or will be."""
-        if self.chance():
-            return f"c{self.random.randint(1, self._names + 1)}"
-        return self.random.choice(self.candidates).leadership.identity
 
     def _new(self) -> Candidate:
         self._names += 1

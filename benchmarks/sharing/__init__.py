@@ -1,1 +1,0 @@
-"""Several daemons that share clusters, while everything fails."""

@@ -1,0 +1,234 @@
+"""Daemons of which one leads a stand-in for a cluster, with an account of what it accepted.
+
+Each daemon has an API server of its own over one store: it tells who wrote, and the store's
+resourceVersions tell in which order.
+"""
+
+import argparse
+import random
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from autoscaler import clock
+from autoscaler.demo.apiserver import deployment
+from autoscaler.demo.apiserver.objects import DEPLOYMENTS, LEASES, NAMESPACES, key
+from autoscaler.demo.apiserver.server import ApiServer
+from autoscaler.demo.apiserver.store import ObjectStore
+from autoscaler.demo.apiserver.verbs import ApiAnswer, ApiRequest, Verbs, WatchEvents
+from tests.worlds.cluster.cluster import ClusterUnderTest
+from tests.worlds.controlplane.api import Json
+from tests.worlds.daemon import Document, target, write_config
+from tests.worlds.process import ServerProcess
+from tests.worlds.prometheus.exporter import Exporter
+from tests.worlds.prometheus.server import PrometheusServer
+from tests.worlds.waiting import Background, wait_until
+
+NAMESPACE, LEASE, WORKLOADS, METRIC = "shop", "autoscaler", ("api", "web"), "demand"
+SYNC_SECONDS = 1.0
+_MOST_REPLICAS = 20
+
+Asked = tuple[float, str]
+"""A request for Leases: its Unix time, and its verb with what it was for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A write that the API server accepted, at a Unix time.
+
+    ``holder`` is whom the Lease names from then on, "" for nobody; None for the write of a scale.
+    """
+
+    at: float
+    user: str
+    holder: str | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """The durations of the election, seconds; None leaves what the daemon takes."""
+
+    lease: float = 15.0
+    renew: float | None = None
+    retry: float | None = None
+
+    @staticmethod
+    def add_to(parser: argparse.ArgumentParser) -> None:
+        """Add the options of a command that say them."""
+        add = parser.add_argument
+        add("--lease", type=float, default=15.0, metavar="SECONDS", help="leaseDuration (15)")
+        add("--renew", type=float, metavar="SECONDS", help="renewDeadline")
+        add("--retry", type=float, metavar="SECONDS", help="retryPeriod")
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Self:
+        """Return what these options say."""
+        return cls(given.lease, given.renew, given.retry)
+
+    def settings(self) -> Document:
+        """Return them as a configuration has them."""
+        given = {
+            "leaseDuration": self.lease,
+            "renewDeadline": self.renew,
+            "retryPeriod": self.retry,
+        }
+        return {key: f"{round(one * 1000)}ms" for key, one in given.items() if one is not None}
+
+
+class _Loads(Background):
+    """What each workload needs: another count at each sync, so that there is something to write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exporter = Exporter()
+        self._chance = random.Random(1)  # noqa: S311 - no secret
+        self._now: dict[str, int] = {}
+        self._change()
+
+    def _change(self) -> None:
+        for name in WORKLOADS:
+            others = {*range(2, _MOST_REPLICAS)} - {self._now.get(name, 0)}
+            self._now[name] = needed = self._chance.choice(sorted(others))
+            self.exporter.set(METRIC, {"namespace": NAMESPACE, "deployment": name}, needed)
+
+    def _run(self) -> None:
+        while not self._ended.wait(SYNC_SECONDS):
+            self._change()
+
+
+class _RecordedVerbs(Verbs):
+    """Carries out one user's requests, and keeps what was accepted and what was asked of Leases."""
+
+    def __init__(
+        self, store: ObjectStore, user: str, account: dict[int, Accepted], asked: list[Asked]
+    ) -> None:
+        super().__init__(store)
+        self._user = user
+        self._account = account
+        self._asked = asked
+
+    def handle(self, request: ApiRequest, going: Callable[[], bool]) -> ApiAnswer | WatchEvents:
+        """Answer one request."""
+        if request.resource is LEASES:
+            verb = "WATCH" if request.query.get("watch") else request.method
+            self._asked.append((clock.wall(), f"{verb} {request.name or 'leases'}"))
+        answer = super().handle(request, going)
+        if isinstance(answer, ApiAnswer) and request.method in {"POST", "PUT", "PATCH"}:
+            self._accept(request, answer.body)
+        return answer
+
+    def _accept(self, request: ApiRequest, body: Json) -> None:
+        version, holder = int(body["metadata"]["resourceVersion"]), None
+        if request.resource is LEASES and key(body)[1] == LEASE:
+            holder = str((body.get("spec") or {}).get("holderIdentity") or "")
+        if request.scale or holder is not None:
+            # A write that changes nothing gets the version of the last one that did.
+            self._account.setdefault(version, Accepted(clock.wall(), self._user, holder))
+
+
+class Daemon:
+    """One of the daemons; its log has all its lives."""
+
+    def __init__(self, name: str, config: Path) -> None:
+        self.name = name
+        argv = [sys.executable, "-m", "autoscaler", "run", "-c", str(config)]
+        log = config.with_suffix(".log")
+        self.process = ServerProcess([*argv, "--log-format", "json"], log)
+        self._read = 0
+
+    def start(self) -> None:
+        """Start it; `ready` tells when it is."""
+        log = self.process.log_file
+        self._read = log.stat().st_size if log.exists() else 0
+        self.process.start()
+
+    def ready(self) -> bool:
+        """Return whether it has said that it is started."""
+        with self.process.log_file.open("rb") as log:
+            log.seek(self._read)
+            return b'"event": "started"' in log.read()
+
+
+class Bed:
+    """All of it, on loopback."""
+
+    def __init__(self, folder: Path, daemons: int, times: Times, stack: ExitStack) -> None:
+        self._times = times
+        self.asked: list[Asked] = []
+        """All requests for Leases."""
+        self._account: dict[int, Accepted] = {}
+        self._store = ObjectStore()
+        self._store.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
+        for workload in WORKLOADS:
+            self._store.create(DEPLOYMENTS, NAMESPACE, deployment(workload, 1))
+        exporter = stack.enter_context(stack.enter_context(_Loads()).exporter)
+        self._prometheus = stack.enter_context(PrometheusServer(folder / "prometheus"))
+        self._prometheus.start([exporter.target])
+        names = [f"daemon{number}" for number in range(1, daemons + 1)]
+        self.daemons = {name: self._daemon(folder, name, stack) for name in names}
+        self._prometheus.wait_for(METRIC, count=len(WORKLOADS))
+        for daemon in self.daemons.values():
+            stack.callback(daemon.process.stop)
+            daemon.start()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until all daemons are started."""
+        for daemon in self.daemons.values():
+            wait_until(f"{daemon.name} is started", daemon.ready)
+
+    def accepted(self) -> Sequence[Accepted]:
+        """Return what was accepted so far, in its order."""
+        return [one for _, one in sorted(self._account.copy().items())]
+
+    def holder(self) -> str:
+        """Return the daemon that holds the Lease, "" for nobody."""
+        holders = [one.holder for one in self.accepted() if one.holder is not None]
+        return holders[-1].partition("_")[0] if holders else ""
+
+    def _daemon(self, folder: Path, name: str, stack: ExitStack) -> Daemon:
+        token = f"token-of-{name}"
+        server = ApiServer(self._store, token)
+        server.verbs = _RecordedVerbs(self._store, name, self._account, self.asked)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(server.close)
+        way = stack.enter_context(ClusterUnderTest(server.url, token))
+        kubeconfig = way.write_kubeconfig(folder / f"{name}.kubeconfig")
+        document: Document = {
+            "prometheus": {"url": self._prometheus.url},
+            "kubernetes": {"kubeconfig": str(kubeconfig)},
+            "syncPeriod": f"{SYNC_SECONDS:g}s",
+            "tolerance": 0,
+            "stateDirectory": str(folder / f"{name}.state"),
+            "record": None,
+            "listen": "127.0.0.1:0",
+            "leaderElection": {
+                "enabled": True,
+                "namespace": NAMESPACE,
+                "identity": name,
+                **self._times.settings(),
+            },
+            "queries": {METRIC: METRIC},
+            "targets": [_target(workload) for workload in WORKLOADS],
+        }
+        return Daemon(name, write_config(folder / f"{name}.yaml", document))
+
+
+def _target(name: str) -> Document:
+    """Return a workload that may go to any count at each sync."""
+    described = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    metric = {
+        "describedObject": described,
+        "metric": {"name": METRIC},
+        "target": {"type": "AverageValue", "averageValue": 1},
+    }
+    policies = [{"type": "Pods", "value": 100, "periodSeconds": 1}]
+    free = {"stabilizationWindowSeconds": 0, "policies": policies}
+    more = {"maxReplicas": _MOST_REPLICAS, "behavior": {"scaleUp": free, "scaleDown": free}}
+    return target(NAMESPACE, name, {"type": "Object", "object": metric}, **more)
