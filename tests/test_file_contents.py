@@ -106,9 +106,7 @@ NAMES = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=4), st.booleans())
 def test_no_name_leads_out_of_the_folder(
-    tmp_path_factory: pytest.TempPathFactory,
-    names: list[str],
-    force: bool,  # noqa: FBT001 - a parameter
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], force: bool
 ) -> None:
     """Neither by its parts nor by links that are there; what is written is below the folder."""
     outside = tmp_path_factory.mktemp("outside")

@@ -86,7 +86,7 @@ def test_a_real_api_server_says_which_rights_are_lacked(
     namespace: str,
     tmp_path: Path,
     rights: Rights,
-    whole: bool,  # noqa: FBT001 - a parameter
+    whole: bool,
 ) -> None:
     """With the rights of the manifests none; else where, what does not work, and which file."""
     change = list if whole else without_some

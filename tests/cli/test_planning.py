@@ -177,8 +177,8 @@ def test_a_plan_fails_where_the_daemon_could_not_write(
     world: Memory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    prevents_writes: bool,  # noqa: FBT001 - a parameter
-    shadow: bool,  # noqa: FBT001 - a parameter
+    prevents_writes: bool,
+    shadow: bool,
 ) -> None:
     """The exit code is 1; not for other rights, nor for targets that are never written."""
     monkeypatch.setitem(globals(), "LACKED", [LackedRight("no", "x", prevents_writes)])
@@ -192,10 +192,7 @@ def test_a_plan_fails_where_the_daemon_could_not_write(
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("named", [True, False])
 def test_a_plan_says_once_that_hpas_cannot_be_listed(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    named: bool,  # noqa: FBT001 - a parameter
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool
 ) -> None:
     """By the right that is missing, or where rights cannot be reviewed by the refused list."""
     lacked = [LackedRight("may not list HPAs", HPAS, prevents_writes=False)]

@@ -341,10 +341,3 @@ def outcome(main: Path) -> Config | ConfigError:
         return load(main)
     except ConfigError as error:
         return error
-
-
-def test_a_thousand_files_load_in_order(tmp_path: Path) -> None:
-    files = {f"targets.d/{i:04}.yaml": targets(f"w{i}") for i in range(1000)}
-    config = load(write(tmp_path, files))
-    assert names_of(config) == [f"w{i}" for i in range(1000)]
-    assert len(config.sources.digests) == 1001

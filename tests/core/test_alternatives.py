@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from autoscaler.core.breaker import held_back
 from autoscaler.core.decide import decide
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
+from autoscaler.core.extensions import Extensions, Idle, Schedule
 from autoscaler.core.history import History
 from autoscaler.core.numbers import INT64_MAX
 from autoscaler.core.observation import Observation, OpenWindow, PodSamples, Reading, Scale, Values
@@ -242,19 +242,6 @@ def test_of_many_pods_and_metrics_those_that_ask_for_the_most_come_first(
     assert [one.index for one in alternatives_of(entry) if isinstance(one, OtherValue)] == [1]
 
 
-def test_a_recommendation_and_all_of_them() -> None:
-    """One that holds the count alone is named; of several with the same count all are left out."""
-    slow = Timeline(spec(QUEUE), replicas=8).at("0s", queue=40)
-    assert without(slow.at("15s", queue=25)) == {Without.RECOMMENDATION: 5}
-    slow = Timeline(spec(QUEUE), replicas=8).at("0s", queue=40).at("15s", queue=40)
-    assert without(slow.at("30s", queue=25)) == {Without.RECOMMENDATIONS: 5}
-
-
-def test_a_first_sync_is_held_by_its_own_count() -> None:
-    timeline = Timeline(spec(QUEUE), replicas=8).at("0s", queue=10)
-    assert without(timeline) == {Without.RECOMMENDATION: 2}
-
-
 def test_a_hole_in_the_recommendations_is_held_by_the_count_after_it() -> None:
     """Which is left out with it."""
     entry = of_last(Timeline(spec(QUEUE), replicas=8).at("0s", queue=40).at("10m", queue=10))
@@ -286,11 +273,8 @@ def test_a_gap_in_the_readings() -> None:
     assert without(timeline.at("5m15s", queue=None).at("6m15s", queue=20)) == {Without.GAP: 4}
 
 
-def test_policies_with_and_without_a_behavior() -> None:
+def test_the_policies_of_the_hpa_without_a_behavior() -> None:
     """Without a behavior a step is at most a doubling."""
-    limited = behavior(up=rules(pods_policy(1, 60), window=0))
-    timeline = Timeline(spec(QUEUE, behavior=limited), replicas=8).at("0s", queue=100)
-    assert without(timeline) == {Without.POLICIES: 20}
     assert without(Timeline(spec(QUEUE), replicas=8).at("0s", queue=100)) == {Without.POLICIES: 20}
 
 
@@ -320,14 +304,6 @@ def test_bounds() -> None:
     assert without(target(cpu(utilization(80)), minimum=2).at("0s", cpu=0)) == {BoundKey.MINIMUM: 1}
 
 
-def test_the_maximum_is_what_the_metrics_need_though_a_policy_permits_less_at_once() -> None:
-    """A doubling at most is permitted: with a maximum of 100 it would have gone to 16 first."""
-    timeline = Timeline(spec(QUEUE, maximum=10), replicas=8).at("0s", queue=500)
-    assert OtherBound(BoundKey.MAXIMUM, replicas=100, desired=16) in alternatives_of(
-        of_last(timeline)
-    )
-
-
 def test_the_bound_of_a_schedule() -> None:
     window = OpenWindow(NIGHT, BASE + 60, "06:00 UTC")
     timeline = target(extensions=Extensions(schedules=(NIGHT,))).opened(window)
@@ -343,43 +319,11 @@ def test_a_minimum_that_would_switch_it_off_is_not_named() -> None:
     assert found[0] == OtherBound(BoundKey.MINIMUM, replicas=0, desired=1)
 
 
-def test_a_minimum_that_is_not_known() -> None:
-    """The count that it would have had to give."""
-    timeline = target().asked_bounds(least=float("nan")).at("0s", queue=20)
-    assert without(timeline) == {BoundKey.ASKED_MINIMUM: 4}
-
-
-def test_metrics_that_fail_and_their_fallback() -> None:
-    """The others ask for less, which is not taken."""
-    timeline = target(QUEUE, MAILS).at("0s", queue=20, mails=None)
-    assert without(timeline) == {Without.FAILURES: 4}
-    both = target(QUEUE, MAILS, extensions=Extensions(fallback=Fallback(12, 1)))
-    assert without(both.at("0s", queue=20, mails=None)) == {Without.FALLBACK: 8}
-
-
 def test_a_metric_that_fails_beside_one_with_an_activation() -> None:
     """The other one keeps its own activation: 100 messages, of which it has 20."""
     idle = Extensions(idle=Idle(after=0.0), activations=(0, 100_000))
     timeline = target(QUEUE, MAILS, extensions=idle).at("0s", queue=None, mails=20)
     assert without(timeline) == {Without.FAILURES: 0}
-
-
-def test_people_and_other_autoscalers() -> None:
-    """A pause, a rival, a hold after reversals."""
-    paused = target(extensions=Extensions(pause=Pause(PauseMode.SCALE_DOWN)))
-    assert without(paused.at("0s", queue=20)) == {Without.PAUSE: 4}
-    assert without(target().annotated(paused="true").at("0s", queue=20)) == {Without.PAUSE: 4}
-    rival = target().controlled_by('HorizontalPodAutoscaler "web"')
-    assert without(rival.at("0s", queue=60)) == {Without.CONTROLLER: 12}
-    fought = target().at("0s", queue=60)
-    for second in (15, 30, 45):
-        fought.by_hand(8, "kubectl").at(f"{second}s", queue=60)
-    assert without(fought) == {Without.REVERSALS: 12}
-
-
-def test_idling() -> None:
-    idle = target(extensions=Extensions(idle=Idle(after=0.0))).at("0s", queue=0)
-    assert without(idle) == {Without.IDLE: 1}
 
 
 def test_the_breaker_holds_whatever_else_is_different() -> None:

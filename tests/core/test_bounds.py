@@ -116,7 +116,7 @@ def test_the_queries_of_bounds(
     known: tuple[KnownBound | None, KnownBound | None],
     low: int,
     high: int,
-    hold: bool,  # noqa: FBT001 - a column of the table
+    hold: bool,
 ) -> None:
     """Rounded up, within the target's bounds; the last value counts for five minutes."""
     bounds, _ = asked_bounds(asked, known)
@@ -249,7 +249,7 @@ def test_an_incomplete_answer_raises_a_bound_and_never_lowers_it(
     known: tuple[KnownBound | None, KnownBound | None],
     low: int,
     high: int,
-    hold: bool,  # noqa: FBT001 - a column of the table
+    hold: bool,
 ) -> None:
     """What a whole answer gave counts for five minutes; then the maximum is the target's own."""
     bounds, after = asked_bounds(asked, known)

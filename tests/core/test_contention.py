@@ -29,14 +29,6 @@ def test_a_change_by_somebody_else_is_noticed_once_and_named() -> None:
     )  # fmt: skip
 
 
-def test_what_we_wrote_ourselves_is_not_foreign() -> None:
-    (
-        Timeline(SPEC, replicas=2)
-        .at("0s", queue=40).want(4)
-        .at("15s", queue=40).want(4).foreign(None)
-    )  # fmt: skip
-
-
 def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:
     """Somebody sets back what we set, thrice: we hold, say so, and go on ten minutes later."""
     line = Timeline(SPEC, replicas=2).at("0s", queue=40).want(4)
@@ -230,7 +222,7 @@ def test_what_was_seen_is_known() -> None:
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:  # noqa: FBT001
+def test_nobody_wrote_and_nothing_waits(remembers: bool) -> None:
     """A leader that remembers goes on at once, one without memory after one period of a policy."""
     world = TwoWriters(fast(10))
     world.pass_time(60)

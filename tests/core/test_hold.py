@@ -14,11 +14,9 @@ from autoscaler.core.observation import Gap, GapKind, HoldReading
 from autoscaler.core.readings import read_hold
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import Flags, LabelSelector
-from autoscaler.core.step import recompute
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
-from autoscaler.persistence.codec import dumps, is_same, loads
-from autoscaler.persistence.record.changes import result_of, texts_of
+from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.alternatives import LeftOut, Without, alternatives_of
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
@@ -274,15 +272,6 @@ def entry_of(line: Timeline) -> SyncResult:
     hold = HoldQuery(Query("up == 0"), JOB_B, condition=True)
     target = Target("shop", line.spec, (Query("q"),), extensions=line.extensions, hold=hold)
     return SyncResult(target, line.decision, given=line.inputs, flags=line.flags)
-
-
-@pytest.mark.parametrize("reading", [AWAY, SILENT])
-def test_a_record_is_decided_again_the_same(reading: HoldReading) -> None:
-    line = down().over(120.0).at("15s", queue=100).held(reading).at("30s", queue=30)
-    for entry in (entry_of(line), entry_of(line.held(FREE).at("45s", queue=30))):
-        back = result_of(*texts_of(entry))
-        assert back == entry
-        assert is_same(recompute(back), entry.decision)
 
 
 def test_what_it_prevents_is_an_alternative() -> None:

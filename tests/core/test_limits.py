@@ -328,16 +328,6 @@ def test_a_write_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
     timeline.at("15s", queue=40).want(10)
 
 
-def test_a_scale_down_cut_by_a_rate_limit_names_when_it_goes_on() -> None:
-    """From 10 by two pods per minute: to 8 now, and to 6 from one minute on."""
-    rule = behavior(down=rules(pods_policy(2, 60), window=0))
-    timeline = Timeline(spec(external(average("1")), maximum=99, behavior=rule), replicas=10)
-    timeline.at("0s", queue=10).at("6m", queue=1).want(8, limited="ScaleDownLimit")
-    assert timeline.decision.releases_at == BASE + 360 + 60
-    timeline.at("6m59s", queue=1).want(8)
-    timeline.at("7m", queue=1).want(6)
-
-
 # -- stabilization on both paths, to the instant ---------------------------------------------------
 
 

@@ -149,7 +149,7 @@ def test_ceil64(given: float, rounded: int) -> None:
         ("2", "100m", -1.0, True),
     ],
 )
-def test_tolerance_borders(down: str, up: str, ratio: float, covered: bool) -> None:  # noqa: FBT001
+def test_tolerance_borders(down: str, up: str, ratio: float, covered: bool) -> None:
     """Both borders are inside, computed as 1.0 - down and 1.0 + up in doubles."""
     tolerance = Tolerance(
         tolerance_value(parse_quantity(down)), tolerance_value(parse_quantity(up))
@@ -241,7 +241,7 @@ def test_status_format() -> None:
 
 
 @given(st.integers(-(2**62), 2**62), st.booleans())
-def test_format_round_trip(milli: int, binary: bool) -> None:  # noqa: FBT001 - given
+def test_format_round_trip(milli: int, binary: bool) -> None:
     assert numbers.parse_milli(numbers.format_milli(milli, binary=binary)) == milli
 
 

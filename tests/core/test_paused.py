@@ -193,16 +193,6 @@ def test_what_a_pause_prevents_is_no_saturation() -> None:
     assert unknown.decision.paused_from is None
 
 
-def test_another_autoscaler_comes_before_a_pause() -> None:
-    """Two that write would fight."""
-    (
-        Timeline(spec(QUEUE), replicas=4)
-        .annotated(paused_replicas="9")
-        .controlled_by('ScaledObject "web"')
-        .at("0s", queue=40).want(4, outcome="blocked")
-    )  # fmt: skip
-
-
 def test_a_wrong_annotation_is_an_event() -> None:
     """The same at each sync, which the daemon tells once."""
     (

@@ -94,9 +94,7 @@ def test_bounds_always_hold(data: st.DataObject) -> None:
 @modest
 @given(st.data(), st.booleans(), st.booleans())
 def test_neither_failures_nor_incomplete_readings_scale_down(
-    data: st.DataObject,
-    eager: bool,  # noqa: FBT001
-    complete: bool,  # noqa: FBT001
+    data: st.DataObject, eager: bool, complete: bool
 ) -> None:
     """Whatever else metrics say, whatever is remembered, and where nothing else holds."""
     taint = strategies.no_gaps | strategies.some_gaps if complete else strategies.some_gaps

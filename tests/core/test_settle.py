@@ -12,7 +12,6 @@ from autoscaler.core.history import (
     PendingWrite,
     Recommendation,
     ScaleEvent,
-    shifted,
 )
 from autoscaler.core.observation import Observation, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
@@ -187,15 +186,6 @@ def test_a_write_to_zero_that_landed_is_remembered_as_ours() -> None:
     assert [event.change for event in history.scale_downs] == [2]
 
 
-def test_a_clock_that_is_set_moves_what_is_pending_and_what_was_reversed() -> None:
-    history = History(pending=PENDING)
-    history = replace(history, contention=replace(history.contention, reversals=(BASE,)))
-    moved = shifted(history, -100.0)
-    assert moved.pending is not None
-    assert moved.pending.time == BASE - 100
-    assert moved.contention.reversals == (BASE - 100,)
-
-
 def tried_twice(first: int, second: int, outcome: WriteFailed) -> History:
     """Write two counts in a row, without an answer to the first one."""
     scale, history = Scale(2, 2, "app=web", "7", generation=3), History()
@@ -254,7 +244,7 @@ LED, TOOK_OVER = True, False
 )
 def test_what_a_new_count_says_of_two_writes_without_answers(
     count: int,
-    sole_writer: bool,  # noqa: FBT001
+    sole_writer: bool,
     changes: int,
     manager: str,
     *,

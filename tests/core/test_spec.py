@@ -74,7 +74,7 @@ def test_without_behavior_the_flag_holds_both_ways() -> None:
         (of_object(average("1")), False),
     ],
 )
-def test_the_need_for_pods(metric: MetricSpec, needed: bool) -> None:  # noqa: FBT001 - a column
+def test_the_need_for_pods(metric: MetricSpec, needed: bool) -> None:
     """Averages of External and Object metrics look at no pod; one metric that does is enough."""
     assert needs_pods(spec(metric)) is needed
     assert needs_pods(spec(QUEUE, metric)) is needed

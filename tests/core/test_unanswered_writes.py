@@ -42,7 +42,7 @@ def by_hand(replicas: int) -> Step:
     return lambda world: world.hand(replicas)
 
 
-def other_runs(runs: bool) -> Step:  # noqa: FBT001
+def other_runs(runs: bool) -> Step:
     """Stop the instance that does not lead, or let it go on."""
 
     def act(world: TwoWriters) -> None:
@@ -52,7 +52,7 @@ def other_runs(runs: bool) -> Step:  # noqa: FBT001
     return act
 
 
-def take_over(remembers: bool) -> Step:  # noqa: FBT001
+def take_over(remembers: bool) -> Step:
     """Let the other instance lead, with its memory or without."""
 
     def act(world: TwoWriters) -> None:
@@ -99,10 +99,7 @@ def settled(world: TwoWriters) -> None:
     st.sampled_from([frozenset(), frozenset({"manager"}), frozenset({"generation"})]),
 )
 def test_no_course_of_events_breaks_a_rate(
-    of: Behavior,
-    course: list[tuple[Step, int]],
-    election: bool,  # noqa: FBT001
-    blind: frozenset[str],
+    of: Behavior, course: list[tuple[Step, int]], election: bool, blind: frozenset[str]
 ) -> None:
     """Who knows all that landed would permit every write, and none of ours is another's."""
     world = TwoWriters(of, election=election, blind=blind)

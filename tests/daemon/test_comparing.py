@@ -116,9 +116,7 @@ def test_a_live_target_is_not_compared() -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_it_is_kept_in_the_state_directory_or_a_temporary_one(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kept: bool,  # noqa: FBT001 - given
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
     """The first outlives the daemon, the other one goes with it."""
     monkeypatch.setattr(clock, "wall", lambda: BASE + 900)

@@ -351,7 +351,7 @@ SEVERAL = [
 
 
 @pytest.mark.parametrize(("written", "is_noted"), SEVERAL)
-def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) -> None:  # noqa: FBT001
+def test_several_series_of_one_object_are_noted(written: str, is_noted: bool) -> None:
     """The adapter takes any of them for pods and objects; an External metric is their sum."""
     for kind in (PODS, FRONT):
         found = resolved(rules({"metricsQuery": written}), kind, selector=ORDERS)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.decision import Outcome
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScaleTargetRef
 from autoscaler.core.step import Step
 from autoscaler.core.sync_result import Rules
@@ -123,44 +122,16 @@ def test_a_queue_drains_by_the_pods_that_are_ready_at_the_time() -> None:
     assert [time.served for time in queue.passed] == [90.0, 180.0]
 
 
-def test_a_failed_write_leaves_the_count_and_is_tried_again() -> None:
-    """As a live sync that an API server refuses."""
-    one = simulated("web", *[120.0] * 4)
-    one.write_fails = "no answer"
-    seen = Seen()
-    run = World([one], seen).run(BASE, BASE + 60)
-    next(run)
-    assert (one.workload.replicas, seen.steps[-1].write) == (2, WriteFailed("no answer"))
-    one.write_fails = ""
-    next(run)
-    assert one.workload.replicas == 4
-    assert [sync.before for sync in seen.syncs["web"]] == [2, 2]
-
-
-def test_after_a_takeover_another_process_writes() -> None:
-    """What is decided is remembered and not written; whoever leads again goes on."""
-    one = simulated("web", *[120.0] * 8)
-    one.leads = False
-    seen = watched(one, seconds=30.0)
-    assert one.workload.replicas == 2
-    assert {step.write for step in seen.steps} == {NotWritten(NotWrittenReason.NOT_LEADING)}
-    one.leads = True
-    assert watched(one, seconds=15.0).syncs["web"] == [Sync(0.0, 2, 4)]
-
-
-def test_a_restart_without_its_memory_holds_the_count_for_another_window() -> None:
-    """A new process begins with the count as its first recommendation, as the HPA does."""
-    stays, restarts = (simulated("web", 300.0, *[30.0] * 40, replicas=10) for _ in range(2))
-    lows = []
-    for one in (stays, restarts):
-        default = replace(one.rules.target.spec, behavior=None)
-        one.follow(replace(one.rules, target=replace(one.rules.target, spec=default)))
-        seen = Seen()
-        for now in World([one], seen).run(BASE, BASE + 600):
-            if one is restarts and now == BASE + 150:
-                one.forget()
-        lows.append(next(sync.at for sync in seen.syncs["web"] if sync.after < 10))
-    assert lows == [300.0, 465.0]
+def test_what_is_not_written_says_why() -> None:
+    """The API server refused it, or another process leads."""
+    refused, stands_by = (simulated(name, *[120.0] * 4) for name in ("refused", "stands-by"))
+    refused.write_fails, stands_by.leads = "no answer", False
+    seen = watched(refused, stands_by, seconds=15.0)
+    assert [step.write for step in seen.steps] == [
+        WriteFailed("no answer"),
+        NotWritten(NotWrittenReason.NOT_LEADING),
+    ]
+    assert (refused.workload.replicas, stands_by.workload.replicas) == (2, 2)
 
 
 def test_an_absence_is_known_by_the_time_of_the_last_sync() -> None:
@@ -176,38 +147,6 @@ def test_an_absence_is_known_by_the_time_of_the_last_sync() -> None:
         histories.append(seen.steps[0].inputs.history)
     assert histories[0] == histories[1]
     assert histories[0].gaps
-
-
-def test_a_gap_and_a_partial_answer_change_nothing() -> None:
-    """No sample is invented: a count without a reading stays where it is."""
-    one = simulated("web", 120.0, 120.0)
-    seen = watched(one, seconds=60.0)
-    assert [sync.after for sync in seen.syncs["web"]] == [4, 4, 4, 4]
-    assert [step.decision.outcome is Outcome.OK for step in seen.steps] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-
-
-def test_at_zero_and_in_a_pause_nothing_is_written() -> None:
-    """As live: a count of 0 disables the HPA's rules, and a pause is a person's word."""
-    off, paused = simulated("off", *[300.0] * 4, replicas=0), simulated("paused", *[300.0] * 4)
-    paused.workload.annotate({"autoscaler/paused": "true"})
-    watched(off, paused, seconds=60.0)
-    assert (off.workload.replicas, paused.workload.replicas) == (0, 2)
-
-
-def test_a_count_that_cannot_be_read_is_left() -> None:
-    one = simulated("web", *[120.0] * 8)
-    one.workload.unreadable = "no answer"
-    run = World([one], Seen()).run(BASE, BASE + 60)
-    next(run)
-    assert one.workload.replicas == 2
-    one.workload.unreadable = ""
-    next(run)
-    assert one.workload.replicas == 4
 
 
 # -- breakers ------------------------------------------------------------------------------------

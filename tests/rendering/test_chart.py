@@ -329,7 +329,7 @@ def walk(seed: int, count: int) -> list[Sample]:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 99), most=st.integers(60, 400), minutes=st.booleans())
-def test_no_step_is_lost(seed: int, most: int, minutes: bool) -> None:  # noqa: FBT001 - given
+def test_no_step_is_lost(seed: int, most: int, minutes: bool) -> None:
     """At most so many rows reach the least and the most count of each time."""
     samples = walk(seed, 900)
     rows = rows_of(by_minute(samples) if minutes else samples, [], BASE, BASE + 900 * 15)

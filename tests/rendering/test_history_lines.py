@@ -22,7 +22,7 @@ ODD = History(
 
 
 @given(st.dictionaries(st.text(max_size=4), histories | st.just(ODD), max_size=3), st.booleans())
-def test_every_history_is_read_as_it_was(known: dict[str, History], leads: bool) -> None:  # noqa: FBT001
+def test_every_history_is_read_as_it_was(known: dict[str, History], leads: bool) -> None:
     """Infinities and halves of characters too, one line for each target."""
     sent = list(lines(T0, known, leads=leads))
     assert [line.count(b"\n") for line in sent] == [1] * (len(known) + 1)

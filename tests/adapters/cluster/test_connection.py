@@ -217,9 +217,7 @@ def test_a_foreign_kubeconfig_may_name_files_of_its_folder(tmp_path: Path, token
 @pytest.mark.parametrize("key", [*FILES, "certificate-authority"])
 @pytest.mark.parametrize("allow_exec", [None, False, True])
 def test_a_pipe_in_place_of_a_file_is_refused(
-    tmp_path: Path,
-    key: str,
-    allow_exec: bool | None,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path, key: str, allow_exec: bool | None
 ) -> None:
     """To open it would wait for whoever writes into it."""
     os.mkfifo(tmp_path / "pipe")

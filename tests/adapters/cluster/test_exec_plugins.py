@@ -105,7 +105,7 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
     tmp_path: Path,
     plugin: Plugin,
     monkeypatch: pytest.MonkeyPatch,
-    allow_exec: bool | None,  # noqa: FBT001 - a parameter of the test
+    allow_exec: bool | None,
     token: str,
 ) -> None:
     """It has the usual variables and its own; that of the daemon's own kubeconfig has all."""

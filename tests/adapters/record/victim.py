@@ -17,7 +17,7 @@ from tests.core.builders import BASE
 def main(directory: Path, begin: int) -> None:
     """Record a sync every few milliseconds."""
 
-    def give_up(ok: bool, sentence: str) -> None:  # noqa: FBT001 - the writer's callback
+    def give_up(ok: bool, sentence: str) -> None:
         if not ok:
             print(sentence, file=sys.stderr, flush=True)
             os._exit(1)

@@ -53,7 +53,7 @@ class Sayings:
         self.all: list[tuple[bool, str]] = []
         self._heard = threading.Condition()
 
-    def __call__(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the store's callback
+    def __call__(self, ok: bool, sentence: str) -> None:
         """Take in a sentence."""
         with self._heard:
             self.all.append((ok, sentence))

@@ -65,7 +65,7 @@ def test_what_was_promised_survives_a_kill(tmp_path: Path) -> None:
 def main(directory: Path, begin: int) -> None:
     """Keep syncs until it is killed: print each number before, and once a target is promised."""
 
-    def give_up(ok: bool, sentence: str) -> None:  # noqa: FBT001 - the store's callback
+    def give_up(ok: bool, sentence: str) -> None:
         if not ok:
             print(sentence, file=sys.stderr, flush=True)
             os._exit(1)

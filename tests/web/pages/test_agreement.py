@@ -140,9 +140,7 @@ def test_a_shorter_time_leaves_out_what_was_before(
 
 @pytest.mark.parametrize(("extensions", "linked"), [(SHADOW, True), (Extensions(), False)])
 def test_the_frame_leads_to_it_only_while_a_target_is_in_shadow(
-    tmp_path: Path,
-    extensions: Extensions,
-    linked: bool,  # noqa: FBT001 - given
+    tmp_path: Path, extensions: Extensions, linked: bool
 ) -> None:
     """On every page; without one the page says how there would be."""
     views = views_of(tmp_path, [result_of(target_of("web", extensions=extensions))])

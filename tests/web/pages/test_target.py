@@ -102,7 +102,7 @@ def test_the_instant_of_the_address_is_explained_in_full(views: Views, at: float
         (f"last=1h&at={rfc3339(BASE + 15)}", False),
     ],
 )
-def test_a_time_that_stays_says_that_it_is_not_live(views: Views, query: str, live: bool) -> None:  # noqa: FBT001 - given
+def test_a_time_that_stays_says_that_it_is_not_live(views: Views, query: str, live: bool) -> None:
     """Beside the time."""
     assert ("not live" in ask(views, f"{PATH}?{query}").page.by_id("viewed").text) is not live
 

@@ -134,7 +134,7 @@ class Noting(Observer):
     def __init__(self, notes: list[str]) -> None:
         self._notes = notes
 
-    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the base's
+    def watch_changed(self, ok: bool, sentence: str) -> None:
         """Put it down."""
         self._notes.append(f"good: {sentence}" if ok else sentence)
 
