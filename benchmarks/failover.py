@@ -7,7 +7,6 @@ daemon's first write is accepted, with a load that needs one every second.  It c
 for Leases at the API server, while nothing happens and from each kill on.
 """
 
-import argparse
 import random
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from autoscaler import clock
-from benchmarks.command import Report, exit_code
+from benchmarks.command import Report, exit_code, parser_of
 from benchmarks.standbys import Asked, Bed, Times
 from benchmarks.tables import markdown
 from tests.worlds.waiting import wait_until
@@ -91,13 +90,14 @@ def busiest(asked: Sequence[Asked]) -> float:
     return max(counts, default=0) / _COUNTED_SECONDS
 
 
-def text(daemons: int, found: Sequence[Failover]) -> str:
+def text(daemons: int, lease: float, found: Sequence[Failover]) -> str:
     """Return what was measured."""
     taken, written = [one.taken for one in found], [one.written for one in found]
     at_rest = [len(one.rest) / one.rest_seconds for one in found]
     rows = {
         "kill to the Lease of another, s": taken,
         "kill to the first write of another, s": written,
+        "... / leaseDuration": [seconds / lease for seconds in written],
         "requests for Leases a second, at rest": at_rest,
         "... in the busiest ten seconds": [busiest(one.rest) for one in found],
         "... in those from the kill on": [busiest(one.after) for one in found],
@@ -115,11 +115,7 @@ def text(daemons: int, found: Sequence[Failover]) -> str:
 
 def main() -> int:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.failover",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("failover", __doc__)
     add = parser.add_argument
     add("--rounds", type=int, default=5, metavar="N", help="kills (5)")
     add("--rest", type=float, default=20.0, metavar="SECONDS", help="before each of them (20)")
@@ -131,7 +127,7 @@ def main() -> int:
     def measure(report: Report) -> int:
         with tempfile.TemporaryDirectory(prefix="failover-") as folder:
             found = failovers(daemons, times, given.rounds, given.rest, Path(folder), report)
-        print(text(daemons, found))
+        print(text(daemons, times.lease, found))
         return 0
 
     return exit_code(measure)

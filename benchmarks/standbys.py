@@ -50,7 +50,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Times:
-    """The durations of the election, seconds; None leaves what the daemon takes."""
+    """The durations of the election, seconds; None is in proportion to the lease, as by default."""
 
     lease: float = 15.0
     renew: float | None = None
@@ -61,8 +61,8 @@ class Times:
         """Add the options of a command that say them."""
         add = parser.add_argument
         add("--lease", type=float, default=15.0, metavar="SECONDS", help="leaseDuration (15)")
-        add("--renew", type=float, metavar="SECONDS", help="renewDeadline")
-        add("--retry", type=float, metavar="SECONDS", help="retryPeriod")
+        add("--renew", type=float, metavar="SECONDS", help="renewDeadline (10 of 15)")
+        add("--retry", type=float, metavar="SECONDS", help="retryPeriod (2 of 15)")
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Self:
@@ -71,12 +71,12 @@ class Times:
 
     def settings(self) -> Document:
         """Return them as a configuration has them."""
-        given = {
+        seconds = {
             "leaseDuration": self.lease,
-            "renewDeadline": self.renew,
-            "retryPeriod": self.retry,
+            "renewDeadline": self.renew or self.lease * 10 / 15,
+            "retryPeriod": self.retry or self.lease * 2 / 15,
         }
-        return {key: f"{round(one * 1000)}ms" for key, one in given.items() if one is not None}
+        return {key: f"{round(each * 1000)}ms" for key, each in seconds.items()}
 
 
 class _Loads(Background):
