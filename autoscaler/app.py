@@ -331,7 +331,7 @@ def validate(
 
 @_command(
     "import hpa.yaml keda/ -o autoscaler.yaml",
-    "import --from-cluster -A --prometheus http://prometheus:9090 --shadow -o autoscaler.yaml",
+    "import --from-cluster -A --prometheus http://prometheus:9090 -o autoscaler.yaml",
 )
 def import_(
     files: Annotated[
@@ -383,7 +383,7 @@ def import_(
         typer.Option(help="What became of each source; on stderr unless there is --output."),
     ] = "text",
     shadow: Annotated[
-        bool, _flag("shadow", "All targets decide in shadow, beside what scales now.")
+        bool, _flag("shadow", "All targets have `mode: shadow`, and are never written.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also say what became of each key.")
@@ -905,8 +905,8 @@ def adopt(
 ) -> None:
     """Go over from a HorizontalPodAutoscaler or KEDA, or back.
 
-    A target in shadow goes live, and the autoscaler beside it is saved and deleted; a ScaledObject
-    is paused. Nothing moves in between. Without --execute the steps are printed, as commands. With
+    The other autoscaler is saved and deleted, or its ScaledObject paused; the target is live then.
+    Nothing moves in between. Without --execute the steps are printed, as commands. With
     it each is done when the one before holds; what was interrupted goes on where it ended.
 
     It asks the daemon as `status` does, and the cluster with your kubeconfig and your rights.

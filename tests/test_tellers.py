@@ -51,10 +51,10 @@ from tests.worlds.log import log_lines
 from tests.worlds.record import MemoryRecord
 
 OF_STATE = {
-    State.CONTROLLED: Mark.CONTROLLED,
     State.CONTESTED: Mark.CONTESTED,
     State.FAILING: Mark.FAILED,
     State.SHADOW: Mark.SHADOW,
+    State.CONTROLLED: Mark.CONTROLLED,
     State.PAUSED: Mark.PAUSED,
     State.DISABLED: Mark.DISABLED,
     State.HELD: Mark.HELD,
@@ -76,7 +76,7 @@ SHADES = {
 }
 GAUGES = {
     Mark.FALLBACK: "fallback_replicas",
-    Mark.SHADOW: "shadow",
+    Mark.SHADOW | Mark.CONTROLLED: "shadow",
     Mark.PAUSED: "paused",
     Mark.LIMITED: "limited",
     Mark.CONTESTED: "held_until_timestamp_seconds",
@@ -90,7 +90,7 @@ KEYS = {
 }
 SAID = {
     State.SHADOW: r"^in shadow: ",
-    State.CONTROLLED: r"control",
+    State.CONTROLLED: r"^controlled by ",
     State.CONTESTED: r"others undo our changes",
     State.PAUSED: r"paused",
     State.DISABLED: r"disabled",
@@ -177,7 +177,7 @@ def check(result: SyncResult) -> Classification:
     check_sentence(result, state, sentence)
     assert explain(result).split("\n")[0].endswith(document["message"])
     assert line["message"].endswith(document["message"]) or "no more such" in line["message"]
-    if result.given is not None and not result.controller:
+    if result.given is not None:
         assert recorded(result) == (marks, state, sentence)
     check_outcome(result, marks)
     return classified
@@ -206,7 +206,7 @@ def check_outcome(result: SyncResult, marks: Mark) -> None:
         decision.zone is Zone.PAUSED and decision.idle is not None
     )
     understates = idle and decision.outcome is Outcome.PARTIAL
-    not_asked = decision.zone in {Zone.PAUSED, Zone.CONTROLLED} or decision.held_until is not None
+    not_asked = decision.zone is Zone.PAUSED or decision.held_until is not None
     if decision.outcome is not Outcome.OK and not understates:
         assert failure_of(decision) is not None
     if not isinstance(result.write, WriteFailed) and not (not_asked or understates):
@@ -220,7 +220,7 @@ def check_many(results: Sequence[SyncResult]) -> None:
     shown = gauges(results)
     for key, (marks, *_) in classified.items():
         for mark, gauge in GAUGES.items():
-            assert (gauge in shown[key]) is (mark in marks), (key, gauge)
+            assert (gauge in shown[key]) is bool(mark & marks), (key, gauge)
     page = json.loads(b"".join(target_list(metrics_of(*results).states.known(), BASE)))
     states = {target["target"]: target["state"] for target in page["targets"]}
     assert states == {key: state for key, (_, state, *_) in classified.items()}
@@ -256,8 +256,7 @@ def results_of(draw: st.DrawFn, entry: SyncResult) -> SyncResult:
         step = step.held_back({"": BASE + 600})
     if step.decision.rescale:
         step = step.settled(draw(writes))
-    controller = draw(st.sampled_from(("", "", "", 'HorizontalPodAutoscaler "web"')))
-    return replace(step.result, controller=controller)
+    return step.result
 
 
 SCALE = Scale(7, 7, "app=web")
@@ -279,7 +278,7 @@ def test_whatever_is_decided_all_tell_the_same(several: list[SyncResult]) -> Non
     """Of any target with any extensions, and whatever becomes of its write."""
     check_many(unlike(several))
     for result in several:
-        if not result.controller and result.decision.current is not None:
+        if result.decision.current is not None:
             marks = result.classified().marks
             assert shades(result) == {SHADES[mark] for mark in SHADES if mark in marks} | {
                 ShadeKind.BEFORE

@@ -40,7 +40,7 @@ def print_agreement(
     if as_json:
         print(json.dumps(found.document(), indent=2))
     elif not found.targets:
-        print("no target is in shadow: `mode: shadow` at a target, or `autoscaler run --shadow`")
+        print("no target is in shadow: none is controlled by an HPA, or has `mode: shadow`")
     else:
         for line in _lines(found, shutil.get_terminal_size().columns):
             print(line)

@@ -8,6 +8,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavaila
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
 from autoscaler.rendering import reasons, wording
+from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.reasons import verdict
 
 _INDENT = "  "
@@ -17,14 +18,11 @@ Failures = Mapping[str, str]
 
 
 def paragraphs(
-    results: Sequence[SyncResult],
-    beside: Mapping[str, str] | None = None,
-    findings: Mapping[str, Sequence[str]] | None = None,
+    results: Sequence[SyncResult], findings: Mapping[str, Sequence[str]] | None = None
 ) -> str:
     """Write each target's decision; those that one common failure has blocked are one paragraph.
 
-    By the keys of targets, ``beside`` has what another autoscaler has decided, in words, and
-    ``findings`` what there is where a query found no series.
+    By the keys of targets, ``findings`` has what there is where a query found no series.
     """
     failures = _common(results)
     blocked: dict[str, list[SyncResult]] = defaultdict(list)
@@ -35,7 +33,7 @@ def paragraphs(
             blocked[cause].append(result)
         else:
             lines = (*_lines(result, failures), *(findings or {}).get(key, ()))
-            others.append(_paragraph(result, (beside or {}).get(key), lines))
+            others.append(_paragraph(result, lines))
     parts = [
         "\n".join((f"{name}: {cause}", *_blocked(blocked[cause])))
         for cause, name in failures.items()
@@ -75,7 +73,7 @@ def _only_cause(result: SyncResult) -> str:
     """Return the one cause for which nothing at all could be decided; empty without one."""
     causes = _of_servers(result) | {_cause(metric) for metric in result.decision.metrics}
     blocked = result.decision.outcome is Outcome.BLOCKED and result.decision.held_until is None
-    return causes.pop() if blocked and len(causes) == 1 and not result.controller else ""
+    return causes.pop() if blocked and len(causes) == 1 else ""
 
 
 def _blocked(results: Sequence[SyncResult]) -> Iterator[str]:
@@ -88,10 +86,10 @@ def _blocked(results: Sequence[SyncResult]) -> Iterator[str]:
         yield f"{_INDENT}{wording.target_key(result.target)}{stays}"
 
 
-def _paragraph(result: SyncResult, beside: str | None, lines: Sequence[str]) -> str:
+def _paragraph(result: SyncResult, lines: Sequence[str]) -> str:
     decision = result.decision
     move = "" if decision.current is None else f"  {decision.current} -> {decision.desired}"
-    told = [beside, *lines] if beside else lines
+    told = lines if decision.hpa is None else [hpa_text(decision.hpa), *lines]
     shown = [_INDENT + printable(line, LONGEST_SENTENCE) for line in told]
     return "\n".join((f"{wording.target_key(result.target)}{move}", *shown))
 

@@ -17,8 +17,6 @@ from autoscaler.config.documents import path_of
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.queries import MetricUse, is_built_in, queries_of
 from autoscaler.core.decision import Outcome
-from autoscaler.core.history import History
-from autoscaler.core.observation import Scale, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
@@ -30,7 +28,6 @@ from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.rights import HPAS
 from autoscaler.rendering.explanation import explain as explain_result
-from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.no_series import Findings, missing_in, of_target
 from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
@@ -72,7 +69,7 @@ def print_plan(
         known = remembered(config, daemon) if targets else Remembered()
         if as_json and targets:
             _note(known.told(targets))
-        results, beside, findings, may_write = _plan(config, targets, known)
+        results, findings, may_write = _plan(config, targets, known)
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
     if as_json:
@@ -91,11 +88,11 @@ def print_plan(
         told = [known.told(targets)]
         for one in results:
             key = one.target.key
-            lines = explain_result(one, sources[key], str(file), beside.get(key, ""))
+            lines = explain_result(one, sources[key], str(file))
             told.append("\n  ".join((lines, *findings.get(key, ()))))
         print_text("\n\n".join(told), EXPLAINED_FROM)
     else:
-        print_text(f"{known.told(targets)}\n\n{paragraphs(results, beside, findings)}")
+        print_text(f"{known.told(targets)}\n\n{paragraphs(results, findings)}")
     blocked = any(result.decision.outcome is Outcome.BLOCKED for result in results)
     return 1 if blocked or not may_write else 0
 
@@ -132,12 +129,12 @@ def _source_name(use: MetricUse, place: str) -> str:
 
 def _plan(
     config: Config, targets: Sequence[Target], known: Remembered
-) -> tuple[list[SyncResult], Mapping[str, str], Mapping[str, Sequence[str]], bool]:
+) -> tuple[list[SyncResult], Mapping[str, Sequence[str]], bool]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
-    Only what the named ones use is asked for.  With them come, by the keys of targets, what other
-    autoscalers have decided, in words, and what there is where a query found no series; last
-    whether a daemon with these credentials has the rights to write.
+    Only what the named ones use is asked for.  With them come, by the keys of targets, what there
+    is where a query found no series, and whether a daemon with these credentials has the rights to
+    write.
     """
     collector = Collector()
     places = {target.place for target in targets}
@@ -152,17 +149,6 @@ def _plan(
             syncer.sync(neighbours, clock.wall(), _PLAN_SECONDS)
         by_key = {result.target.key: result for result in collector.results}
         results = [by_key[target.key] for target in targets]
-        beside: dict[str, str] = {}
-        for index, result in enumerate(results):
-            if isinstance(result.decision.scale, Scale):
-                of = result.target.namespace, result.target.spec.scale_target_ref
-                listed = others[result.target.cluster]
-                seen, hpa = listed.controller(*of), listed.hpa(*of)
-                if hpa is not None:
-                    beside[result.target.key] = hpa_text(hpa)
-                history = known.histories.get(result.target.key, History())
-                if not result.decision.shadow:
-                    results[index] = replace(result, controller=controller_of(seen, history))
         lacked = lacking()
         forbidden = [text for listed in others.values() for text in listed.forbidden]
         named = any(right.resource == HPAS for right in lacked)
@@ -171,9 +157,9 @@ def _plan(
         findings = _findings(results, ports.metrics)
         holds = {name: trip.until for name, trip in tripped(config, clock.wall()).items()}
         results = [unless_held(one, holds) for one in results]
-        writes = any(not result.decision.shadow for result in results)
+        writes = any(not result.decision.in_shadow for result in results)
         refused = writes and any(right.prevents_writes for right in lacked)
-        return results, beside, findings, not refused
+        return results, findings, not refused
 
 
 def _findings(
@@ -230,18 +216,6 @@ class _Notes(Observer):
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: ARG002, FBT001 - the base's
         _note(sentence)
-
-
-def controller_of(seen: str | Unchecked | None, history: History) -> str:
-    """Return in words which other autoscaler controls a target, empty for none.
-
-    Where that cannot be checked, the daemon still heeds the one that it knew last.
-    """
-    if isinstance(seen, Unchecked):
-        if not history.controller:
-            return ""
-        return f"{history.controller} (as last known; it cannot be checked now: {seen.message})"
-    return seen or ""
 
 
 def _once() -> Callable[[str], None]:

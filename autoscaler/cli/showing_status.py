@@ -16,7 +16,6 @@ from autoscaler.cli.output import counts, exit_code, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.classification import State
-from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.rendering import wording
@@ -64,7 +63,7 @@ def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -
         for line in lines:
             print(line)
         print(summary(shown))
-        if in_shadow := sum(target.mode == Mode.SHADOW for target in listed.targets):
+        if in_shadow := sum(target.in_shadow for target in listed.targets):
             print(moved(len(listed.targets) - in_shadow, in_shadow))
     for line in (*who_leads(shown.leaders or (), keys), *what_is_not_ok(shown)):
         print(line, file=sys.stderr if as_json else sys.stdout)
@@ -136,7 +135,7 @@ def age(seconds: float) -> str:
 
 def _needs_reason(one: TargetState) -> bool:
     """Return whether it is told why a target stands as it does; to be in shadow is no problem."""
-    is_well = one.state in {State.OK, State.SHADOW} and not _other_count(one)
+    is_well = one.state in {State.OK, State.SHADOW, State.CONTROLLED} and not _other_count(one)
     return not is_well or one.current_replicas != one.desired_replicas
 
 
@@ -146,7 +145,7 @@ def _reason(one: TargetState) -> str:
 
 
 def _other_count(one: TargetState) -> str:
-    """Return what the HPA beside a target in shadow wants, if that is another count."""
+    """Return what the HPA that controls a target wants, if that is another count."""
     count = None if one.hpa is None else one.hpa.desired_replicas
     return "" if count in {None, one.desired_replicas} else str(count)
 

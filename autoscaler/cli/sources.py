@@ -23,7 +23,6 @@ from autoscaler.config.fields import Listen
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
-from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import rfc3339_milli, visible
 from autoscaler.daemon.client import (
@@ -259,7 +258,7 @@ class DirectorySource:
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
         """Return how targets agree with their HPAs, or all in shadow that something is kept of."""
         reader = DirectoryAgreement(self.path)
-        live = {one.target for one in self.standings().targets.targets if one.mode == Mode.LIVE}
+        live = {one.target for one in self.standings().targets.targets if not one.in_shadow}
         try:
             in_shadow = [key for key in reader.targets() if key not in live]
             keys = targets or in_shadow

@@ -94,7 +94,7 @@ def released(breaker: Breaker, state: BreakerState, now: float) -> BreakerState:
 
 def goes_down(decision: Decision) -> bool:
     """Return whether a decision asks for fewer replicas; a pause at a count is a person's word."""
-    if not decision.rescale or decision.zone is Zone.PAUSED:
+    if not decision.rescale or decision.in_shadow or decision.zone is Zone.PAUSED:
         return False
     return decision.desired < (decision.current or 0)
 
@@ -144,6 +144,8 @@ class ServerCount:
     name: str
     breaker: Breaker
     targets: dict[str, Target] = field(default_factory=dict)
+    in_shadow: dict[str, Target] = field(default_factory=dict)
+    """Those that read from it, too, but are not written now and do not count."""
     state: BreakerState = CLOSED
     reported: Trip | None = None
     """The trip that was reported last, while it has not ended."""
@@ -160,6 +162,8 @@ class ServerCount:
 
     def go_on_from(self, before: "ServerCount") -> None:
         """Take over what is known of those targets that were there before."""
+        for key in before.in_shadow.keys() & self.targets.keys():
+            self.in_shadow[key] = self.targets.pop(key)
         kept = self.targets.keys()
         self.state, self.reported = before.state, before.reported
         self.over = before.over if before.syncs else None
@@ -173,13 +177,31 @@ class ServerCount:
                 down=sync.down & kept,
             )
 
+    def counts(self, target: str, *, in_shadow: bool) -> bool:
+        """Return whether a target counts, now that it is known whether it is in shadow."""
+        if in_shadow and target in self.targets:
+            self.in_shadow[target] = self.targets.pop(target)
+            decided = self.decided.pop(target, 0)
+            self.down.discard(target)
+            self.outdated.discard(target)
+            for number, sync in self.syncs.items():
+                sync.undecided -= decided < number
+                sync.awaited.discard(target)
+                sync.down.discard(target)
+        elif not in_shadow and target in self.in_shadow:
+            self.targets[target] = self.in_shadow.pop(target)
+            for sync in self.syncs.values():
+                sync.undecided += 1
+        return target in self.targets
+
     def begin(self, number: int) -> None:
         """Count for a sync that begins."""
         self.syncs[number] = SyncCount(len(self.targets))
 
     def expect(self, number: int, target: str) -> None:
         """Await what a sync decides on a target."""
-        self.syncs[number].awaited.add(target)
+        if target in self.targets:
+            self.syncs[number].awaited.add(target)
         if target in self.down:
             self.outdated.add(target)
 

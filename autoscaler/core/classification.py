@@ -58,7 +58,7 @@ class Mark(IntFlag):
     BREAKER = auto()
     """The scale-down breaker holds it."""
     CONTROLLED = auto()
-    """Another autoscaler controls it."""
+    """Another autoscaler controls it: decided beside that, and never written."""
     CONTESTED = auto()
     """Others undo our changes, and nothing is written for a while."""
     DISABLED = auto()
@@ -70,7 +70,7 @@ class Mark(IntFlag):
     QUERY_HOLD = auto()
     """`holdScaleDownQuery` lets nothing go down, whether or not anything would."""
     SHADOW = auto()
-    """It is in shadow: decided beside the autoscaler that writes, and never written."""
+    """It is in shadow by `mode: shadow`: decided, and never written."""
 
     @property
     def word(self) -> str:
@@ -130,10 +130,8 @@ class Classification(NamedTuple):
     restraint: Restraint | None
 
 
-def classify(
-    decision: Decision, write: WriteOutcome | None = None, controller: str = ""
-) -> Classification:
-    """Return what is so of a decision; of a plan, in spite of the target's ``controller``."""
+def classify(decision: Decision, write: WriteOutcome | None = None) -> Classification:
+    """Return what is so of a decision."""
     zone, restraint = decision.zone, _restraint(decision)
     facts = (
         decision.written,
@@ -146,10 +144,10 @@ def classify(
         restraint is Restraint.LIMIT,
         _is_at_maximum(decision),
         restraint is Restraint.BREAKER,
-        zone is Zone.CONTROLLED or controller != "",
+        decision.controller != "" and not decision.shadow,
         restraint is Restraint.OTHERS,
         zone is Zone.DISABLED,
-        type(write) is NotWritten and not decision.shadow,
+        type(write) is NotWritten and not decision.in_shadow,
         False,
         decision.hold is not None,
         decision.shadow,
@@ -167,10 +165,10 @@ _BITS = tuple(map(int, Mark))
 _marks = cache(Mark)
 _OK = State.OK
 _STATES = (
-    (int(Mark.CONTROLLED), State.CONTROLLED),
     (int(Mark.CONTESTED), State.CONTESTED),
     (int(Mark.FAILED), State.FAILING),
     (int(Mark.SHADOW), State.SHADOW),
+    (int(Mark.CONTROLLED), State.CONTROLLED),
     (int(Mark.PAUSED), State.PAUSED),
     (int(Mark.DISABLED), State.DISABLED),
     (int(Mark.HELD), State.HELD),
@@ -241,7 +239,7 @@ def _uses_fallback(decision: Decision) -> bool:
 def _is_failing(decision: Decision, write: WriteOutcome | None) -> bool:
     if type(write) is WriteFailed:
         return True
-    if decision.outcome is Outcome.OK or decision.zone in {Zone.PAUSED, Zone.CONTROLLED}:
+    if decision.outcome is Outcome.OK or decision.zone is Zone.PAUSED:
         return False
     is_blocked = decision.outcome is Outcome.BLOCKED and decision.held_until is None
     return is_blocked or _missing(decision) is not None
@@ -292,9 +290,7 @@ def _warned_of(decision: Decision) -> Failure | None:
 def _cause(state: State, decision: Decision, write: WriteOutcome | None) -> str:
     """Return the cause of a state; empty where the state says enough."""
     cause = ""
-    if state is State.CONTROLLED:
-        cause = "another autoscaler controls them"
-    elif state is State.CONTESTED:
+    if state is State.CONTESTED:
         cause = "others undo our changes"
     elif state is State.FAILING and isinstance(write, WriteFailed):
         cause = f"FailedRescale: {printable(write.message, LONGEST_SENTENCE)}"

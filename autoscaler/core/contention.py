@@ -1,18 +1,17 @@
-"""Changes by others, the hold after reversals, and other autoscalers (semantics 7.4 to 7.6)."""
+"""Changes by others, and the hold after reversals (semantics 7.4, 7.5)."""
 
 from dataclasses import replace
 
-from autoscaler.core.decision import ForeignChange, Outcome, Reconciled, Zone
-from autoscaler.core.history import UNKNOWN, Contention, History, Recommendation
-from autoscaler.core.observation import Scale, Unchecked
+from autoscaler.core.decision import ForeignChange
+from autoscaler.core.history import Contention, History
+from autoscaler.core.observation import Scale
 from autoscaler.core.reconcile import DecisionContext
-from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
+from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.writes import FIELD_MANAGER, applied, spec_changes
 
 KUBECTL = "kubectl"
 """The field managers of all its commands begin so: a person set the count."""
 
-CONTROLLED_BY_OTHER = "ControlledByOther"
 REPLICAS_CONTESTED = "ReplicasContested"
 
 HOLD_SECONDS = 600.0
@@ -37,10 +36,8 @@ def note_changes(
     if before is None:
         unseen = ours or not sole_writer
     elif sole_writer:
-        # The previous leader may have written it, if our cache lagged behind.  Of several changes
-        # beside another autoscaler only the sum is known.
-        several = bool(observation.controller or history.controller) and changes not in {None, 1}
-        unseen = current != before and (ours or several)
+        # The previous leader may have written it, if our cache lagged behind.
+        unseen = current != before and ours
     else:
         unseen = changes is None or changes > 1 or (is_unknown and current != before)
     foreign = None
@@ -70,57 +67,6 @@ def _changed_by_others(
     reversals = (*recent, now) if reversal else recent
     history = replace(history, contention=replace(contention, our_step=0, reversals=reversals))
     return history, ForeignChange(before, current, scale.replicas_by, reversal=reversal)
-
-
-def controlled_by(
-    context: DecisionContext, history: History, foreign: ForeignChange | None
-) -> tuple[History, str]:
-    """Return the history with the autoscaler that controls the target, and a sentence if one does.
-
-    If it cannot be checked, the last known one stands, also after a restart (semantics 7.6).
-    A change of the count that may be the other one's counts against its own direction, in which
-    the policies go on.  What a person sets is no scale event, as in the HPA.
-    """
-    if foreign is not None and not foreign.manager.startswith(KUBECTL):
-        before, after, now = foreign.before, foreign.after, context.now
-        # It is none that somebody could undo.
-        left = history.contention
-        history = applied(context.spec, history, before, after, context.stamp, UNKNOWN, now)
-        history = replace(history, contention=left, zeroed_by_us=False)
-    name, unchecked = context.observation.controller or "", ""
-    if isinstance(name, Unchecked):
-        unchecked = name.message
-        name = history.controller if name.known is None else name.known
-    if name != history.controller:
-        # The count that the other one leaves becomes a recommendation.
-        has_hole = not name and history.recommendations is not None
-        unobserved = history.unobserved or has_hole
-        history = replace(history, controller=name, unobserved=unobserved)
-    if not name:
-        return history, ""
-    history = replace(history, recommendations=_of_window_up(context, history))
-    if unchecked:
-        return history, (
-            f"{name} controlled this target too when that was last known, and it cannot be "
-            f"checked now ({unchecked}); nothing is done until it is known to be gone"
-        )
-    return history, f"{name} controls this target too; nothing is done until that is gone"
-
-
-def _of_window_up(context: DecisionContext, history: History) -> tuple[Recommendation, ...] | None:
-    """Return the recommendations that still keep the target from scaling up; None without any."""
-    behavior = context.spec.behavior
-    window = behavior and behavior.scale_up.stabilization_window_seconds
-    cutoff = context.now - (window or 0)
-    kept = (one for one in history.recommendations or () if one.time > cutoff)
-    return tuple(one for one in kept if not one.only_down) or None
-
-
-def left_alone(message: str, scale: Scale, status: StatusRecorder) -> Reconciled:
-    """Leave the target to another autoscaler, which the message is about."""
-    status.set_false(ABLE_TO_SCALE, CONTROLLED_BY_OTHER, message)
-    status.warn(CONTROLLED_BY_OTHER, message)
-    return Reconciled(Zone.CONTROLLED, Outcome.BLOCKED, scale.spec_replicas)
 
 
 def contested_until(context: DecisionContext, contention: Contention) -> float | None:

@@ -22,7 +22,7 @@ from autoscaler.core.decision import (
     Zone,
     last_refill,
 )
-from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
+from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
 from autoscaler.core.guards import NO_GUARDS, Guards, guarded, guards_in_force, guards_of
 from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.observation import Gap, Observation, Pod, Scale, Unavailable
@@ -33,11 +33,8 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_po
 from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
 from autoscaler.core.writes import FIELD_MANAGER, resolve
 
-_LEFT_ALONE = frozenset({Zone.UNKNOWN, Zone.CONTROLLED})
-"""Zones in which nothing is decided by the rules, so that no reason of theirs ends."""
-
 # In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
-_METRICS, _OK, _BLOCKED, _SHADOW = Zone.METRICS, Outcome.OK, Outcome.BLOCKED, Mode.SHADOW
+_METRICS, _OK, _BLOCKED = Zone.METRICS, Outcome.OK, Outcome.BLOCKED
 
 
 def decide(
@@ -69,16 +66,19 @@ def decide(
             history = idling.note_activity_unread(context, history)
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
     status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
-    history, foreign, has_risen = _since_last_sync(context, scale, history)
-    if (observation.controller or history.controller) and not guards.shadow:
-        history, message = contention.controlled_by(context, history, foreign)
-        if message:
-            result = contention.left_alone(message, scale, status)
-            return _concluded(context, result, guards, history, foreign)
+    history, foreign, has_risen = _since_last_sync(context, guards, scale, history)
+    if guards.controller or history.controller:
+        guards, history = shadow.handed_over(context, guards, history)
     if guards is not NO_GUARDS:
         context, guards, history = guards_in_force(context, guards, scale, history)
     history = _with_recommendations(context, scale, history, has_risen=has_risen)
+    unseen = history.unseen
+    if unseen is not None and guards.in_shadow:
+        # What is never written exceeds no policy.
+        history = changed(history, unseen=None)
     result, history = _by_zone(context, guards, scale, history, spec.min_replicas)
+    if unseen is not history.unseen:
+        history = changed(history, unseen=unseen)
     return _concluded(context, result, guards, history, foreign)
 
 
@@ -89,6 +89,8 @@ def _has_guards(extensions: Extensions, observation: Observation, history: Histo
         (extensions is not NO_EXTENSIONS and extensions != NO_EXTENSIONS)
         or observation.hold is not None
         or observation.asks_for_bounds
+        or observation.controller is not None
+        or history.controller != ""
         or (isinstance(scale, Scale) and scale.annotations != ())
         or before.last_active is not None
         or before.hold_gap is not None
@@ -109,7 +111,7 @@ def _may_have_gaps(observation: Observation, history: History) -> bool:
 
 
 def _since_last_sync(
-    context: DecisionContext, scale: Scale, history: History
+    context: DecisionContext, guards: Guards, scale: Scale, history: History
 ) -> tuple[History, ForeignChange | None, bool]:
     """Settle a pending write, and note what others changed (semantics 7.4, 7.5, 7.7).
 
@@ -118,7 +120,7 @@ def _since_last_sync(
     observation = context.observation
     if history.pending is not None:
         history = resolve(context, history, scale)
-    if context.extensions.mode is _SHADOW:
+    if guards.in_shadow or history.controller:
         return shadow.followed(context, history, scale), None, False
     left = history.contention
     is_as_left = left.known == scale.spec_replicas and left.generation == scale.generation
@@ -281,7 +283,7 @@ def _concluded(
     current = scale.spec_replicas if isinstance(scale, Scale) else 0
     if guards is not NO_GUARDS:
         result, guards = guarded(context, result, guards, current)
-    if result.zone not in _LEFT_ALONE:
+    if result.zone is not Zone.UNKNOWN:
         context.status.end_own_reasons()
     if result.desired != current and history.contention.reversals:
         contested = contention.contested_until(context, history.contention)
@@ -322,6 +324,9 @@ def _concluded(
         hold=guards.hold,
         hold_refill=guards.hold_refill,
         shadow=guards.shadow,
+        controller=guards.controller,
+        unchecked=guards.unchecked,
+        taken=guards.taken,
         hpa=context.observation.hpa,
     )
     is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations

@@ -191,7 +191,6 @@ class Zone(StrEnum):
     DISABLED = "Disabled"
     ABOVE_MAX = "AboveMax"
     BELOW_MIN = "BelowMin"
-    CONTROLLED = "Controlled"
     """Another autoscaler controls the target."""
     UNKNOWN = "Unknown"
     """The scale could not be read."""
@@ -436,9 +435,20 @@ class Decision:
     hold_refill: Refill | None = None
     """Present while readings may understate after `holdScaleDownQuery` held."""
     shadow: bool = False
-    """Whether it is never written, since the target is in shadow (semantics 8.10)."""
+    """Whether `mode: shadow` keeps it from being written (semantics 8.10)."""
+    controller: str = ""
+    """The other autoscaler that controls the target, such as ``HorizontalPodAutoscaler "web"``."""
+    unchecked: str = ""
+    """Why it cannot be checked now whether ``controller`` still does; empty if it is known."""
+    taken: bool = False
+    """Whether ``controller`` took the target while it was live (semantics 7.6)."""
     hpa: Hpa | None = None
-    """The HPA that is compared with it, of a target in shadow; None where none is known."""
+    """The HPA that controls the target; None where none is known."""
+
+    @property
+    def in_shadow(self) -> bool:
+        """Whether it is never written: by `mode: shadow`, or beside another autoscaler."""
+        return self.shadow or self.controller != ""
 
     @property
     def current(self) -> int | None:

@@ -12,7 +12,7 @@ from autoscaler.core.extensions import Mode, Pause, PauseMode
 from autoscaler.core.history import History
 from autoscaler.core.holds import hold_in_force, why_held
 from autoscaler.core.idling import Activities, idle_in_force
-from autoscaler.core.observation import Scale
+from autoscaler.core.observation import Observation, Scale, Unavailable, Unchecked
 from autoscaler.core.pauses import INVALID_ANNOTATION, pause_in_force, paused, why_paused
 from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import DecisionContext
@@ -25,11 +25,16 @@ class Guards:
     """What holds for a target; `Decision` has fields of the same names.
 
     It ``is_back`` if nothing is known of the time just before this sync, and ``sleeps`` if it is
-    asleep and may stay so.  ``paused_from`` is known once there is a result.
+    asleep and may stay so.  It is ``in_shadow`` by its mode (``shadow``) or while a ``controller``
+    is there.  ``taken`` and ``paused_from`` are known once there is a result.
     """
 
     is_back: bool = False
+    in_shadow: bool = False
     shadow: bool = False
+    controller: str = ""
+    unchecked: str = ""
+    taken: bool = False
     hold: QueryHold | None = None
     hold_refill: Refill | None = None
     pause: Pause | None = None
@@ -49,8 +54,32 @@ def guards_of(context: DecisionContext, history: History) -> tuple[Guards, Histo
     hold = refill = None
     if context.observation.hold is not None or history.extended.hold_gap is not None:
         hold, refill, history = hold_in_force(context, history)
-    in_shadow = context.extensions.mode is Mode.SHADOW
-    return Guards(history.unobserved, in_shadow, hold, refill), history
+    shadow = context.extensions.mode is Mode.SHADOW
+    controller, unchecked = _controller_of(context.observation, history)
+    guards = Guards(
+        is_back=history.unobserved,
+        in_shadow=shadow or controller != "",
+        shadow=shadow,
+        controller=controller,
+        unchecked=unchecked,
+        hold=hold,
+        hold_refill=refill,
+    )
+    return guards, history
+
+
+def _controller_of(observation: Observation, history: History) -> tuple[str, str]:
+    """Return the other autoscaler that controls the target, and why that cannot be checked now.
+
+    If it cannot, the last known one stands, also after a restart (semantics 7.6).
+    """
+    seen = observation.controller
+    if isinstance(observation.scale, Unavailable):
+        return history.controller, ""
+    if not isinstance(seen, Unchecked):
+        return seen or "", ""
+    known = history.controller if seen.known is None else seen.known
+    return known, seen.message if known else ""
 
 
 def guards_in_force(

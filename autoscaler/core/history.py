@@ -212,6 +212,8 @@ class History:
     """Until this instant other instances of ours may have written unseen (semantics 7.4)."""
     controller: str = ""
     """The other autoscaler that controlled the target when that was last known; empty for none."""
+    taken: bool = False
+    """Whether that one took the target while it was live."""
     extended: ExtensionHistory = ExtensionHistory()
     metric_keys: tuple[str, ...] = ()
     """The keys of the metrics at the last sync (`autoscaler.core.gaps`); empty if the rest

@@ -278,7 +278,7 @@ class Observation:
     hold: HoldReading | None = None
     """What `Target.hold` says; None if the target has no such query."""
     hpa: Hpa | None = None
-    """The HPA that controls the object of a target in shadow; None where none is known."""
+    """The HPA that controls the target; None where none is known."""
 
     @property
     def asks_for_bounds(self) -> bool:

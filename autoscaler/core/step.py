@@ -121,7 +121,7 @@ class Step:
     def held_back(self, holds: Mapping[str, float]) -> "Step":
         """Return the step as breakers leave it; the longest of ``holds`` counts (8.7)."""
         servers = {query.server for query in self.rules.target.count_queries} & holds.keys()
-        if not servers or self.decision.shadow or not goes_down(self.decision):
+        if not servers or not goes_down(self.decision):
             return self
         server = max(sorted(servers), key=holds.__getitem__)
         decision, history = held_back(

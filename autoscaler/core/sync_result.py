@@ -39,15 +39,13 @@ class Rules:
 class SyncResult:
     """One target at one sync: the decision as after the write, and what became of the write.
 
-    ``write`` is None where nothing was to be written.  A plan is decided as if no other autoscaler
-    controlled the target: ``controller`` says which one does.  ``given`` is what was decided from;
-    it is large, so what keeps the results of all targets leaves it out.
+    ``write`` is None where nothing was to be written.  ``given`` is what was decided from; it is
+    large, so what keeps the results of all targets leaves it out.
     """
 
     target: Target
     decision: Decision
     write: WriteOutcome | None = None
-    controller: str = ""
     given: Inputs | None = None
     flags: Flags = field(default_factory=Flags)
     _classified: Classification | None = field(default=None, init=False, compare=False, repr=False)
@@ -56,7 +54,7 @@ class SyncResult:
         """Return its state, the cause of that, and its marks; they are worked out once."""
         known = self._classified
         if known is None:
-            known = classify(self.decision, self.write, self.controller)
+            known = classify(self.decision, self.write)
             object.__setattr__(self, "_classified", known)
         return known
 

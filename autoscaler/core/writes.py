@@ -32,7 +32,7 @@ class NotWrittenReason(StrEnum):
     NOT_LEADING = "not leading"
     """Another process leads, and writes."""
     SHADOW = "shadow"
-    """The target is in shadow: another autoscaler writes."""
+    """The target is in shadow (`Decision.in_shadow`)."""
 
 
 @dataclass(frozen=True, slots=True)

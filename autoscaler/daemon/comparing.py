@@ -1,4 +1,4 @@
-"""Compares each target in shadow with the HPA beside it, and hands in what becomes known."""
+"""Compares each target in shadow with the HPA that controls it, and hands in what becomes known."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -28,20 +28,24 @@ class Comparer(Reporter):
 
     def configure(self, targets: Sequence[Target]) -> None:
         """Go on with these targets; no sync may run of one that is changed or removed."""
-        in_shadow = {one.key for one in targets if one.in_shadow}
-        for key in self._comparisons.keys() - in_shadow:
-            state = self._comparisons.pop(key)
-            self._hand_in(key, state, ended(state))
-            self._last.pop(key, None)
+        for key in self._comparisons.keys() - {one.key for one in targets}:
+            self._end(key)
 
     def report(self, result: SyncResult) -> None:
         """Take one target's result."""
-        if not result.decision.shadow or result.given is None:
-            return
         key = result.target.key
+        if not result.decision.in_shadow or result.given is None:
+            self._end(key)
+            return
         state, stretches = compared(self._comparisons.get(key, HpaComparison()), result)
         self._comparisons[key] = state
         self._hand_in(key, state, stretches)
+
+    def _end(self, key: str) -> None:
+        state = self._comparisons.pop(key, None)
+        if state is not None:
+            self._hand_in(key, state, ended(state))
+            self._last.pop(key, None)
 
     def free_count(self, target: str) -> int | None:
         """Return what the free run of a target has come to; None if it has none."""

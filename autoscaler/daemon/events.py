@@ -17,6 +17,7 @@ from autoscaler import clock
 from autoscaler.core.decision import Decision, Event, Zone
 from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
+from autoscaler.core.shadow import CONTROLLED_BY_OTHER
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
@@ -119,7 +120,10 @@ class EventReporter(Reporter):
             self._uids[target.key] = decision.scale.uid
         if not decision.events and not ours and decision.foreign is None:
             return
-        left_out = decision.shadow or isinstance(result.write, NotWritten)
+        told, left_out = [*wording.named_events(decision)], isinstance(result.write, NotWritten)
+        if decision.in_shadow:
+            ours, told = (), [one for one in told if one.reason == CONTROLLED_BY_OTHER]
+            left_out = not told
         if left_out or not self._gate.leading():
             return
         if self._end is not None or self._queue.qsize() >= _MOST_QUEUED:
@@ -127,7 +131,7 @@ class EventReporter(Reporter):
             return
         events = [
             Event(one.type, one.reason, wording.plain(one.message, decision))
-            for one in (*ours, *wording.named_events(decision))
+            for one in (*ours, *told)
         ]
         if decision.foreign is not None:
             kind = "Warning" if decision.foreign.reversal else "Normal"
@@ -145,7 +149,7 @@ class EventReporter(Reporter):
 
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
         """Return the Event about a pause that has begun, changed or ended since the first sync."""
-        if decision.zone in {Zone.UNKNOWN, Zone.CONTROLLED}:
+        if decision.zone is Zone.UNKNOWN:
             return ()  # nobody looked for one
         before, now = self._paused.get(key), decision.pause
         if now == before:

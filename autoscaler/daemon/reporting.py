@@ -19,6 +19,7 @@ from autoscaler import clock
 from autoscaler.core.classification import State
 from autoscaler.core.decision import Decision, MetricResult, Outcome, Zone
 from autoscaler.core.observation import Scale
+from autoscaler.core.shadow import CONTROLLED_BY_OTHER
 from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import duration, rfc3339, time_of_day
@@ -37,7 +38,7 @@ _MOST_CAUSES = 10
 _MOST_NAMES = 5
 
 _FIELDS = Decided.model_fields.keys() - {
-    *("time", "message", "metrics", "min_replicas", "max_replicas", "controlled_by", "hpa")
+    *("time", "message", "metrics", "min_replicas", "max_replicas", "hpa")
 }
 _METRIC_FIELDS = {*Metric.model_fields, "usage", "request", "total", "failed", "error"}
 
@@ -68,9 +69,9 @@ class _Telling(NamedTuple):
 
 _TELLING = {
     State.FAILING: _Telling("failing", "recovered after", FAILURES),
-    State.CONTROLLED: _Telling("left alone", "no longer controlled by another autoscaler, after"),
     State.CONTESTED: _Telling("not written to", "written to again after"),
     State.SHADOW: _Telling(ended="live after", pace=QUIET),
+    State.CONTROLLED: _Telling(ended="live after"),
     State.PAUSED: _Telling(ended="no longer paused, after", pace=QUIET),
     State.IDLE: _Telling(ended="awake after", pace=QUIET),
     State.LIMITED: _Telling(pace=QUIET),
@@ -250,7 +251,10 @@ class LogReporter(Reporter):
             self._log.log(level, "sync", **_fields(result, state, change))
 
     def _log_news(self, target: str, decision: Decision) -> None:
-        """Log once a change by others, a reading that is back, and load on what is switched off."""
+        """Log once what others did, a reading that is back, and load on what is switched off."""
+        for event in decision.events:
+            if event.reason == CONTROLLED_BY_OTHER:
+                self._log.warning("controlled_by_other", target=target, message=event.message)
         if (foreign := decision.foreign) is not None:
             self._log.log(
                 logging.WARNING if foreign.reversal else logging.INFO,

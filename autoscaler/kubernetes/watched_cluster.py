@@ -74,10 +74,10 @@ class WatchedCluster:
         """Until when new lists are waited for, by `clock.monotonic`."""
         self._wanted: dict[_Kind, frozenset[Key]] = {}
         self._scale_watches: dict[_Kind, WatchScopes[ScaleCache]] = {}
-        self._in_shadow: frozenset[Controlled] = frozenset()
-        """The objects whose HPAs are compared with what is decided."""
+        self._scaled: frozenset[Controlled] = frozenset()
+        """The objects of all targets, whose HPAs are compared with what is decided."""
         self._autoscaler_watches = self._watches_of(
-            lambda namespace: AutoscalerCache(namespace, lambda one: one in self._in_shadow),
+            lambda namespace: AutoscalerCache(namespace, lambda one: one in self._scaled),
             1,
             self._timings.first_refusal_confirmed_after,
         )
@@ -237,7 +237,7 @@ class WatchedCluster:
         return Unchecked(why, None if last is None else last.controller(namespace, ref) or "")
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
-        """Return the HPA of an object in shadow as the watch shows it (`AutoscalerCache.hpa`)."""
+        """Return the HPA of an object as the watch shows it (`AutoscalerCache.hpa`)."""
         watch = self._autoscaler_watches.find(namespace)
         if watch is None or watch.state is not WatchState.SYNCED or watch.stale_reason is not None:
             return None
@@ -315,17 +315,11 @@ class WatchedCluster:
         return WatchScopes(watch, most, self._notes, self._notify)
 
     def _watch_hpas(self, targets: Sequence[Target]) -> None:
-        """Keep all of the HPAs of targets in shadow; what was not kept before is listed anew."""
-        refs = [
-            (target.namespace, target.spec.scale_target_ref)
-            for target in targets
-            if target.in_shadow
-        ]
-        before = self._in_shadow
-        self._in_shadow = frozenset(
-            (namespace, ref.group, ref.kind, ref.name) for namespace, ref in refs
-        )
-        if self._in_shadow - before:
+        """Keep all of the HPAs of targets; what was not kept before is listed anew."""
+        refs = [(target.namespace, target.spec.scale_target_ref) for target in targets]
+        before = self._scaled
+        self._scaled = frozenset((name, ref.group, ref.kind, ref.name) for name, ref in refs)
+        if self._scaled - before:
             for watch in self._autoscaler_watches.watches():
                 watch.relist()
 
@@ -406,7 +400,11 @@ class UncachedCluster:
     def cached_scale(self, *_: object) -> None:
         """Return nothing."""
 
-    cached_pods = cached_controller = cached_scale
+    cached_pods = cached_scale
+
+    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
+        """Return who controls an object, as it was listed."""
+        return None if self._others is None else self._others.controller(namespace, ref)
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - the port's
         """Return the HPA of an object, as it was listed."""

@@ -15,7 +15,6 @@ from autoscaler.cli.output import CommandError, exit_code, print_text
 from autoscaler.cli.sources import SourceOptions, daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
-from autoscaler.config.editing import places_of
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
@@ -32,8 +31,6 @@ from autoscaler.migrate.moving import (
     Move,
     Other,
     Situation,
-    is_in_charge,
-    is_in_shadow,
     named,
     verdict_of,
 )
@@ -98,15 +95,6 @@ def _cluster_of(config: Config, named: Collection[str]) -> str:
     if len(clusters) > 1:
         both = " and ".join(clusters[:2])
         raise CommandError(f"autoscaler adopts targets of one cluster at a time, not {both}")
-    places = places_of(config)
-    entries = {(str(places[key].source.path), places[key].index): key for key in named}
-    for key, at in places.items():
-        shared = entries.get((str(at.source.path), at.index))
-        if shared is not None and key not in named:
-            raise CommandError(
-                f"{shared} and {key} are one entry of `targets`: write an entry of its own for "
-                "each cluster, since `mode` changes for both"
-            )
     return clusters[0] if clusters else next(iter(config.connections))
 
 
@@ -159,9 +147,10 @@ def _tell(move: Move, step: str) -> None:
 def _problems_over(move: Move, wishes: Wishes) -> list[str]:
     """Return why a target may not be taken over."""
     standing = move.look()
-    if standing.at_daemon is None:
+    if standing.mode is None:
         return [standing.unknown]
-    problems = _not_in_shadow(move, standing)
+    by_mode = standing.mode is Mode.SHADOW
+    problems = [adoption_text.in_shadow_by_mode(move, standing)] if by_mode else []
     other = standing.other
     if other.is_there:
         problems += _lacked_rights(move, other)
@@ -173,34 +162,18 @@ def _problems_over(move: Move, wishes: Wishes) -> list[str]:
     return problems
 
 
-def _not_in_shadow(move: Move, standing: Situation) -> list[str]:
-    if standing.all_in_shadow:
-        return [adoption_text.started_in_shadow(move, standing)]
-    if standing.at_daemon is Mode.LIVE and move.in_file is Mode.SHADOW:
-        disk = f" ({standing.unknown})" if standing.unknown else ""
-        has = f"{move.daemon.name} has it live, though its file says `mode: shadow`{disk}"
-        return [f"{has}: does it run with this file?"]
-    return []
-
-
 def _doubts(move: Move, standing: Situation) -> list[str]:
     """Return what speaks against going over now, though it could be done."""
     doubts = []
     if standing.word == State.FAILING and standing.state is not None:
         doubts.append(f"it is failing: {standing.state.message}")
-    is_new = standing.at_daemon is Mode.LIVE and standing.other.is_there
-    if is_new and not move.saved.exists():
-        doubts.append(
-            "it is not in shadow, so nothing is known of what it would do; write `mode: shadow` "
-            "into its file, and look at it for some days"
-        )
     extensions, spec = move.target.extensions, move.target.spec
     sleeps = extensions.idle is not None or spec.min_replicas == 0
     if standing.count == 0 and not sleeps:
         doubts.append(
             "it is at 0 replicas, and without `idle` or `minReplicas: 0` it stays there for good"
         )
-    if standing.at_daemon is Mode.SHADOW:
+    if standing.other.is_there:
         verdict = verdict_of(move.daemon, move.target.key)
         if verdict.agrees is False:
             doubts.append(verdict.sentence)
@@ -223,52 +196,34 @@ def _lacked_rights(move: Move, other: Other) -> list[str]:
 
 
 def _over(moves: Sequence[Move], wishes: Wishes) -> None:
-    """Have all targets live beside the other autoscalers, then take these away one by one."""
-    others = [_made_live(move) for move in moves]
-    for move, other in zip(moves, others, strict=True):
-        if other.is_there:
-            _wait_until_left_alone(move)
-            _tell(move, f"the daemon has it live, and leaves it alone while {other} is there")
+    """Take the other autoscalers away one by one, once the daemon sees all of them."""
+    others = [_seen(move) for move in moves]
     for move, other in zip(moves, others, strict=True):
         _take_over(move, other, wishes)
 
 
-def _made_live(move: Move) -> Other:
-    """Save the other autoscaler, and take the shadow out of the file; return the other one."""
+def _seen(move: Move) -> Other:
+    """Save the other autoscaler, once the daemon sees it; return it."""
     standing = move.look()
+    if standing.other.is_there:
+        standing = move.until(
+            lambda now: now if now.is_left_alone or not now.other.is_there else None,
+            adoption_text.not_left_alone,
+        )
     other = standing.other
-    if other.object is None:
+    if other.object is None or not other.is_there:
         _tell(move, "no other autoscaler scales it")
-    elif other.is_there:
+    else:
         _tell(move, f"{adoption_text.found(standing)}; here: {adoption_text.ours(standing)}")
         move.save(other.object)
         _tell(move, f"saved {named(other.object)} in {move.saved}")
-    if move.in_file is Mode.SHADOW:
-        path = move.write(Mode.LIVE)
-        _tell(move, f"took `mode: shadow` out of {path}")
     return other
-
-
-def _wait_until_left_alone(move: Move) -> None:
-    """Wait until the target is live; back into shadow with it where the other one is not seen."""
-    beside: set[float | None] = set()
-
-    def left_alone(now: Situation) -> bool | None:
-        if is_in_charge(now) and now.other.autoscaler is not None and now.state is not None:
-            beside.add(now.state.last_sync)
-        # The last sync of one that was live already may be from before the other one was made.
-        if len(beside) > (move.in_file is Mode.LIVE):
-            path = move.write(Mode.SHADOW)
-            raise CommandError(f"{move.key}: {adoption_text.unseen(now, path)}")
-        return now.word == State.CONTROLLED or None
-
-    move.until(left_alone, lambda now: adoption_text.not_live_yet(move, now))
 
 
 def _take_over(move: Move, other: Other, wishes: Wishes) -> None:
     before = _take_away(move, other, wishes) if other.is_there else move.look().count
     now = move.until(
-        lambda now: now if is_in_charge(now) else None,
+        lambda now: now if now.is_in_charge else None,
         lambda now: adoption_text.not_in_charge(move, now),
     )
     _tell(move, adoption_text.in_charge(now, before))
@@ -281,7 +236,7 @@ def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
         other = now.other
         if not other.is_there:
             return (now.count,)
-        if now.word != State.CONTROLLED:
+        if not now.is_left_alone or now.mode is Mode.SHADOW:
             return None
         if not (wishes.anyway or _is_at_rest(other.autoscaler, now.count)):
             return None
@@ -357,21 +312,12 @@ def _problems_back(move: Move, wishes: Wishes) -> list[str]:
 
 
 def _back(moves: Sequence[Move]) -> None:
-    """Bring the other autoscalers back, then have the targets in shadow beside them."""
+    """Bring the other autoscalers back, and wait until the daemon sees them."""
     before = [move.look() for move in moves]
     for move, standing in zip(moves, before, strict=True):
         _bring_back(move, standing)
     for move, standing in zip(moves, before, strict=True):
-        _put_in_shadow(move, told=standing.at_daemon is not None)
-        if standing.other.object is None:
-            _wake(move)  # the daemon may have gone on before it saw the HPA
-    for move, standing in zip(moves, before, strict=True):
-        if standing.at_daemon is not None:
-            now = move.until(
-                lambda now: now if is_in_shadow(now) else None,
-                adoption_text.not_in_shadow,
-            )
-            _tell(move, adoption_text.given_back(now, standing.count))
+        _leave_alone(move, standing)
 
 
 def _bring_back(move: Move, standing: Situation) -> None:
@@ -403,19 +349,16 @@ def _wake(move: Move) -> None:
         _tell(move, f"set the count from 0 to {least}: an HPA does not act at 0")
 
 
-def _put_in_shadow(move: Move, *, told: bool) -> None:
-    """Write `mode: shadow`, once the daemon leaves the target alone, if it can be ``told``."""
-    if told:
+def _leave_alone(move: Move, before: Situation) -> None:
+    """Wait until the daemon leaves the target alone, if it can be asked."""
+    now = move.look()
+    if before.mode is not None:
         now = move.until(
-            lambda now: now if now.word == State.CONTROLLED or is_in_shadow(now) else None,
-            adoption_text.not_left_alone,
+            lambda now: now if now.is_left_alone else None, adoption_text.not_left_alone
         )
-        _tell(move, f"the daemon leaves it alone while {now.other} is there")
-    else:
-        unknown = move.look().unknown
-        _tell(move, f"it is not known whether the daemon leaves it alone: {unknown}")
-    if move.in_file is Mode.LIVE:
-        _tell(move, f"wrote `mode: shadow` into {move.write(Mode.SHADOW)}")
+    if before.other.object is None:
+        _wake(move)  # the daemon may have gone on before it saw the HPA
+    _tell(move, adoption_text.given_back(now, before.count))
 
 
 def _created(move: Move) -> JsonObject:

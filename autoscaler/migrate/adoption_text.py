@@ -2,17 +2,15 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from autoscaler.config.documents import as_yaml
 from autoscaler.config.written import as_autoscaler
-from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, hpa_of
-from autoscaler.migrate.moving import Move, Other, Situation, difference, named, verdict_of
+from autoscaler.migrate.moving import Move, Other, Situation, named, verdict_of
 from autoscaler.migrate.replaced import HPA_KIND, PAUSED, may_sleep, returns_by
 from autoscaler.rendering import wording
 from autoscaler.rendering.hpa import hpa_text
@@ -48,50 +46,30 @@ def in_charge(now: Situation, before: int | None) -> str:
 
 
 def given_back(now: Situation, before: int | None) -> str:
-    """Say what the count was, and is."""
+    """Say what the count was and is, and whether the daemon leaves the target alone."""
+    if now.mode is None:
+        return f"done; it is not known whether the daemon leaves it alone: {now.unknown}"
     counts = f"{before} -> {now.count}" if now.count != before else f"{now.count}"
-    return f"done: it is in shadow, beside {now.other}; replicas: {counts}"
+    return f"done: {now.other} scales it, and the daemon leaves it alone; replicas: {counts}"
 
 
 # -- where a step does not end ---------------------------------------------------------------------
 
 
-def started_in_shadow(move: Move, standing: Situation) -> str:
-    """Say why a target that its file has live is in shadow at the daemon."""
-    if standing.unknown:
-        return f"{move.daemon.name} still has it in shadow: {standing.unknown}"
-    restart = "start it again without that: what another autoscaler scales is left alone then"
+def in_shadow_by_mode(move: Move, standing: Situation) -> str:
+    """Say what keeps the daemon from writing, whether or not another autoscaler is there."""
+    alone = "what another autoscaler scales is left alone then"
     if standing.all_in_shadow:
-        return f"{move.daemon.name} runs with `--shadow`, which no file ends; {restart}"
-    return (
-        f"{move.daemon.name} still has it in shadow: if it does not run with this file, bring the "
-        "change there"
-    )
-
-
-def not_live_yet(move: Move, now: Situation) -> str:
-    """Say why the daemon does not have it live and left alone."""
-    if now.at_daemon is Mode.SHADOW:
-        return f"{started_in_shadow(move, now)}. {now.other} is there and scales it"
-    return (
-        f"the daemon does not say that it leaves it alone, but that it is {now.word or 'unknown'}; "
-        f"{now.other} is there and scales it"
-    )
-
-
-def unseen(now: Situation, path: Path) -> str:
-    """Say that the daemon would scale beside the other one."""
-    return (
-        f"the daemon does not see {now.other}, and began to scale beside it; `mode: shadow` is in "
-        f"{path} again. Give it the right to list and watch HorizontalPodAutoscalers, and look "
-        "whether your kubeconfig names its cluster"
-    )
+        return f"{move.daemon.name} runs with `--shadow`; start it again without that: {alone}"
+    return f"`mode: shadow` keeps it from being written; take that out of its file: {alone}"
 
 
 def not_at_rest(move: Move, now: Situation) -> str:
     """Say why the other one was not taken away."""
-    if now.word != State.CONTROLLED:
-        return not_live_yet(move, now)
+    if now.mode is Mode.SHADOW:
+        return in_shadow_by_mode(move, now)
+    if not now.is_left_alone:
+        return not_left_alone(now)
     other = now.other
     told = f"{other}" if other.autoscaler is None else hpa_text(hpa_of(other.autoscaler))
     return (
@@ -115,8 +93,9 @@ def not_in_charge(move: Move, now: Situation) -> str:
     """Say why the daemon does not scale it."""
     if now.other.autoscaler is not None:
         return not_gone(move.key, now.other)
-    if now.at_daemon is Mode.SHADOW:
-        return f"{started_in_shadow(move, now)}. Until then nothing scales it: its count stays"
+    if now.mode is Mode.SHADOW:
+        told = in_shadow_by_mode(move, now)
+        return f"{told}. Until then nothing scales it: its count stays"
     return f"the daemon does not scale it yet: it is {now.word or 'not known'}"
 
 
@@ -128,12 +107,11 @@ def not_made(now: Situation) -> str:
 def not_left_alone(now: Situation) -> str:
     """Say that the daemon does not see the other one."""
     word = now.word or "not known"
-    return f"the daemon does not say that it leaves it to {now.other}: it is {word}"
-
-
-def not_in_shadow(now: Situation) -> str:
-    """Say that the daemon has it live."""
-    return f"the daemon has it live still, and leaves it alone while {now.other} is there"
+    return (
+        f"the daemon does not see {now.other}, and says that the target is {word}. Give it the "
+        "right to list and watch HorizontalPodAutoscalers, and look whether your kubeconfig names "
+        "its cluster"
+    )
 
 
 # -- the steps to review ---------------------------------------------------------------------------
@@ -143,9 +121,8 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
     """Return the lines of a review of going over; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
     lines = [*_head(move, standing, problems), *_said("note", _notes(move, standing))]
-    change = _change(move, Mode.LIVE)
     if other.object is None or not other.is_there:
-        return [*lines, *_numbered([*change, _check(move)])] if change else [*lines, _NOTHING]
+        return [*lines, _NOTHING]
     kind, name = other.object["kind"], _name(other.object)
     resource, saved = f"{_RESOURCES[kind]} {name}{where}", shlex.quote(str(move.saved))
     save = [
@@ -157,18 +134,17 @@ def over(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
         pause = f"kubectl annotate {resource} --overwrite {PAUSED}=true"
         away = ("pause it: KEDA deletes its autoscaler and keeps the count", [pause])
     first = ("save its manifest, for --back", save)
-    return lines + _numbered([first, *change, _controlled(move), away, _check(move)])
+    return lines + _numbered([first, away, _check(move)])
 
 
 def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str) -> list[str]:
     """Return the lines of a review of going back; ``kubectl`` are flags of that."""
     other, where = standing.other, _where(move, kubectl)
-    lines, change = _head(move, standing, problems), _change(move, Mode.SHADOW)
-    lines += _said("note", _notes_back(move, other))
-    if other.is_there and not change:
+    lines = [*_head(move, standing, problems), *_said("note", _notes_back(move, other))]
+    if other.is_there:
         return [*lines, _NOTHING]
     steps: list[tuple[str, list[str]]] = []
-    if not other.is_there and other.scaled_object is not None:
+    if other.scaled_object is not None:
         name = _name(other.scaled_object)
         end = f"kubectl annotate scaledobject {name}{where} {PAUSED}-"
         if may_sleep(other.scaled_object):
@@ -176,16 +152,14 @@ def back(move: Move, standing: Situation, problems: Sequence[str], kubectl: str)
             patch = f"kubectl patch scaledobject {name}{where} --subresource=status --type=merge"
             steps.append(("set its last activity to now", [f"{patch} -p {now}"]))
         steps.append(("end its pause: KEDA makes its autoscaler again", [end]))
-    elif not other.is_there:
+    else:
         if move.cluster.count() == 0:
             ref = move.target.spec.scale_target_ref
             kind = ".".join(filter(None, (ref.kind.lower(), ref.group)))
             scale = f"kubectl scale {shlex.quote(f'{kind}/{ref.name}')}{where}"
             steps.append(("leave 0", [f"{scale} --replicas={move.least_awake()}"]))
         steps.append(_apply(move, where))
-    if change:
-        steps.append(_controlled(move))
-    return lines + _numbered([*steps, *change, _check(move)])
+    return lines + _numbered([*steps, _check(move)])
 
 
 def _head(move: Move, standing: Situation, problems: Sequence[str]) -> list[str]:
@@ -206,7 +180,7 @@ def _said(what: str, sentences: Sequence[str]) -> list[str]:
 def _notes(move: Move, standing: Situation) -> list[str]:
     """Return what to know before going over."""
     notes, other = [], standing.other
-    if other.is_there and standing.at_daemon is Mode.SHADOW:
+    if other.is_there and standing.mode is not None:
         verdict = verdict_of(move.daemon, move.target.key)
         # What is in the way is told already.
         notes += [] if verdict.agrees is False else [verdict.sentence]
@@ -250,16 +224,6 @@ def _returns(other: JsonObject, by: str) -> str:
     return f"{by} manages {named(other)}, and may {what}; make the change there, too"
 
 
-def _change(move: Move, mode: Mode) -> list[tuple[str, list[str]]]:
-    if move.in_file is mode:
-        return []
-    path, before, after = move.edited(mode)
-    live = mode is Mode.LIVE
-    what = "take `mode: shadow` out of" if live else "write `mode: shadow` into"
-    text = f"{what} {path}, which the daemon reads by itself"
-    return [(text, list(difference(path, before, after)))]
-
-
 def _apply(move: Move, where: str) -> tuple[str, list[str]]:
     if move.saved_manifest() is not None:
         text = "make it again; a uid and a resourceVersion in the file have to be taken out first"
@@ -269,11 +233,6 @@ def _apply(move: Move, where: str) -> tuple[str, list[str]]:
         f"make the autoscaler that the target is, as none was saved in {move.saved}",
         [f"kubectl apply{where} -f FILE, with this in it:", *manifest],
     )
-
-
-def _controlled(move: Move) -> tuple[str, list[str]]:
-    controlled = "wait until it is `controlled`: live, and left alone while the other one is there"
-    return controlled, [f"autoscaler status {_named_in(move)}"]
 
 
 def _check(move: Move) -> tuple[str, list[str]]:

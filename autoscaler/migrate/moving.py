@@ -1,14 +1,12 @@
 """One target on its way from another autoscaler to this one, or back, as it stands at a moment.
 
-Everything is looked up anew at each step: in the target's file, at the daemon, and in the cluster.
-So a command that was interrupted goes on where it ended.
+Everything is looked up anew at each step, at the daemon and in the cluster.  So a command that was
+interrupted goes on where it ended.
 """
 
-import codecs
-import difflib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -19,18 +17,14 @@ from autoscaler import clock
 from autoscaler.agreement.sentences import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY, field_text
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.sources import DaemonSource, NotRunningError
-from autoscaler.config import load
 from autoscaler.config.documents import documents
-from autoscaler.config.editing import NotEditableError, places_of, with_mode
-from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
-from autoscaler.file_contents import read_bytes, replace_file, write_below
+from autoscaler.file_contents import read_bytes, write_below
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.autoscalers import words_of
 from autoscaler.kubernetes.failures import Failure
@@ -43,7 +37,6 @@ from autoscaler.migrate.replaced import (
 )
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import TargetState
-from autoscaler.telemetry.health import Component
 
 T = TypeVar("T")
 
@@ -117,7 +110,8 @@ def named(other: JsonObject) -> str:
 class Situation:
     """How a target stands; ``unknown`` says why the daemon does not tell, if it does not."""
 
-    at_daemon: Mode | None
+    mode: Mode | None
+    """That of the configuration which the daemon has."""
     state: TargetState | None
     unknown: str
     all_in_shadow: bool
@@ -134,6 +128,18 @@ class Situation:
         """The replicas that the daemon has found."""
         return None if self.state is None else self.state.current_replicas
 
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the daemon sees that another autoscaler controls it."""
+        return self.state is not None and self.state.controlled_by is not None
+
+    @property
+    def is_in_charge(self) -> bool:
+        """Whether the daemon has decided what the target has, by the configuration in force."""
+        known = self.state is not None and self.state.state != State.UNKNOWN
+        live = self.mode is Mode.LIVE and self.state is not None and not self.state.in_shadow
+        return known and live
+
 
 class Move:
     """One target, and what is done to it.  Methods raise CommandError and ConfigError."""
@@ -148,8 +154,6 @@ class Move:
     ) -> None:
         self.target = target
         self.key = wording.target_key(target)
-        self.in_file = target.extensions.mode
-        """The mode that its file gives it."""
         self.cluster = cluster
         self.daemon = daemon
         self.saved = backup / f"{target.key.replace('/', '.')}.json"
@@ -191,29 +195,17 @@ class Move:
     def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str, bool]:
         try:
             detail = self.daemon.target(self.target.key)
-            disk = self._disk()
         except NotRunningError as error:
-            return (
-                None,
-                None,
-                f"{error.sentence}; start it with `autoscaler run`, or name its --url",
-                False,
-            )
+            start = "start it with `autoscaler run`, or name its --url"
+            return None, None, f"{error.sentence}; {start}", False
         except CommandError as error:
             return None, None, str(error), False
         if detail is None:
             have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
-            return None, None, f"{have} {disk}".rstrip(), False
+            return None, None, have, False
         # A daemon of an earlier version has no mode.
         mode = Mode(detail.configuration.get("mode", Mode.LIVE))
-        return mode, detail.state, disk, detail.all_in_shadow
-
-    def _disk(self) -> str:
-        """Return what is wrong with the files that the daemon would read; empty if nothing is."""
-        parts = self.daemon.health().components
-        faulty = (one for one in parts if one.name == Component.RELOAD and not one.ok)
-        said = (printable(one.message, LONGEST_SENTENCE) for one in faulty)
-        return next((f"the configuration on its disk is {message}" for message in said), "")
+        return mode, detail.state, "", detail.all_in_shadow
 
     def until(self, what: Callable[[Situation], T | None], why: Callable[[Situation], str]) -> T:
         """Return what is true of the target once it is; ``why`` says what is so instead."""
@@ -227,47 +219,6 @@ class Move:
                 told = standing.unknown and f" ({standing.unknown})"
                 raise CommandError(f"{self.key}: {why(standing)}{told}; {AGAIN}")
             time.sleep(_POLL_SECONDS)
-
-    # -- the configuration -------------------------------------------------------------------------
-
-    def edited(self, mode: Mode) -> tuple[Path, bytes, bytes]:
-        """Return the file in which the target stands, its content, and that with another mode."""
-        loaded = load(self.config, namespace_or_anywhere)
-        place = places_of(loaded).get(self.target.key)
-        if place is None:
-            raise CommandError(f"{self.key}: it is no target of {self.config} any more")
-        path = place.source.path
-        try:
-            content = read_bytes(path, MOST_OF_A_FILE)
-        except OSError as error:
-            raise CommandError(f"{path} cannot be read: {error.strerror}") from None
-        if content.removeprefix(codecs.BOM_UTF8) != place.source.text:
-            raise CommandError(f"{path} was changed just now; {AGAIN}")
-        modes = {target.key: target.extensions.mode for target in loaded.targets}
-        if modes[self.target.key] is mode:
-            return path, content, content
-        try:
-            return path, content, with_mode(content, place.index, mode)
-        except NotEditableError as error:
-            line = place.source.places["targets", place.index].line
-            what = "take `mode: shadow` away" if mode is Mode.LIVE else "write `mode: shadow`"
-            raise CommandError(
-                f"{self.key}: {path}:{line} cannot be changed automatically: {error}; "
-                f"{what} by hand, and {AGAIN}"
-            ) from None
-
-    def write(self, mode: Mode) -> Path:
-        """Write the mode into the target's file; return which that is."""
-        path, content, changed = self.edited(mode)
-        try:
-            replace_file(path, changed)
-        except OSError as error:
-            diff = "\n".join(difference(path, content, changed))
-            raise CommandError(
-                f"{self.key}: {path} cannot be written: {error.strerror}; make this change where "
-                f"the file comes from, and {AGAIN} once the daemon has it:\n{diff}"
-            ) from None
-        return path
 
     # -- the manifest ------------------------------------------------------------------------------
 
@@ -311,24 +262,3 @@ class Move:
             f"{self.saved} is no manifest of an autoscaler of {self.key}: name the right folder "
             "with --backup, or take the file away to go back without it"
         )
-
-
-def difference(path: Path, before: bytes, after: bytes) -> Iterator[str]:
-    """Yield the lines of a unified diff, with one line around the change."""
-    old, new = (content.decode().splitlines() for content in (before, after))
-    # What stands further away may be a secret of the connection.
-    return difflib.unified_diff(old, new, str(path), str(path), n=1, lineterm="")
-
-
-def is_in_charge(standing: Situation) -> bool:
-    """Return whether the daemon decides what the target has."""
-    if standing.at_daemon is Mode.SHADOW or standing.state is None:
-        return False
-    # The last sync may be one from before the configuration that is in force.
-    in_shadow = standing.state.message.startswith(f"{wording.STATE_WORDS[State.SHADOW]}: ")
-    return not in_shadow and standing.word not in {State.CONTROLLED, State.UNKNOWN}
-
-
-def is_in_shadow(standing: Situation) -> bool:
-    """Return whether the daemon has decided it in shadow."""
-    return standing.at_daemon is Mode.SHADOW and standing.word != State.CONTROLLED

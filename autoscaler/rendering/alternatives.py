@@ -54,7 +54,6 @@ class Without(StrEnum):
     FALLBACK = "fallback"
     PAUSE = "pause"
     IDLE = "idle"
-    CONTROLLER = "controller"
     REVERSALS = "reversals"
     BREAKER = "breaker"
     HOLD = "hold"
@@ -296,8 +295,6 @@ def _left_out(again: _Again) -> Iterator[LeftOut]:
 def _of_others(again: _Again) -> _Alternatives:
     """Yield people, other autoscalers and idling."""
     base, seen, extensions = again.base, again.observation, again.extensions
-    if base.zone is Zone.CONTROLLED:
-        yield Without.CONTROLLER, again.decide(replace(seen, controller=None))
     if base.pause is not None and isinstance(seen.scale, Scale):
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
         yield Without.PAUSE, again.decide(bare, extensions=replace(extensions, pause=None))

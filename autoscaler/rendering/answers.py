@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.decision import Activity, Formula, Outcome, UnreadyRule, Zone
-from autoscaler.core.extensions import FallbackBehavior, PauseMode
+from autoscaler.core.extensions import FallbackBehavior, Mode, PauseMode
 from autoscaler.core.observation import LONGEST_SENTENCE, GapKind
 from autoscaler.core.spec import ConditionStatus, ScalingPolicy
 from autoscaler.core.target import TargetName
@@ -230,7 +230,7 @@ class Hold(AnswerModel):
 
 
 class HpaState(AnswerModel):
-    """The HorizontalPodAutoscaler beside a target in shadow, as its status was last."""
+    """The HorizontalPodAutoscaler that controls a target, as its status was last."""
 
     name: str
     scaled_object: str = ""
@@ -268,8 +268,15 @@ class TargetSummary(AnswerModel):
     hold: Hold | None = None
     mode: str = "live"
     """`live`, or `shadow`: decided, and never written."""
+    controlled_by: Text | None = None
+    """The other autoscaler that controls the target, which is not written meanwhile."""
     hpa: HpaState | None = None
-    """The HPA that is compared with a target in shadow."""
+    """That HPA, with which the target is compared."""
+
+    @property
+    def in_shadow(self) -> bool:
+        """Whether it is never written: by its mode, or beside another autoscaler."""
+        return self.mode == Mode.SHADOW or self.controlled_by is not None
 
 
 class TargetState(TargetSummary):
@@ -463,8 +470,6 @@ class Decided(TargetSummary):
     """The reason for the state, such as ScaleDownStabilized."""
     write: str | None = None
     """What became of the write; absent where none was due."""
-    controlled_by: Text | None = None
-    """The other autoscaler that controls the target."""
     held_until: Instant | None = None
     """Until when nothing is written, since others undo our changes."""
     breaker: BreakerHold | None = None

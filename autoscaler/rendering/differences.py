@@ -48,7 +48,6 @@ _ZONES = {
     Zone.DISABLED: "it is switched off, since its replicas were set to zero",
     Zone.ABOVE_MAX: "it is above its maximum",
     Zone.BELOW_MIN: "it is below its minimum",
-    Zone.CONTROLLED: "another autoscaler controls it",
     Zone.UNKNOWN: "its scale is unknown",
     Zone.PAUSED: "it is paused",
     Zone.IDLE: "no metric is active, and it is idle",
@@ -104,7 +103,7 @@ def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
 
 
 def _hpa(old: Decision, new: Decision) -> Iterator[str]:
-    """Say what is new of the HPA beside a target in shadow."""
+    """Say what is new of the HPA that controls it."""
     hpa, before = new.hpa, old.hpa
     if of_hpa(before) == of_hpa(hpa):
         return

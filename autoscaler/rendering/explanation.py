@@ -45,22 +45,18 @@ _LABEL_WIDTH = 12
 
 
 def explain(
-    result: SyncResult,
-    sources: Sequence[QuerySource] = (),
-    file: str | None = "FILE",
-    other: str = "",
+    result: SyncResult, sources: Sequence[QuerySource] = (), file: str | None = "FILE"
 ) -> str:
     """Explain a whole decision line by line; ``sources`` are of its queries.
 
     ``file`` is the configuration of which a hint asks Prometheus; without one there is no hint.
-    ``other`` is what another autoscaler has decided.  Where it is kept what was decided from, it
-    has the rules in force and the last change too.
+    Where it is kept what was decided from, it has the rules in force and the last change too.
     """
     decision, target = result.decision, result.target
     sentence = printable(verdict(result), LONGEST_SENTENCE)
     stages = {
         "paused": _pause(decision),
-        "beside": _beside(decision, other),
+        "beside": [] if decision.hpa is None else [hpa_text(decision.hpa)],
         "scale": _scale(result),
         "idle": _idle(decision),
         "hold": _hold(result),
@@ -90,12 +86,6 @@ def explain(
     lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
     at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
     return "\n".join((f"{at}: {sentence}", *lines))
-
-
-def _beside(decision: Decision, other: str) -> list[str]:
-    """Say what the other autoscaler has decided: the HPA beside a target in shadow, or another."""
-    told = other if decision.hpa is None else hpa_text(decision.hpa)
-    return [told] if told else []
 
 
 def _query(source: QuerySource, query: Query | None) -> Iterator[str]:

@@ -227,7 +227,6 @@ def _what(what: Without, decision: Decision) -> str:
         Without.FALLBACK: "the fallback",
         Without.PAUSE: "the pause",
         Without.IDLE: "its `idle`",
-        Without.CONTROLLER: "the other autoscaler",
         Without.REVERSALS: "the changes that others made against ours",
         Without.BREAKER: "the scale-down breaker",
         Without.HOLD: HOLD_QUERY,
@@ -304,6 +303,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
     target, entry = _plain(change.target), record.entry_or_none(change)
     results = () if entry is None else entry.decision.metrics
     hpa = None if entry is None else entry.decision.hpa
+    controller = "" if entry is None else entry.decision.controller
     return answers.TargetState(
         **_standing(change) | {"target": target},
         **wording.key_parts(target)._asdict(),
@@ -311,6 +311,7 @@ def _recorded(change: Change, since: float, record: DirectoryRecord) -> answers.
         last_sync=None,
         metrics=tuple(metric_of(result.metric, result) for result in results),
         mode=Mode.SHADOW if Mark.SHADOW in change.marks else Mode.LIVE,
+        controlled_by=printable(controller, LONGEST_SENTENCE) or None,
         hpa=None if hpa is None else hpa_answer(hpa),
     )
 

@@ -66,11 +66,17 @@ def verdict(result: SyncResult) -> str:
         count = wording.counted(decision.current, "replica")
         sentence = f"stays at {count}{_why_unchanged(result, restraint)}"
     if decision.shadow:
-        sentence = f"in shadow: {sentence}"
-    if result.controller:
-        but = ", but" if decision.rescale else ";"
-        return f"{sentence}{but} {result.controller} controls it: the daemon leaves it alone"
+        return f"in shadow: {sentence}"
+    if decision.controller:
+        return f"controlled by {_controller(decision)}: {sentence}"
     return sentence
+
+
+def _controller(decision: Decision) -> str:
+    """Name the other autoscaler, and say why it cannot be checked now, if so."""
+    why = decision.unchecked
+    last = f" (as last known; it cannot be checked now: {why})" if why else ""
+    return f"{decision.controller}{last}"
 
 
 def _failure(decision: Decision) -> str:
@@ -101,8 +107,6 @@ def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
         until = time_of_day(decision.held_until or 0.0, decision.time)
         wanted = "" if decision.limit is None else f", not {decision.limit.after}"
         return f"{wanted}: nothing is written until {until}, since others undo our changes"
-    if decision.zone is Zone.CONTROLLED:
-        return f": {_failure(decision)}"
     if decision.outcome is Outcome.BLOCKED:
         return f": nothing can be decided: {_failed_metric(decision)}"
     if restraint is Restraint.QUERY and decision.hold is not None:

@@ -13,11 +13,19 @@ from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
 from autoscaler.core.extensions import Mode
 from autoscaler.core.holds import why_held
 from autoscaler.core.numbers import format_milli
-from autoscaler.core.observation import Gap, PodSamples, Reading, Unavailable, Values
+from autoscaler.core.observation import (
+    LONGEST_SENTENCE,
+    Gap,
+    PodSamples,
+    Reading,
+    Unavailable,
+    Values,
+)
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
+from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
 from autoscaler.rendering import answers, reasons, wording
 from autoscaler.rendering.hpa import hpa_answer
@@ -124,6 +132,7 @@ def _standing(
         "desired_replicas": None if decision.current is None else decision.desired,
         "metrics": metrics,
         "mode": Mode.SHADOW if decision.shadow else Mode.LIVE,
+        "controlled_by": printable(decision.controller, LONGEST_SENTENCE) or None,
     }
     if bounds is not None:
         fields["min_replicas_by"] = bounds.minimum.by or None
@@ -162,7 +171,6 @@ def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str,
         "outcome": decision.outcome,
         "cause": about.cause or None,
         "write": write_word(result.write),
-        "controlled_by": result.controller or None,
         "held_until": decision.held_until,
         "breaker": decision.breaker,
         "releases_at": decision.releases_at,

@@ -69,7 +69,7 @@ class Breakers:
             old, self._of_target = self._servers, {}
             self._servers = {} if breaker is None else self._grouped(breaker, targets, old)
             for server in self._servers.values():
-                for key in server.targets:
+                for key in (*server.targets, *server.in_shadow):
                     self._of_target[key] = (*self._of_target.get(key, ()), server)
             self._resumed = {}
             for waiting in list(self._waiting):
@@ -100,11 +100,12 @@ class Breakers:
                     server.expect(self._begun, target.key)
             return self._begun
 
-    def note(self, target: str, now: float, *, down: bool) -> None:
-        """Note that a target was decided, and whether it would go down."""
+    def note(self, target: str, now: float, *, down: bool, in_shadow: bool = False) -> None:
+        """Note whether a target was decided to go down; one in shadow does not count."""
         with self._lock:
             for server in self._of_target.get(target, ()):
-                server.note(self._begun, target, down=down)
+                if server.counts(target, in_shadow=in_shadow):
+                    server.note(self._begun, target, down=down)
                 if down or self._waiting or server.state is not CLOSED:
                     self._review(server, now)
 

@@ -57,7 +57,7 @@ class Cluster(Protocol):
         """Return in words which other autoscaler controls the object, or why none can say."""
 
     def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
-        """Return the HPA of an object in shadow, with the statuses that were in force since then.
+        """Return the HPA that controls an object, with the statuses that were in force since then.
 
         None without one, of several, and where they cannot be watched now.
         """

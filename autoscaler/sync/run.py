@@ -201,11 +201,14 @@ class SyncRun:
     ) -> Step:
         """Decide from all that was read, and remember what follows."""
         key, state, cluster = target.key, self.state, self.ports.cluster_of(target)
-        controller = cluster.cached_controller(target.namespace, target.spec.scale_target_ref)
+        ref = target.spec.scale_target_ref
+        controller = None
+        if isinstance(scale, Scale):
+            controller = cluster.cached_controller(target.namespace, ref)
         begun, steady = self.times.now, self.times.steady
         last_read, hpa = self._unix(state.last_read.get(key)), None
-        if target.in_shadow:
-            ref, since = target.spec.scale_target_ref, begun if last_read is None else last_read
+        if controller is not None:
+            since = begun if last_read is None else last_read
             hpa = cluster.cached_hpa(target.namespace, ref, since)
         seen = Observation(
             scale,
@@ -241,9 +244,9 @@ class SyncRun:
 
         It waits until that is known, or all is read: then there is still time to write.
         """
-        breakers, key, down = self.state.breakers, step.rules.target.key, goes_down(step.decision)
-        now = self._steady()
-        breakers.note(key, now, down=down)
+        breakers, key, now = self.state.breakers, step.rules.target.key, self._steady()
+        down = goes_down(step.decision)
+        breakers.note(key, now, down=down, in_shadow=step.decision.in_shadow)
         self.state.keep_trips()
         if not down:
             return step
@@ -277,7 +280,7 @@ class SyncRun:
 
     def _written(self, step: Step, scale: Scale) -> Coroutine[Step]:
         """Write the count, if this process may; the store has it first: no crash loses it."""
-        if step.decision.shadow:
+        if step.decision.in_shadow:
             return step.settled(NotWritten(NotWrittenReason.SHADOW))
         target, desired = step.rules.target, step.decision.desired
         if self.ports.leads_since(target.cluster) is None:

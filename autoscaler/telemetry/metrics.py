@@ -231,7 +231,7 @@ class Metrics(Collector, Reporter):
     def report(self, result: SyncResult) -> None:
         """Keep a target's result for the pages, and count its write."""
         self.states.note(result)
-        if result.write is not None and not result.decision.shadow:
+        if result.write is not None and not result.decision.in_shadow:
             up = result.decision.desired > (result.decision.current or 0)
             self.instruments.writes[type(result.write), up].inc()
 

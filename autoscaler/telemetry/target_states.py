@@ -78,6 +78,11 @@ class TargetFacts(NamedTuple):
     """What there is where a query found no series; empty where that is not known."""
 
     @property
+    def in_shadow(self) -> bool:
+        """Whether it is never written, as far as that is known."""
+        return self.target.in_shadow or bool(self.marks & (Mark.SHADOW | Mark.CONTROLLED))
+
+    @property
     def message(self) -> str:
         """What was decided and why, and what there is where a query found no series."""
         if self.last is None:
@@ -206,7 +211,7 @@ def _to_keep(result: SyncResult) -> SyncResult:
             metrics = tuple([_reduced(metric) for metric in decision.metrics])
             decision = replace(decision, metrics=metrics)
             break
-    return SyncResult(result.target, decision, result.write, result.controller)
+    return SyncResult(result.target, decision, result.write)
 
 
 def _is_small(reading: Reading) -> bool:

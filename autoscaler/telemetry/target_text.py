@@ -205,10 +205,21 @@ _number(
     "1 while the replicas are at most idle.replicas, else 0; absent without idle.",
     lambda row: None if row.decision.idle is None else int(row.decision.idle.asleep),
 )
-_number(
+
+
+def _shadow(row: TargetRow) -> tuple[str, float] | None:
+    decision = row.decision
+    if not decision.in_shadow:
+        return None
+    return "mode" if decision.shadow else "taken" if decision.taken else "controlled", 1
+
+
+_labelled(
     "shadow",
-    "1 while the target is in shadow: decided, and never written; absent otherwise.",
-    lambda row: 1 if row.decision.shadow else None,
+    "reason",
+    "1 while the target is in shadow: decided, and never written; absent otherwise. The reason is "
+    "mode, controlled (by another autoscaler), or taken (by one while it was live).",
+    _shadow,
 )
 _labelled(
     "paused",
@@ -293,7 +304,7 @@ _labelled(
 
 
 def _saturated(row: TargetRow) -> tuple[str, float] | None:
-    limits = row.decision.saturation is not None and not row.decision.shadow
+    limits = row.decision.saturation is not None and not row.decision.in_shadow
     lasting = row.decision.lasting_saturation if limits else None
     return None if lasting is None else (lasting.reason, lasting.missing)
 

@@ -10,7 +10,6 @@ import pytest
 
 from autoscaler.cli.sources import SourceOptions
 from autoscaler.daemon.client import Daemon
-from autoscaler.file_contents import replace_file
 from autoscaler.migrate import adopting, adoption_text, moving
 from autoscaler.migrate.adopting import Wishes, adopt
 from autoscaler.migrate.moving import Move, Other
@@ -27,7 +26,7 @@ BACK = Wishes(execute=True, back=True)
 
 @dataclass(frozen=True)
 class Bed:
-    """A daemon with targets in shadow, and who adopts them in this process."""
+    """A daemon with targets, and who adopts them in this process."""
 
     world: World
     daemon: DaemonProcess
@@ -46,10 +45,10 @@ class Bed:
 
     def refused(self, name: str, wishes: Wishes = EXECUTE, url: str | None = None) -> str:
         """Return why it is refused; nothing may be changed by it."""
-        before = self.daemon.file.read_bytes(), self.there()
+        before = self.there()
         code, out, error = self.adopt(name, wishes, url)
         assert (code, out) == (1, "")
-        assert (self.daemon.file.read_bytes(), self.there()) == before
+        assert self.there() == before
         assert not (self.daemon.file.parent / "replaced").exists()
         return error.replace("\nnothing was changed\n", "")
 
@@ -73,17 +72,17 @@ class Bed:
         target: Json = json.loads(self.daemon.page(f"/api/v1/targets/{self.world.key(name)}"))
         return target
 
-    def mode(self, name: str) -> str:
-        """Return the mode that the daemon has in force."""
-        mode: str = self.target(name)["configuration"]["mode"]
-        return mode
+    def controlled(self, name: str) -> str | None:
+        """Return who controls a target, as the daemon sees it."""
+        by: str | None = self.target(name)["state"].get("controlledBy")
+        return by
 
 
 @pytest.fixture
 def run(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Bed]]:
-    """Give a function that starts a daemon whose target `a` is in shadow."""
+    """Give a function that starts a daemon with a target `a`."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(world.plane.kubeconfig))
     monkeypatch.setattr(moving, "_PATIENCE_SECONDS", 2.0)
@@ -91,7 +90,7 @@ def run(
     world.deploy("a", paused=True)
     with ExitStack() as stack:
 
-        def start(*more: Document, arguments: tuple[str, ...] = (), mode: str = "shadow") -> Bed:
+        def start(*more: Document, arguments: tuple[str, ...] = (), mode: str = "live") -> Bed:
             document = world.document(world.target("a", mode=mode), *more)
             daemon = stack.enter_context(world.start(document, *arguments))
             daemon.wait_event("started")
@@ -106,19 +105,22 @@ def test_it_refuses_where_something_is_in_the_way(
     run: Callable[..., Bed], world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It says what, and what to do; the HPA, the file and the folder stay as they were."""
-    for name in ("live", "lost"):
+    for name in ("never", "lost"):
         world.deploy(name, paused=True)
-    bed = run(world.target("live"), world.target("lost", mode="shadow", metrics=[]))
+    bed = run(world.target("never", mode="shadow"), world.target("lost", metrics=[]))
     bed.decided("web", 1)
     nobody = f"http://127.0.0.1:{free_port()}"
     assert bed.refused("a", url=nobody) == (
         f"no daemon listens at {nobody}; start it with `autoscaler run`, or name its --url"
     )
     failing = bed.refused("lost")
-    assert failing.startswith("it is failing: in shadow: ")
+    assert failing.startswith("it is failing: ")
     assert failing.endswith("; --anyway goes over all the same")
-    others.create(world.api, world.namespace, others.autoscaler("of-live", of="live"))
-    assert bed.refused("live").startswith("it is not in shadow, so nothing is known of what it ")
+    others.create(world.api, world.namespace, others.autoscaler("of-never", of="never"))
+    assert bed.refused("never") == (
+        "`mode: shadow` keeps it from being written; take that out of its file: what another "
+        "autoscaler scales is left alone then"
+    )
     others.create(world.api, world.namespace, others.autoscaler("other", of="a"))
     assert bed.refused("a") == (
         'HorizontalPodAutoscaler "other" and HorizontalPodAutoscaler "web" scale it at once; '
@@ -154,44 +156,27 @@ def test_a_target_that_the_daemon_does_not_have_is_told(
     """As where the daemon runs with another file than the one that is named."""
     bed = run()
     others.create(world.api, world.namespace, others.autoscaler("of-new", of="new"))
-    file = world.write(world.document(world.target("new", mode="shadow")), "other")
+    file = world.write(world.document(world.target("new")), "other")
     told = f"the daemon at http://{bed.daemon.address} has no such target: does it run with {file}?"
     code, out, _ = bed.adopt("new", Wishes(), file=file)
     assert (code, f"\n  in the way: {told}\n" in out) == (0, True)
     assert bed.adopt("new", EXECUTE, file=file) == (1, "", f"{told}\nnothing was changed\n")
 
 
-def test_it_goes_on_where_it_ended(
-    run: Callable[..., Bed], world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that cannot be written, an HPA that is not at rest, a daemon that is gone."""
+def test_it_goes_on_where_it_ended(run: Callable[..., Bed], world: World) -> None:
+    """An HPA that is not at rest, and a daemon that is gone."""
     bed = run()
-
-    def refuse(path: Path, content: bytes, **more: bool) -> None:
-        if path == bed.daemon.file:
-            raise OSError(30, "Read-only file system")
-        replace_file(path, content, **more)
-
-    with monkeypatch.context() as context:
-        context.setattr("autoscaler.migrate.moving.replace_file", refuse)
-        code, out, error = bed.adopt("a", EXECUTE)
-    assert (code, out) == (1, "no other autoscaler scales it\n")
-    assert error.startswith(
-        f"{bed.daemon.file} cannot be written: Read-only file system; make this change where the "
-        "file comes from, and run the same command again"
-    )
-    assert "\n-  mode: shadow\n" in error
     bed.decided("web", 8)
     code, out, error = bed.adopt("a", EXECUTE)
     hpa = 'HorizontalPodAutoscaler "web"'
     assert code == 1
-    assert out.endswith(f"the daemon has it live, and leaves it alone while {hpa} is there\n")
+    assert f"\nsaved {hpa} in " in out
     assert error == (
         f"{hpa} wants 8 replicas, and found 1; cpu without a value, target 80%, and the count is "
         "1: it is in the middle of a change, and stays until both are the same; --anyway does not "
         "wait for that; run the same command again to go on, or with --back to go back\n"
     )
-    assert (bed.there(), bed.mode("a")) == (["web"], "live")
+    assert (bed.there(), bed.controlled("a")) == (["web"], hpa)
     bed.decided("web", 1)
     assert bed.adopt("a", EXECUTE)[0] == 0
     assert (bed.there(), world.replicas("a")) == ([], 1)
@@ -207,7 +192,6 @@ def test_it_goes_on_where_it_ended(
     code, out, _ = bed.adopt("a", BACK, nobody)
     assert (code, bed.there()) == (0, ["web"])
     assert f"not known whether the daemon leaves it alone: no daemon listens at {nobody};" in out
-    assert "mode: shadow" in bed.daemon.file.read_text()
 
 
 def test_it_tells_who_makes_the_other_one_again() -> None:
@@ -220,30 +204,28 @@ def test_it_tells_who_makes_the_other_one_again() -> None:
     )
 
 
-def test_a_daemon_that_does_not_see_the_other_one_goes_back_into_shadow(
+def test_a_daemon_that_does_not_see_the_other_one_is_told(
     run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the user's kubeconfig names another cluster: no two scale at once for long."""
+    """As where the user's kubeconfig names another cluster: nothing is deleted there."""
     bed, elsewhere = run(), others.autoscaler("web", of="a")
     elsewhere["metadata"]["uid"] = "1"
     monkeypatch.setattr(ReplacedAutoscalers, "find", lambda _: Replaced((elsewhere,)))
-    code, _, error = bed.adopt("a", EXECUTE)
-    assert code == 1
-    assert error == (
-        'the daemon does not see HorizontalPodAutoscaler "web", and began to scale beside it; '
-        f"`mode: shadow` is in {bed.daemon.file} again. Give it the right to list and watch "
-        "HorizontalPodAutoscalers, and look whether your kubeconfig names its cluster\n"
+    assert bed.refused("a") == (
+        'the daemon does not see HorizontalPodAutoscaler "web", and says that the target is ok. '
+        "Give it the right to list and watch HorizontalPodAutoscalers, and look whether your "
+        "kubeconfig names its cluster; run the same command again to go on, or with --back to go "
+        "back\n"
     )
-    bed.daemon.wait("the shadow", lambda: bed.mode("a") == "shadow")
 
 
 def test_run_shadow_is_known_before_anything_changes(run: Callable[..., Bed]) -> None:
-    """Also where the file has each target in shadow: no change of a file ends `run --shadow`."""
+    """No change of a file ends `run --shadow`."""
     bed = run(arguments=("--shadow",))
     bed.decided("web", 1)
     told = (
-        f"the daemon at http://{bed.daemon.address} runs with `--shadow`, which no file ends; "
-        "start it again without that: what another autoscaler scales is left alone then"
+        f"the daemon at http://{bed.daemon.address} runs with `--shadow`; start it again without "
+        "that: what another autoscaler scales is left alone then"
     )
     assert bed.refused("a") == told
     assert f"in the way: {told}\n" in bed.adopt("a", Wishes())[1]
@@ -331,7 +313,7 @@ def test_no_text_of_the_cluster_is_printed_raw(
 
 def test_it_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
     """The HPA that the target is, once somebody has seen what it lacks."""
-    bed = run(mode="live")
+    bed = run()
     assert bed.refused("a", BACK) == (
         "External metric demand: a metrics adapter has to serve it by that name; --anyway makes it "
         "all the same"
@@ -344,4 +326,4 @@ def test_it_goes_back_without_a_manifest(run: Callable[..., Bed]) -> None:
     made: Json = bed.world.api.get(f"{others.path_of(bed.world.namespace)}/a")
     assert made["spec"]["maxReplicas"] == 10
     assert made["spec"]["metrics"][0]["external"]["target"]["averageValue"] == "1"
-    assert bed.mode("a") == "shadow"
+    assert bed.controlled("a") == 'HorizontalPodAutoscaler "a"'

@@ -141,7 +141,7 @@ def test_a_directory_tells_those_that_are_still_in_shadow(tmp_path: Path) -> Non
         writer.put(row(0, 5000))
     for timeline, last in (
         (Timeline(SPEC, extensions=SHADOW), "0 of 1 target moved, 1 in shadow"),
-        (Timeline(SPEC), "no target is in shadow: `mode: shadow` at a target"),
+        (Timeline(SPEC), "no target is in shadow: none is controlled by an HPA"),
     ):
         for file in tmp_path.glob("record.*"):
             file.unlink()
@@ -165,7 +165,7 @@ def test_where_nothing_is_in_shadow_it_says_how_there_would_be() -> None:
     with serving(views) as listener:
         code, out, _ = ran("--url", f"http://{HOST}:{listener.port}")
     assert code == 1
-    assert out.startswith("no target is in shadow: `mode: shadow` at a target")
+    assert out.startswith("no target is in shadow: none is controlled by an HPA")
 
 
 def test_where_nothing_is_kept_it_says_so(tmp_path: Path) -> None:

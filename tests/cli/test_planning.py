@@ -11,13 +11,12 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.cli import planning
-from autoscaler.cli.planning import _once, controller_of, print_plan, query_sources
+from autoscaler.cli.planning import _once, print_plan, query_sources
 from autoscaler.cli.validating import validate_files
 from autoscaler.config import load
 from autoscaler.config.queries import queries_of
 from autoscaler.core.breaker import BreakerState, Trip
-from autoscaler.core.history import History
-from autoscaler.core.observation import Scale, Unchecked
+from autoscaler.core.observation import Scale
 from autoscaler.core.target import QueryKey
 from autoscaler.kubernetes.rights import HPAS, LackedRight
 from autoscaler.persistence.store.rows import this_boot
@@ -33,21 +32,7 @@ from tests.worlds.memory import Memory, answer
 from tests.worlds.process import free_port
 from tests.worlds.prometheus import faults
 
-LAST_KNOWN = "(as last known; it cannot be checked now: forbidden)"
 HPA = 'HorizontalPodAutoscaler "web"'
-
-
-def test_who_controls_a_target_is_who_does_so_to_the_daemon() -> None:
-    """Where it cannot be checked, the last known one."""
-    unchecked = Unchecked("forbidden")
-    as_known = f"{HPA} (as last known; it cannot be checked now: forbidden)"
-    for seen, known, said in (
-        (None, HPA, ""),
-        (HPA, "", HPA),
-        (unchecked, "", ""),
-        (unchecked, HPA, as_known),
-    ):
-        assert controller_of(seen, History(controller=known)) == said
 
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,12 @@
-"""Others who set the replicas, and other autoscalers (semantics 7.4, 7.5, 7.6)."""
+"""Others who set the replicas (semantics 7.4, 7.5)."""
 
 from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from autoscaler.core.decision import ForeignChange, Zone
+from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import ScaleEvent
-from autoscaler.core.observation import Unchecked
 from autoscaler.core.spec import Behavior, Flags
 from autoscaler.core.writes import FIELD_MANAGER
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
@@ -100,58 +99,6 @@ def test_others_are_counted_from_the_second_look_of_a_leader_on() -> None:
         line.by_hand(2, FIELD_MANAGER).at(time, queue=40).foreign(None).want(4, outcome="ok")
     line.led(by_us=True).by_hand(2, FIELD_MANAGER).at("75s", queue=40)
     line.foreign(ForeignChange(4, 2, FIELD_MANAGER, reversal=True)).want(4)
-
-
-def test_a_target_that_another_autoscaler_controls_is_left_alone() -> None:
-    """Not even a bound is enforced, and the reason names the other."""
-    line = Timeline(spec(QUEUE, maximum=3), replicas=5).controlled_by('HorizontalPodAutoscaler "a"')
-    line.at("0s", queue=90).want(5, outcome="blocked").events("ControlledByOther")
-    line.conditions(AbleToScale="ControlledByOther")
-    assert line.decision.zone is Zone.CONTROLLED
-    assert 'HorizontalPodAutoscaler "a" controls' in line.decision.events[0].message
-    line.controlled_by(None).at("15s", queue=90).want(3, outcome="ok")
-
-
-REFUSED = "horizontalpodautoscalers is forbidden"
-
-
-def test_what_cannot_be_checked_is_as_it_was_when_it_could() -> None:
-    """A target that another controlled stays refused until that is known to be gone."""
-    line = Timeline(SPEC, replicas=5).controlled_by('HorizontalPodAutoscaler "a"')
-    line.at("0s", queue=90).want(5, outcome="blocked")
-    for seconds in (15, 30):
-        line.controlled_by(Unchecked(REFUSED)).at(f"{seconds}s", queue=90)
-        line.want(5, outcome="blocked").conditions(AbleToScale="ControlledByOther")
-    assert line.decision.events[0].message == (
-        'HorizontalPodAutoscaler "a" controlled this target too when that was last known, and it '
-        f"cannot be checked now ({REFUSED}); nothing is done until it is known to be gone"
-    )
-    line.controlled_by(None).at("45s", queue=90).want(9, outcome="ok")
-    line.controlled_by(Unchecked(REFUSED)).at("60s", queue=100).want(10, outcome="ok")
-
-
-def test_what_this_process_saw_last_outweighs_what_an_earlier_one_kept() -> None:
-    """Whether it saw that the other is gone, or that another one is there."""
-    line = Timeline(SPEC, replicas=5).controlled_by("another").at("0s", queue=90)
-    line.controlled_by(Unchecked(REFUSED, known="")).at("15s", queue=90).want(9, outcome="ok")
-    line.controlled_by(Unchecked(REFUSED, known="a third")).at("30s", queue=50)
-    line.want(9, outcome="blocked")
-    line.controlled_by(Unchecked(REFUSED)).at("45s", queue=50).want(9, outcome="blocked")
-
-
-def test_where_it_was_never_known_the_metrics_decide() -> None:
-    """Whoever may not list the other autoscalers is scaled all the same."""
-    line = Timeline(SPEC, replicas=5).controlled_by(Unchecked(REFUSED))
-    line.at("0s", queue=90).want(9, outcome="ok")
-
-
-def test_a_target_that_is_taken_up_again_begins_from_the_count_it_has() -> None:
-    """What was recommended before the other took over is no reason to scale down to it."""
-    line = Timeline(SPEC, replicas=8).at("0s", queue=80).want(8)
-    line.controlled_by("another").by_hand(12).at("15s", queue=10).want(12, outcome="blocked")
-    line.controlled_by(None)
-    line.at("10m", queue=10).want(12, stabilized="ScaleDownStabilized")
-    line.at("15m15s", queue=10).want(1)
 
 
 # -- rate limits across a change of leader: what it did not see frees nothing ----------------------

@@ -98,6 +98,8 @@ def test_a_target_that_leaves_the_shadow_is_told_to_the_end(change: str) -> None
         one.configure([result.target])
         told = len(rows)
         one.configure([live] if change == "live" else [])
+        if change == "live":
+            one.report(replace(result, decision=replace(result.decision, shadow=False)))
         assert rows[-1].stretch.end == result.decision.stamp
         assert len(rows) > told
         told = len(rows)

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 
@@ -38,7 +38,7 @@ def metric(app: str) -> Document:
 
 @dataclass(frozen=True)
 class Bed:
-    """A namespace with real HPAs, and a daemon that has their workloads in shadow."""
+    """A namespace with real HPAs, and a daemon that has their workloads as targets."""
 
     world: World
     daemon: DaemonProcess
@@ -75,6 +75,10 @@ class Bed:
         """Return the specs of the HPAs by their names."""
         items = self.world.api.get(self.autoscalers)["items"]
         return {one["metadata"]["name"]: one["spec"] for one in items}
+
+    def has(self, name: str) -> bool:
+        """Return whether the daemon has a target."""
+        return self.world.key(name) in self.daemon.page("/api/v1/targets")
 
     def state(self, name: str) -> str:
         """Return the state of a target."""
@@ -129,8 +133,19 @@ def document(world: World, **more: object) -> Document:
 def autoscaler(name: str, of: str) -> Json:
     """Return an HPA of the metric that a workload has, as its owner writes it."""
     hpa = others.autoscaler(name, of=of)
-    hpa["spec"] |= {"maxReplicas": 10, "metrics": [metric(of)]}
+    hpa["spec"] |= spec(of)
     return hpa
+
+
+def spec(app: str) -> Document:
+    """Return what an HPA and a target of a workload have alike."""
+    return {"maxReplicas": 10, "metrics": [metric(app)], **SPECS.get(app, {})}
+
+
+def pods_a_period(pods: int, **more: object) -> Json:
+    """Return rules that change so many pods in `STEP_SECONDS`."""
+    policy = {"type": "Pods", "value": pods, "periodSeconds": STEP_SECONDS}
+    return {"policies": [policy], **more}
 
 
 class Keda(Background):
@@ -156,11 +171,15 @@ class Keda(Background):
                     hpa = autoscaler(f"keda-hpa-{name}", one["spec"]["scaleTargetRef"]["name"])
                     hpa["metadata"]["labels"] = {"scaledobject.keda.sh/name": name}
                     others.create(api, bed.world.namespace, hpa)
-                if not paused and one["status"]["lastActiveTime"] < LONG_AGO_AND_MORE:
+                if (
+                    not paused
+                    and one.get("status", {}).get("lastActiveTime", LATER) < LONG_AGO_AND_MORE
+                ):
                     bed.world.set_by_hand(one["spec"]["scaleTargetRef"]["name"], 0)
 
 
 LONG_AGO, LONG_AGO_AND_MORE = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
+LATER = "2100-01-01T00:00:00Z"
 
 
 def define_scaled_objects(api: Api) -> None:
@@ -178,24 +197,33 @@ def define_scaled_objects(api: Api) -> None:
 
 
 HPA = 'HorizontalPodAutoscaler "hpa-of-held"'
-REPLICAS = {"steady": 3, "held": 5, "queue": 2}
-"""The load of `steady` is as its count, `held` is held by its HPA, `queue` is KEDA's."""
+REPLICAS = {"steady": 3, "held": 5, "queue": 2, "least": 2, "most": 4, "behaved": 6, "asleep": 0}
+"""`held` is held by its HPA's window, `least` and `most` by its bounds; `queue` and `asleep`, which
+sleeps, are KEDA's; the load of the others is as their counts."""
+LOADS = REPLICAS | {"least": 1, "most": 9}
+SCALED_OBJECTS = {"queue": "jobs", "asleep": "naps"}
+STEP_SECONDS = 4
+SPECS: dict[str, Document] = {
+    "least": {"minReplicas": 2},
+    "most": {"maxReplicas": 4},
+    "behaved": {"behavior": {"scaleUp": {"stabilizationWindowSeconds": 60}}},
+    "rising": {"behavior": {"scaleUp": pods_a_period(1)}},
+    "falling": {"behavior": {"scaleDown": pods_a_period(1, stabilizationWindowSeconds=0)}},
+}
 
 
 @dataclass(frozen=True)
 class Journey:
-    """What was seen of three targets that went over and back."""
+    """What was seen of targets that went over and back."""
 
     namespace: str
     counts: dict[str, list[int]]
-    file: Path
     reviewed: str
     over: list[str]
     back: list[str]
     autoscalers: list[dict[str, Json]]
     """The specs before, in between and after."""
-    files: list[str]
-    states: list[list[str]]
+    states: list[dict[str, str]]
     scaled_object: Json
     """At the end."""
 
@@ -207,33 +235,28 @@ class Journey:
 
 @pytest.fixture(scope="module")
 def journey(bed: Bed) -> Iterator[Journey]:
-    """Let three targets go over and back, once for all tests."""
+    """Let targets go over and back, once for all tests."""
     world, file = bed.world, bed.world.folder / "all.targets.yaml"
     define_scaled_objects(world.api)
     for name, replicas in REPLICAS.items():
-        bed.want(name, replicas)
-        world.deploy(name)
-        if name != "queue":
+        bed.want(name, LOADS[name])
+        world.deploy(name, replicas=replicas if name in SPECS else min(replicas, 1))
+        if name not in SCALED_OBJECTS:
             others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
-    metadata = {"name": "jobs", "labels": {"app.kubernetes.io/managed-by": "Helm"}}
-    spec = {"scaleTargetRef": {"name": "queue"}, "triggers": []}
-    kind = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
-    world.api.create(bed.scaled_objects, {**kind, "metadata": metadata, "spec": spec})
+    for app, name in SCALED_OBJECTS.items():
+        metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+        keda = {"scaleTargetRef": {"name": app}, "triggers": []}
+        kind = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
+        world.api.create(bed.scaled_objects, {**kind, "metadata": metadata, "spec": keda})
 
     def active(instant: str) -> None:
         status = {"status": {"lastActiveTime": instant}}
         world.api.patch(f"{bed.scaled_objects}/jobs/status", status)
 
-    active("2100-01-01T00:00:00Z")
-    # As people write it.
-    entries = (
-        f"# {name}\n- namespace: {world.namespace}\n"
-        f"  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n"
-        f"  mode: shadow  # until it is trusted\n  maxReplicas: 10\n"
-        f"  metrics: {json.dumps([metric(name)])}\n"
-        for name in REPLICAS
-    )
-    file.write_text("targets:\n" + "".join(entries))
+    active(LATER)
+    targets = [world.target(name, **spec(name)) for name in REPLICAS]
+    targets[-1]["idle"] = {"after": "1m"}
+    file.write_text(json.dumps({"targets": targets}))
     with Keda(bed):
         wait_until("all have scaled", lambda: world.all_replicas() == REPLICAS)
         for name in REPLICAS:
@@ -241,108 +264,119 @@ def journey(bed: Bed) -> Iterator[Journey]:
         bed.want("held", 2)
         held = "ScaleDownStabilized"
         wait_until("the HPA holds it", lambda: held in bed.conditions("hpa-of-held"))
+        wait_until("KEDA's are there", lambda: len(bed.specs()) == len(REPLICAS))
         keys = [f"{world.namespace}/{name}" for name in REPLICAS]
-        autoscalers, files, states = [bed.specs()], [file.read_text()], []
+        autoscalers, states = [bed.specs()], []
         with Counts(world.api, world.namespace) as counts:
             reviewed = bed.adopt(*keys).stdout
-            assert (bed.specs(), file.read_text()) == (autoscalers[0], files[0])
+            assert bed.specs() == autoscalers[0]
             told: list[list[str]] = []
             for direction in ([], ["--back"]):
                 told.append(bed.adopt(*keys, "--execute", *direction).stdout.splitlines())
                 autoscalers.append(bed.specs())
-                files.append(file.read_text())
-                states.append([bed.state(name) for name in REPLICAS])
+                states.append({name: bed.state(name) for name in REPLICAS})
                 if not direction:
                     active(LONG_AGO)
             wait_until("the HPAs sync", lambda: all(map(bed.conditions, bed.specs())))
         yield Journey(
             world.namespace,
-            {name: [count for _, count in seen] for name, seen in counts.seen.items()},
-            file,
+            {name: [count for _, count in counts.seen[name]] for name in REPLICAS},
             reviewed,
             told[0],
             told[1],
             autoscalers,
-            files,
             states,
             world.api.get(f"{bed.scaled_objects}/jobs"),
         )
 
 
 def test_no_count_moves(journey: Journey) -> None:
-    """Over and back, also of one that the HPA holds by its stabilization window, and of KEDA's."""
+    """Over and back: steady, held by a window, at a bound, asleep, and KEDA's."""
     assert journey.counts == {name: [count] for name, count in REPLICAS.items()}
-    assert journey.states == [["ok", "held", "ok"], ["shadow", "shadow", "shadow"]]
+    over, back = journey.states
+    own = {"held": "held", "most": "limited", "asleep": "idle"}
+    assert over == dict.fromkeys(REPLICAS, "ok") | own
+    assert back == dict.fromkeys(REPLICAS, "controlled")
 
 
 def test_the_other_autoscalers_are_taken_away_and_come_back(journey: Journey) -> None:
     """As they were, to the last field of their specs; of KEDA's own nothing is left."""
     before, between, after = journey.autoscalers
-    assert before.keys() == {"hpa-of-steady", "hpa-of-held", "keda-hpa-jobs"}
+    by_hand = {f"hpa-of-{name}" for name in REPLICAS if name not in SCALED_OBJECTS}
+    assert before.keys() == by_hand | {"keda-hpa-jobs", "keda-hpa-naps"}
     assert between == {}
     assert after == before
     assert "annotations" not in journey.scaled_object["metadata"]
 
 
-def test_the_file_keeps_what_is_not_the_mode(journey: Journey) -> None:
-    """Comments and all."""
-    before, between, after = journey.files
-    assert between == before.replace("mode: shadow  #", "#")
-    assert after.replace("  mode: shadow\n", "") == between
-
-
 def test_each_step_is_told(journey: Journey) -> None:
     """In the order in which it was done."""
     over = journey.of("held", journey.over)
-    assert over[:1] + over[2:5] == [
-        f"{HPA} wants 5 replicas, and found 5; adopted 400m of 1; here: {_stays(over[0])}",
-        f"took `mode: shadow` out of {journey.file}",
-        f"the daemon has it live, and leaves it alone while {HPA} is there",
-        f"deleted {HPA}",
-    ]
+    here = over[0].partition("; here: ")[2]
+    assert here.startswith(
+        f"controlled by {HPA}: stays at 5 replicas: the metrics ask for 2; held at 5"
+    )
+    assert over[0] == f"{HPA} wants 5 replicas, and found 5; adopted 400m of 1; here: {here}"
     assert over[1].startswith(f"saved {HPA} in ")
-    assert over[5].startswith(
+    assert over[2] == f"deleted {HPA}"
+    assert over[3].startswith(
         "done: it is scaled from here, and was taken over at 5 replicas; stays at 5 replicas: "
         "the metrics ask for 2; held at 5 until "
     )
     assert journey.of("held", journey.back) == [
         f"made {HPA}",
-        f"the daemon leaves it alone while {HPA} is there",
-        f"wrote `mode: shadow` into {journey.file}",
-        f"done: it is in shadow, beside {HPA}; replicas: 5",
+        f"done: {HPA} scales it, and the daemon leaves it alone; replicas: 5",
     ]
     assert 'paused ScaledObject "jobs", and KEDA has deleted' in "".join(
         journey.of("queue", journey.over)
     )
 
 
-def _stays(line: str) -> str:
-    """Return what the daemon says in a line; when it ends is another time each time."""
-    message = line.partition("; here: ")[2]
-    assert message.startswith("in shadow: stays at 5 replicas: the metrics ask for 2; held at 5")
-    return message
-
-
 def test_the_steps_are_reviewed_as_commands(journey: Journey) -> None:
-    """With the change of the file as a diff, and a warning where Helm would undo it."""
+    """With a warning where Helm would undo one."""
     lines = [line.strip() for line in journey.reviewed.splitlines()]
     assert "kubectl delete hpa hpa-of-held -n adopting" in lines
-    assert "-  mode: shadow  # until it is trusted" in lines
     pause = "--overwrite autoscaling.keda.sh/paused=true"
     assert f"kubectl annotate scaledobject jobs -n adopting {pause}" in lines
     warned = 'note: Helm manages ScaledObject "jobs", and may undo the pause'
     assert f"{warned}; make the change there, too" in lines
 
 
+@pytest.mark.parametrize(("name", "first", "last"), [("rising", 2, 7), ("falling", 7, 2)])
+def test_a_count_on_its_way_goes_on_at_the_same_rate(
+    bed: Bed, name: str, first: int, last: int
+) -> None:
+    """One pod in four seconds, of whichever of the two; none is skipped, and none taken back."""
+    world = bed.world
+    world.deploy(name, replicas=first)
+    bed.want(name, first)
+    others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
+    file = world.folder / f"{name}.targets.yaml"
+    file.write_text(json.dumps({"targets": [world.target(name, **spec(name))]}))
+    wait_until("the HPA syncs", lambda: bed.conditions(f"hpa-of-{name}"))
+    wait_until("the daemon sees it", lambda: bed.has(name) and bed.state(name) == "controlled")
+    with Counts(world.api, world.namespace) as counts:
+        bed.want(name, last)
+        counts.wait_for_other(name, first)
+        bed.adopt(f"{world.namespace}/{name}", "--execute", "--anyway")
+        assert counts.last(name) != last
+        counts.wait_for(name, last)
+    seen = counts.seen[name]
+    step = 1 if last > first else -1
+    assert [count for _, count in seen] == [*range(first, last, step), last]
+    # A change by the HPA counts from the sync before the one that found it.
+    pauses = [after - before for (before, _), (after, _) in pairwise(seen[1:])]
+    assert min(pauses) >= STEP_SECONDS - 2 * PERIOD_SECONDS
+
+
 def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> None:
     """The real HPA acts: it was not at 0 when the HPA came."""
     world = bed.world
-    world.deploy("asleep", replicas=0)
-    bed.want("asleep", 3)
-    entry = world.target("asleep", metrics=[metric("asleep")])
-    file = world.folder / "asleep.targets.yaml"
+    world.deploy("zero", replicas=0)
+    bed.want("zero", 3)
+    entry = world.target("zero", metrics=[metric("zero")])
+    file = world.folder / "zero.targets.yaml"
     file.write_text(json.dumps({"targets": [entry]}))
-    key = world.key("asleep")
-    bed.daemon.wait("the target", lambda: key in bed.daemon.page("/api/v1/targets"))
-    bed.adopt(f"{world.namespace}/asleep", "--back", "--execute", "--anyway")
-    wait_until("the HPA has scaled it", lambda: world.replicas("asleep") == 3, timeout=30)
+    bed.daemon.wait("the target", lambda: bed.has("zero"))
+    bed.adopt(f"{world.namespace}/zero", "--back", "--execute", "--anyway")
+    wait_until("the HPA has scaled it", lambda: world.replicas("zero") == 3, timeout=30)

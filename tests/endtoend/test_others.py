@@ -27,10 +27,10 @@ def decided(world: World, name: str) -> None:
     world.api.patch(f"{path}/status", {"status": status})
 
 
-def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
+def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
     world: World, document: Document
 ) -> None:
-    """The reason names the other, the other target is scaled meanwhile, a plan tells what else."""
+    """It says what it would do; the other target is scaled meanwhile; nothing warns of it."""
     a, b = map(world.key, "ab")
     others.create(world.api, world.namespace, others.autoscaler("keda-hpa-a", of="a"))
     document["targets"].append(world.target("b"))
@@ -41,17 +41,18 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
             return plan.stdout
 
         daemon.wait_write(b, 4)
-        refused = daemon.first_sync(a)
-        assert (refused["outcome"], refused["state"]) == ("blocked", "controlled")
-        assert refused["message"].startswith(
-            'stays at 1 replica: HorizontalPodAutoscaler "keda-hpa-a" controls this target too'
+        would = (
+            'controlled by HorizontalPodAutoscaler "keda-hpa-a": would scale 1 -> 4 replicas: '
+            "demand above target: 4/1 per replica"
         )
+        line = daemon.wait_for("the shadow", lambda line: would in line.get("message", ""))
+        assert (line["outcome"], line["state"], line["write"]) == ("ok", "controlled", "shadow")
+        assert line["controlled_by"] == 'HorizontalPodAutoscaler "keda-hpa-a"'
+        assert daemon.events("controlled_by_other") == []
+        assert daemon.metric("autoscaler_target_shadow", target=a, reason="controlled") == 1
         decided(world, "keda-hpa-a")
         plan = planned("--explain", a)
-        assert (
-            "would scale 1 -> 4 replicas: demand above target: 4/1 per replica, but "
-            'HorizontalPodAutoscaler "keda-hpa-a" controls it: the daemon leaves it alone'
-        ) in plan
+        assert would in plan
         other = (
             'HorizontalPodAutoscaler "keda-hpa-a" wants 7 replicas, and found 3; '
             "queue of tasks 41 of 2, cpu without a value, target 80%; "
@@ -59,9 +60,41 @@ def test_a_target_that_an_hpa_controls_is_refused_until_that_is_gone(
         )
         assert f"  beside      {other}\n" in plan
         assert f"\n  {other}\n" in planned(a)
-        assert all(line.get("write") is None for line in daemon.syncs(a))
+        assert daemon.writes(a) == []
         world.api.delete(f"{others.path_of(world.namespace)}/keda-hpa-a")
         daemon.wait_write(a, 4)
+
+
+def test_a_live_target_that_an_hpa_takes_is_warned_of_once_over_a_restart(
+    world: World, document: Document
+) -> None:
+    """By a line of the log, an Event and the metric of the alert; a restart knows of it."""
+    a = world.key("a")
+    document["stateDirectory"] = str(world.folder / "state")
+    path = f"/api/v1/namespaces/{world.namespace}/events"
+
+    def events() -> list[str]:
+        found = world.api.get(path)["items"]
+        return [one["message"] for one in found if one["reason"] == "ControlledByOther"]
+
+    told = 'HorizontalPodAutoscaler "web" controls this target too; nothing is written until that '
+    taken = {"target": a, "reason": "taken"}
+    with world.running(document) as daemon:
+        daemon.wait_write(a, 4)
+        others.create(world.api, world.namespace, others.autoscaler("web", of="a"))
+        line = daemon.wait_event("controlled_by_other")
+        assert (line["target"], line["level"], line["message"]) == (a, "warning", f"{told}is gone")
+        wait_until("the Event", lambda: events() == [f"{told}is gone"])
+        daemon.wait("taken", lambda: daemon.metric("autoscaler_target_shadow", **taken) == 1)
+        assert daemon.stop() == 0
+    with world.running(document) as daemon:
+        daemon.wait("taken", lambda: daemon.metric("autoscaler_target_shadow", **taken) == 1)
+        syncs = daemon.metric(DECISIONS)
+        wait_until("more syncs", lambda: daemon.metric(DECISIONS) >= syncs + 3)
+        assert daemon.events("controlled_by_other") == []
+        assert daemon.writes(a) == []
+        assert daemon.stop() == 0
+    assert len(events()) == 1
 
 
 def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(

@@ -58,7 +58,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "other autoscalers forbidden at the start": Proof(
             test_ours.test_other_autoscalers_that_are_forbidden_at_the_start,
             test_refusals.test_a_refusal_that_lasts_is_believed_and_told,
-            test_others.test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed,
+            test_others.test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed,
             seen=[test_ours.NOT_YET, test_ours.CONTROLLED],
         ),
         "both servers away at the start": Proof(

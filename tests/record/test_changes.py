@@ -136,7 +136,8 @@ def test_the_maximum_and_another_autoscaler_are_changes() -> None:
     target.at("15s", queue=90).was(change=True).marked(Mark.LIMITED | Mark.AT_MAXIMUM)
     target.at("30s", queue=95).was(change=False)
     target.controlled_by('HorizontalPodAutoscaler "web"')
-    target.at("45s", queue=90).was(change=True).marked(Mark.CONTROLLED)
+    at_maximum = Mark.LIMITED | Mark.AT_MAXIMUM
+    target.at("45s", queue=90).was(change=True).marked(Mark.CONTROLLED | at_maximum)
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:

@@ -150,7 +150,6 @@ CASES = (
         UP,
         {4: 8},
         {1: becomes(controller="HPA web"), 4: becomes(controller=None)},
-        failed=180.0,
     ),
 )
 

@@ -399,10 +399,6 @@ BOTH = spec(QUEUE, MAILS, behavior=FREE)
             "without its `idle` it would have gone to 1",
         ),
         pytest.param(
-            target().controlled_by('HorizontalPodAutoscaler "web"').at("0s", jobs=60),
-            "without the other autoscaler it would have gone to 12",
-        ),
-        pytest.param(
             fought(),
             "without the changes that others made against ours it would have gone to 12; "
             "they count until 00:10:45Z",

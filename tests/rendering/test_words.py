@@ -35,7 +35,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.writes import WriteFailed, Written
+from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed, Written
 from autoscaler.rendering import wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.reasons import hold, verdict
@@ -267,16 +267,15 @@ def test_a_write_that_fails_and_a_plan_say_so() -> None:
         "3 -> 5 replicas not written: it was refused",
     )
     assert "controlledBy" not in whole(up).document()
-    controlled = SyncResult(up.target, up.decision, None, 'HPA "web"')
+    decision = replace(up.decision, controller='HPA "web"', written=False)
+    controlled = SyncResult(up.target, decision, NotWritten(NotWrittenReason.SHADOW))
     assert whole(controlled).document()["controlledBy"] == 'HPA "web"'
     assert controlled.classified().state is State.CONTROLLED
-    assert verdict(controlled) == (
-        "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica, "
-        'but HPA "web" controls it: the daemon leaves it alone'
-    )
-    still = replace(controlled, decision=replace(up.decision, rescale=False))
-    assert verdict(still) == (
-        'stays at 3 replicas; HPA "web" controls it: the daemon leaves it alone'
+    would = "would scale 3 -> 5 replicas: queue above target: 16.67/10 per replica"
+    assert verdict(controlled) == f'controlled by HPA "web": {would}'
+    last = replace(controlled.decision, unchecked="forbidden")
+    assert verdict(replace(controlled, decision=last)) == (
+        f'controlled by HPA "web" (as last known; it cannot be checked now: forbidden): {would}'
     )
 
 

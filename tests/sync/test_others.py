@@ -72,7 +72,7 @@ def test_a_target_that_was_gone_for_a_while_is_new() -> None:
     assert world.result("shop/a").decision.foreign is None
 
 
-def test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed() -> None:
+def test_after_a_restart_a_target_stays_in_shadow_until_the_others_can_be_listed() -> None:
     """What was kept says that an HPA controlled it; that it cannot be checked frees nothing."""
     world = Memory(answers={"queue": answer(90.0)}, scales={"shop/a": Scale(1, 1, "app=a")})
     world.controllers["shop/a"] = 'HorizontalPodAutoscaler "web"'
@@ -82,8 +82,12 @@ def test_after_a_restart_a_target_stays_refused_until_the_others_can_be_listed()
     with world.syncer(known=dict(world.kept)) as syncer:
         syncer.sync([TARGET], T0 + 15, 10.0)
         assert world.written == []
-        (event,) = world.result("shop/a").decision.events
-        assert event.message.startswith('HorizontalPodAutoscaler "web" controlled this target too')
+        decision = world.result("shop/a").decision
+        assert (decision.controller, decision.unchecked, decision.events) == (
+            'HorizontalPodAutoscaler "web"',
+            "the list is forbidden",
+            (),
+        )
         del world.controllers["shop/a"]
         syncer.sync([TARGET], T0 + 30, 10.0)
     assert world.written == [("shop/a", 3)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Schedule
+from autoscaler.core.extensions import Extensions, Fallback, Idle, Mode, Schedule
 from autoscaler.core.history import Contention, History
 from autoscaler.core.observation import (
     Gap,
@@ -128,7 +128,11 @@ TOLD: dict[str, tuple[SyncResult, Shown]] = {
     ),
     "another autoscaler controls it": (
         result_of(target_of(), controller='HorizontalPodAutoscaler "web"'),
-        {"outcome": {"blocked, ControlledByOther": 1}, "last_success_timestamp_seconds": {}},
+        {"outcome": {"ok, ": 1}, "shadow": {"controlled": 1}},
+    ),
+    "it is in shadow by its mode, beside another autoscaler": (
+        result_of(target_of(extensions=Extensions(mode=Mode.SHADOW)), controller="an HPA"),
+        {"shadow": {"mode": 1}},
     ),
     "metrics that are named alike are told apart, an Object's by its object": (
         result_of(

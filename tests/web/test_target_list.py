@@ -88,7 +88,7 @@ def test_what_is_not_known_is_null() -> None:
 
 
 def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
-    """While another autoscaler controls the target, or somebody has set it to zero."""
+    """While somebody has set the target to zero; beside another autoscaler all are asked for."""
     shown = listed(
         metrics_of(
             result_of(target_of("controlled"), controller='HorizontalPodAutoscaler "web"'),
@@ -96,7 +96,7 @@ def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
         )
     )
     assert [(one["state"], one["metrics"][0]["text"]) for one in shown] == [
-        ("controlled", "-/30"),
+        ("controlled", "30/30"),
         ("disabled", "-/30"),
     ]
 

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-import autoscaler.app
+import autoscaler.cli
 
 _LARGEST = 1 << 20
 _lock = threading.Lock()
@@ -107,9 +107,10 @@ def _origin() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 def _main(orders: socket.socket) -> None:
     """Fork for each order; return in no process but those that run a program."""
-    for module in pkgutil.iter_modules(autoscaler.app.__path__, "autoscaler.app."):
+    for module in pkgutil.iter_modules(autoscaler.cli.__path__, "autoscaler.cli."):
         importlib.import_module(module.name)
-    importlib.import_module("autoscaler.daemon.service")
+    for name in ("autoscaler.app", "autoscaler.daemon.service"):
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

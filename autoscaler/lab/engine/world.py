@@ -204,7 +204,7 @@ class SimulatedTarget:
         return parts
 
     def _write(self, step: Step, scale: Scale) -> WriteOutcome:
-        if step.decision.shadow:
+        if step.decision.in_shadow:
             return NotWritten(NotWrittenReason.SHADOW)
         if not self.leads:
             return NotWritten(NotWrittenReason.NOT_LEADING)
@@ -345,7 +345,7 @@ class World:
         for server in self._servers.values():
             server.begin(self._syncs)
             for target, step in zip(targets, steps, strict=True):
-                if target.key in server.targets:
+                if server.counts(target.key, in_shadow=step.decision.in_shadow):
                     server.note(self._syncs, target.key, down=goes_down(step.decision))
             server.review(self._syncs, now)
             server.end(self._syncs)

@@ -277,8 +277,8 @@ def decisions(query: HistoryParameters, views: Views, now: float) -> Sequence[by
 def agreement(query: AgreementParameters, views: Views, now: float) -> answers.AgreementList:
     """Return how targets agree with their HPAs; raises ProblemError for one that is unknown."""
     known = [configured(views, key) for key in query.target] or views.states.known()
-    in_shadow = [one for one in views.states.known() if one.target.in_shadow]
-    shown = [one for one in known if query.target or one.target.in_shadow]
+    in_shadow = [one for one in views.states.known() if one.in_shadow]
+    shown = [one for one in known if query.target or one.in_shadow]
     since = now - AGREEMENT_SECONDS if query.since is None else query.since
     return answers.AgreementList(
         time=now,

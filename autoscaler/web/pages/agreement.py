@@ -86,7 +86,7 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
     choice, wrong = _choice(request.query_params)
     known, since = views.states.known(), now - LAST[choice.last][0]
-    rows = [row for row in known if row.target.in_shadow]
+    rows = [row for row in known if row.in_shadow]
     words = choice.q.casefold().split()
     found = [row for row in rows if is_found(row.target.key, words)]
     shown: Sequence[tuple[TargetFacts, TargetAgreement]] = ()

@@ -44,7 +44,7 @@ def page(
         if views is None
         else [component for component in views.health.components() if not component.ok]
     )
-    in_shadow = views is not None and any(one.in_shadow for one in views.config().targets)
+    in_shadow = views is not None and any(one.in_shadow for one in views.states.known())
     shown = {"now": now, "status": status, "not_ok": not_ok, "led_by": _led_by_others(views, key)}
     shown |= {"in_shadow": in_shadow, "key": key, **more}
     text = environment().get_template(template).render(shown)

@@ -216,7 +216,7 @@ class Beside(NamedTuple):
 
 def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | None:
     """Return how a target agreed in the last week; None where it is not in shadow."""
-    if known is None or not known.target.in_shadow:
+    if known is None or not known.in_shadow:
         return None
     try:
         (found,) = views.agreements([known], now - AGREEMENT_SECONDS)
