@@ -9,31 +9,27 @@ import pytest
 from autoscaler.core.classification import Mark, classify
 from autoscaler.core.decision import (
     Activity,
-    Bound,
-    Bounds,
-    BreakerHold,
-    Decision,
-    FallbackUse,
-    ForeignChange,
-    IdleStatus,
     Limit,
-    MetricFailure,
-    Outcome,
-    QueryHold,
-    Refill,
-    Saturation,
-    Stabilization,
-    Zone,
 )
-from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode, Schedule
-from autoscaler.core.observation import Gap, GapKind, HoldReading, OpenWindow
-from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
+from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode, Schedule
+from autoscaler.core.observation import OpenWindow
+from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed, WriteOutcome
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
+from tests.rendering.test_differences import (
+    ASLEEP,
+    BEGINNINGS,
+    CHANGES,
+    FAILED,
+    FIRST,
+    HELD,
+    POLICY,
+    SECOND,
+)
 
 QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", max_replicas=4)
@@ -152,64 +148,27 @@ def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
     target.at("1m", queue=30).was(change=False)
 
 
-def _decided() -> Decision:
-    target = of(QUEUE, MAILS)
-    target.at("0s", queue=30, mails=30).at("15s", queue=20, mails=20)
-    return target.decision
-
-
-HELD = _decided()
-FIRST, SECOND = HELD.metrics
-FAILED = MetricFailure("FailedGetExternalMetric", "no answer")
 PAUSE = Pause(PauseMode.SCALE_DOWN)
-ASLEEP = IdleStatus(Idle(), active=False, last_active=BASE, until=BASE, asleep=True)
-REFILL = Refill(BASE, BASE + 60)
-POLICY = ScalingPolicy(PolicyType.PODS, 4, 60)
+LIMIT = Limit(9, 3, "ScaleUpLimit", 3, POLICY)
+ALONE = [
+    *(({}, other) for other, *_ in BEGINNINGS),
+    *((one, other) for one, other, *_ in CHANGES),
+    (
+        {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
+        {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
+    ),
+    ({}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}),
+    ({"limit": LIMIT}, {"limit": replace(LIMIT, policy=replace(POLICY, value=5))}),
+    ({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}),
+    ({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}),
+]
+"""What has a sentence, and what has none of its own."""
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}),
-        (
-            {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
-            {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
-        ),
-        ({}, {"metrics": (replace(FIRST, refill=REFILL), SECOND)}),
-        ({}, {"metrics": (replace(FIRST, fallback=FallbackUse(Fallback(3), 3, 3)), SECOND)}),
-        ({}, {"metrics": (replace(FIRST, activity=Activity.ACTIVE), SECOND)}),
-        ({}, {"foreign": ForeignChange(2, 3)}),
-        ({}, {"stabilization": Stabilization(3, 3, "None")}),
-        (
-            {"limit": Limit(9, 3, "ScaleUpLimit", 3, POLICY)},
-            {"limit": Limit(9, 3, "ScaleUpLimit", 3, replace(POLICY, value=5))},
-        ),
-        ({"pause": PAUSE}, {"pause": replace(PAUSE, by="kubectl")}),
-        ({"pause": PAUSE}, {"pause": PAUSE, "paused_from": 2}),
-        ({"idle": ASLEEP}, {"idle": replace(ASLEEP, asleep=False)}),
-        ({"idle": ASLEEP}, {"idle": replace(ASLEEP, kept_awake=True)}),
-        ({}, {"held_until": BASE + 60}),
-        ({}, {"hold": QueryHold(HoldReading(1, "{}"))}),
-        (
-            {"hold": QueryHold(HoldReading(1, "{}"))},
-            {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "no answer")))},
-        ),
-        ({"hold": QueryHold(HoldReading(1, "{}"))}, {"hold": QueryHold(HoldReading(1, "{}"), 2)}),
-        ({}, {"breaker": BreakerHold("", BASE + 600, 2)}),
-        ({}, {"saturation": Saturation(3, BASE - 3600, "x")}),
-        (
-            {"bounds": Bounds(Bound(1), Bound(9))},
-            {"bounds": Bounds(Bound(1), Bound(9), missing="no answer")},
-        ),
-        ({}, {"zone": Zone.PAUSED}),
-        ({}, {"outcome": Outcome.PARTIAL}),
-        ({"stabilization": None}, {"stabilization": None, "reason": "another"}),
-        ({}, {"conditions": ()}),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), ALONE)
 def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     """Though count and bounds are the same."""
     target = Target("shop", spec(QUEUE, MAILS), ())
-    before, after, same = (replace(HELD, **changed) for changed in (one, other, one))
+    before, after, same = (replace(HELD.decision, **changed) for changed in (one, other, one))
     assert change_key(SyncResult(target, before)) != change_key(SyncResult(target, after))
     assert change_key(SyncResult(target, same)) == change_key(SyncResult(target, before))
