@@ -92,6 +92,14 @@ def asked_bounds(
     return bounds_in_force(spec(QUEUE, minimum=2, maximum=10), observation, history, BASE)
 
 
+PARTLY = Gap(GapKind.PARTIAL, "store eu is unreachable")
+
+
+def partly(replicas: int) -> Values:
+    """Return a bound of so many, of an answer that is incomplete."""
+    return Values((replicas * 1000,), (PARTLY,))
+
+
 @pytest.mark.parametrize(
     ("asked", "known", "low", "high", "hold"),
     [
@@ -109,6 +117,16 @@ def asked_bounds(
         ((NONE, None), (None, None), 2, 10, True),
         ((None, NONE), (None, KnownBound(5, BASE - 1.0)), 2, 5, False),
         ((None, NONE), (None, KnownBound(5, BASE - 301.0)), 2, 10, False),
+        # An incomplete answer raises a bound, and never lowers it.
+        ((partly(4), None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
+        ((partly(8), None), (KnownBound(7, BASE - 300.0), None), 8, 10, False),
+        ((partly(4), None), (KnownBound(7, BASE - 301.0), None), 4, 10, True),
+        ((partly(4), None), (None, None), 4, 10, True),
+        ((None, partly(4)), (None, KnownBound(7, BASE - 300.0)), 2, 7, False),
+        ((None, partly(8)), (None, KnownBound(7, BASE - 300.0)), 2, 8, False),
+        ((None, partly(4)), (None, KnownBound(7, BASE - 301.0)), 2, 10, False),
+        ((None, partly(4)), (None, None), 2, 10, False),
+        ((partly(5), partly(4)), (KnownBound(4, BASE), KnownBound(3, BASE)), 5, 5, False),
     ],
 )
 def test_the_queries_of_bounds(
@@ -119,9 +137,15 @@ def test_the_queries_of_bounds(
     hold: bool,
 ) -> None:
     """Rounded up, within the target's bounds; the last value counts for five minutes."""
-    bounds, _ = asked_bounds(asked, known)
+    bounds, after = asked_bounds(asked, known)
     found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
     assert found == (low, high, hold)
+    if any(isinstance(one, Values) and one.gaps for one in asked):
+        assert "only an incomplete answer: store eu is unreachable" in bounds.missing
+        for one, before in zip((after.known_min, after.known_max), known, strict=True):
+            assert (one and one.time) == (before and before.time), (
+                "it is as old as the whole answer"
+            )
 
 
 def test_a_query_moves_a_bound_within_the_open_windows() -> None:
@@ -220,44 +244,6 @@ def test_a_bound_whose_query_fails_lowers_nothing() -> None:
         .at("5m30s", queue=20).want(12)
         .asked_bounds(least=3).at("5m45s", queue=20).want(3)
     )  # fmt: skip
-
-
-PARTLY = Gap(GapKind.PARTIAL, "store eu is unreachable")
-
-
-def partly(replicas: int) -> Values:
-    """Return a bound of so many, of an answer that is incomplete."""
-    return Values((replicas * 1000,), (PARTLY,))
-
-
-@pytest.mark.parametrize(
-    ("asked", "known", "low", "high", "hold"),
-    [
-        ((partly(4), None), (KnownBound(7, BASE - 300.0), None), 7, 10, False),
-        ((partly(8), None), (KnownBound(7, BASE - 300.0), None), 8, 10, False),
-        ((partly(4), None), (KnownBound(7, BASE - 301.0), None), 4, 10, True),
-        ((partly(4), None), (None, None), 4, 10, True),
-        ((None, partly(4)), (None, KnownBound(7, BASE - 300.0)), 2, 7, False),
-        ((None, partly(8)), (None, KnownBound(7, BASE - 300.0)), 2, 8, False),
-        ((None, partly(4)), (None, KnownBound(7, BASE - 301.0)), 2, 10, False),
-        ((None, partly(4)), (None, None), 2, 10, False),
-        ((partly(5), partly(4)), (KnownBound(4, BASE), KnownBound(3, BASE)), 5, 5, False),
-    ],
-)
-def test_an_incomplete_answer_raises_a_bound_and_never_lowers_it(
-    asked: tuple[Values | None, Values | None],
-    known: tuple[KnownBound | None, KnownBound | None],
-    low: int,
-    high: int,
-    hold: bool,
-) -> None:
-    """What a whole answer gave counts for five minutes; then the maximum is the target's own."""
-    bounds, after = asked_bounds(asked, known)
-    found = (bounds.minimum.replicas, bounds.maximum.replicas, bounds.hold_down)
-    assert found == (low, high, hold)
-    assert "only an incomplete answer: store eu is unreachable" in bounds.missing
-    for one, before in zip((after.known_min, after.known_max), known, strict=True):
-        assert (one and one.time) == (before and before.time), "it is as old as the whole answer"
 
 
 def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> None:

@@ -234,41 +234,35 @@ def test_events_marked_outdated_still_count() -> None:
 # -- when a rate limit permits more, and scale events in their slots -------------------------------
 
 
+FOUR_UP = up(pods_policy(4, 60))
+TWO_DOWN = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
+
+
 @pytest.mark.parametrize(
-    ("ups", "until"),
+    ("rules", "ups", "downs", "until"),
     [
-        (events(), None),
-        (events((1, 20)), 40.0),
-        (events((1, 20), (2, 50)), 10.0),
-        (events((2, 70)), None),
+        (FOUR_UP, events(), (), None),
+        (FOUR_UP, events((1, 20)), (), 40.0),
+        (FOUR_UP, events((1, 20), (2, 50)), (), 10.0),
+        (FOUR_UP, events((2, 70)), (), None),
+        # So much is spent that the first event to leave the period frees nothing.
+        (FOUR_UP, events((1, 50), (20, 20)), (), 40.0),
+        # Of two policies the one that binds.
+        (TWO_DOWN, (), events((1, 5), (2, 30)), 5.0),
     ],
 )
-def test_until_is_the_first_instant_that_permits_more(ups: Events, until: float | None) -> None:
+def test_until_is_the_first_instant_that_permits_more(
+    rules: Behavior, ups: Events, downs: Events, until: float | None
+) -> None:
     """An event leaves its period; without one nothing is known to let go."""
-    rules = up(pods_policy(4, 60))
-    result = limited(10, 99, rules, FREE, ups)
+    wanted, history = (0 if downs else 99), History(scale_ups=ups, scale_downs=downs)
+    result = limited(10, wanted, rules, FREE, ups, downs)
     assert result.until == (None if until is None else BASE + until)
     if result.until is not None:
-        before = limit(10, 99, FREE, rules, History(scale_ups=ups), result.until - 0.25)
-        after = limit(10, 99, FREE, rules, History(scale_ups=ups), result.until)
-        assert before.after == result.after < after.after
-
-
-def test_until_skips_an_event_that_changes_nothing() -> None:
-    """So much is spent that the first event to leave the period frees nothing."""
-    rules = up(pods_policy(4, 60))
-    ups = events((1, 50), (20, 20))
-    result = limited(10, 99, rules, FREE, ups)
-    assert (result.after, result.until) == (10, BASE + 40)
-
-
-def test_until_downwards() -> None:
-    rules = down(pods_policy(4, 60), pods_policy(1, 10), select=MIN)
-    downs = events((1, 5), (2, 30))
-    result = limited(10, 0, rules, FREE, (), downs)
-    assert (result.after, result.until) == (10, BASE + 5)
-    at = limit(10, 0, FREE, rules, History(scale_downs=downs), BASE + 5)
-    assert at.after == 9
+        before = limit(10, wanted, FREE, rules, history, result.until - 0.25)
+        after = limit(10, wanted, FREE, rules, history, result.until)
+        assert before.after == result.after
+        assert abs(after.after - 10) > abs(result.after - 10)
 
 
 def test_until_sees_the_events_of_both_directions() -> None:
@@ -366,6 +360,7 @@ def test_without_behavior_the_largest_of_the_window_counts(
     """The current count plays no part: it may be a scale-up."""
     result, _ = stabilize_legacy(desired, entries, 300.0, BASE)
     assert (result.before, result.after) == (desired, after)
+    assert (result.held_by is None) is (result.until is None) is (after == desired)
     assert result.reason == ("ReadyForNewScale" if after == desired else "ScaleDownStabilized")
 
 
@@ -380,11 +375,6 @@ def test_without_behavior_until_is_the_first_instant_without_the_holder(window: 
     after, _ = stabilize_legacy(3, entries, window, result.until)
     assert before.after == 9
     assert after.after < 9
-
-
-def test_without_behavior_nothing_holds_where_nothing_is_held() -> None:
-    result, _ = stabilize_legacy(9, recent((5, 10)), 300.0, BASE)
-    assert (result.held_by, result.until) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -446,11 +436,8 @@ def test_with_behavior_the_windows_default() -> None:
     assert result.after == 4
     up, _ = stabilize(5, 9, recent((5, 0), (6, 1)), windows(None, None), flags, BASE)
     assert up.after == 9
-
-
-def test_with_behavior_a_window_of_zero_holds_nothing() -> None:
-    """Zero is a choice, not an absence: the flag's window does not step in."""
-    assert stabilized(5, 2, recent((5, 0), (5, 1)), windows(0, 0)).after == 2
+    none = stabilized(5, 2, recent((5, 0), (5, 1)), windows(0, 0))
+    assert none.after == 2, "zero is a choice, not an absence"
 
 
 @pytest.mark.parametrize(

@@ -280,26 +280,6 @@ def files_of(observation: Observation, extensions: Extensions = NO_EXTENSIONS) -
     return frozenset(of_core & (GUARDS | SINCE_THE_LAST_SYNC))
 
 
-@pytest.mark.parametrize("load", [0.0, 40.0, 50.0, 500.0])
-def test_a_target_without_extensions_runs_no_line_of_the_guards(load: float) -> None:
-    """Nor of what is about gaps and about others, while neither is there."""
-    assert files_of(observed(values(load))) == frozenset()
-
-
-def test_a_target_without_extensions_runs_none_in_any_zone() -> None:
-    for replicas in (30, 1, 0):
-        assert not files_of(observed(values(50.0), replicas=replicas)) & GUARDS
-
-
-def test_a_failed_metric_is_a_matter_of_gaps_alone() -> None:
-    """So that its return is noticed."""
-    assert files_of(observed(ERROR)) == {"gaps"}
-
-
-def test_a_count_that_others_set_is_a_matter_of_contention_alone() -> None:
-    assert files_of(observed(values(50.0), replicas=6)) == {"contention"}
-
-
 WHOLE = observed(values(50.0))
 ANNOTATED = replace(
     WHOLE, scale=Scale(5, 5, "app=web", generation=7, annotations=(("autoscaler/paused", "true"),))
@@ -309,23 +289,27 @@ ANNOTATED = replace(
 @pytest.mark.parametrize(
     ("observation", "extensions", "files"),
     [
-        (WHOLE, Extensions(pause=Pause(PauseMode.SCALE_UP)), {"pauses"}),
-        (ANNOTATED, NO_EXTENSIONS, {"pauses"}),
-        (WHOLE, Extensions(schedules=(SCHEDULE,)), {"bounds"}),
+        *((observed(values(load)), NO_EXTENSIONS, set()) for load in (0.0, 40.0, 50.0, 500.0)),
+        *((observed(values(50.0), replicas=n), NO_EXTENSIONS, {"contention"}) for n in (30, 1, 0)),
+        (observed(ERROR), NO_EXTENSIONS, {"gaps"}),
+        (observed(values(50.0), replicas=6), NO_EXTENSIONS, {"contention"}),
+        (WHOLE, Extensions(pause=Pause(PauseMode.SCALE_UP)), {"pauses", "guards"}),
+        (ANNOTATED, NO_EXTENSIONS, {"pauses", "guards"}),
+        (WHOLE, Extensions(schedules=(SCHEDULE,)), {"bounds", "guards"}),
         (
             replace(WHOLE, windows=(OpenWindow(SCHEDULE, BASE + 60.0, "18:00"),)),
             Extensions(schedules=(SCHEDULE,)),
-            {"bounds"},
+            {"bounds", "guards"},
         ),
-        (replace(WHOLE, max_replicas_reading=values(4.0)), NO_EXTENSIONS, {"bounds"}),
-        (WHOLE, Extensions(idle=Idle()), {"idling"}),
-        (WHOLE, Extensions(fallback=Fallback(6)), {"fallbacks"}),
-        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds"}),
-        (WHOLE, Extensions(ignore_surge=True), set()),
+        (replace(WHOLE, max_replicas_reading=values(4.0)), NO_EXTENSIONS, {"bounds", "guards"}),
+        (WHOLE, Extensions(idle=Idle()), {"idling", "guards"}),
+        (WHOLE, Extensions(fallback=Fallback(6)), {"fallbacks", "guards"}),
+        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds", "guards"}),
+        (WHOLE, Extensions(ignore_surge=True), {"guards"}),
     ],
 )
-def test_each_guard_runs_for_a_target_that_has_it(
+def test_only_what_a_target_has_runs_for_it(
     observation: Observation, extensions: Extensions, files: set[str]
 ) -> None:
-    """A guard of another target costs it nothing, and cannot change what is decided for it."""
-    assert files_of(observation, extensions) == files | {"guards"}
+    """What a target has not, or has not happened to it, costs nothing and changes nothing."""
+    assert files_of(observation, extensions) == files

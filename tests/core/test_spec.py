@@ -56,9 +56,6 @@ def test_each_direction_may_have_its_own_tolerance(
         rules(percent_policy(100), tolerance=up), rules(percent_policy(100), tolerance=down)
     )
     assert tolerance_of(spec(QUEUE, behavior=both), FLAGS) == tolerance
-
-
-def test_without_behavior_the_flag_holds_both_ways() -> None:
     assert tolerance_of(spec(QUEUE), FLAGS) == Tolerance(0.2, 0.2)
 
 

@@ -169,36 +169,20 @@ def saturation(target: Timeline) -> Saturation | None:
     return target.decision.saturation
 
 
-def test_at_the_maximum_with_more_asked_for() -> None:
-    """How much is missing now, and since when some is; a fulfilled wish ends it."""
+def test_saturation_is_how_much_is_missing_and_since_when() -> None:
+    """At the maximum, or by a policy that permits too little; a fulfilled wish ends it."""
     target = Timeline(spec(QUEUE, maximum=5, behavior=FREE), replicas=5)
     assert saturation(target.at("0s", queue=50)) is None
     assert saturation(target.at("15s", queue=80)) == Saturation(3, BASE + 15.0, "TooManyReplicas")
+    assert saturation(target.at("20s", queue=None)) is None, "what is not known has not ended"
     assert saturation(target.at("30s", queue=90)) == Saturation(4, BASE + 15.0, "TooManyReplicas")
     assert saturation(target.at("45s", queue=50)) is None
     assert saturation(target.at("1m", queue=90)) == Saturation(4, BASE + 60.0, "TooManyReplicas")
-
-
-def test_limited_by_a_policy() -> None:
-    """A policy that permits too little for long leaves replicas missing as well."""
-    slow = behavior(up=rules(pods_policy(1)))
+    slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
     target = Timeline(spec(QUEUE, maximum=50, behavior=slow), replicas=5)
     assert saturation(target.at("0s", queue=90)) == Saturation(3, BASE, "ScaleUpLimit")
     assert saturation(target.at("15.1s", queue=90)) == Saturation(2, BASE, "ScaleUpLimit")
-
-
-def test_a_sync_without_metrics_says_nothing_and_ends_nothing() -> None:
-    """What is not known has neither ended nor begun."""
-    target = Timeline(spec(QUEUE, maximum=5), replicas=5)
-    target.at("0s", queue=80)
-    assert saturation(target.at("15s", queue=None)) is None
-    assert saturation(target.at("30s", queue=80)) == Saturation(3, BASE, "TooManyReplicas")
-
-
-def test_a_scale_down_that_is_limited_lacks_nothing() -> None:
-    slow = behavior(down=rules(pods_policy(1), window=0))
-    target = Timeline(spec(QUEUE, behavior=slow), replicas=9)
-    assert saturation(target.at("0s", queue=10)) is None
+    assert saturation(target.at("30.2s", queue=10)) is None, "a limited scale-down lacks nothing"
 
 
 # -- targets at zero: to it, back from it, and left alone there ------------------------------------
