@@ -22,7 +22,7 @@ from autoscaler.daemon import LogFormat, LogLevel
 if TYPE_CHECKING:
     from autoscaler.cli.sources import SourceOptions
     from autoscaler.lab.rehearsing import RehearsalOptions
-    from autoscaler.lab.reporting import ReportOptions
+    from autoscaler.lab.report_page import ReportOptions
 
 app = typer.Typer(
     name="autoscaler",
@@ -650,7 +650,7 @@ def _with_rehearsal(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         from autoscaler.lab.rehearsing import RehearsalOptions
-        from autoscaler.lab.reporting import ReportOptions
+        from autoscaler.lab.report_page import ReportOptions
 
         named = {name: given.pop(name) for name in _TO_REHEARSE}
         named["step"] = None if named["step"] is None else _duration(named["step"])

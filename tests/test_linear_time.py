@@ -29,8 +29,7 @@ from autoscaler.config.problems import ConfigError
 from autoscaler.core import numbers, selectors
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_trees
-from autoscaler.migrate.go_regexes import GoRegex
-from autoscaler.migrate.go_templates import Template
+from autoscaler.migrate.go_text import GoRegex, Template
 from autoscaler.migrate.keda.scaling_modifiers import promql_of
 from autoscaler.migrate.keda.triggers import FormulaTrigger as Trigger
 from autoscaler.transport import retries

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler import clock
 from autoscaler.cli import times
-from autoscaler.cli.leaders import who_leads
-from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text
+from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text, who_leads
 from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,

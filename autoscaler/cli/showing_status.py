@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from autoscaler.agreement.sentences import moved
-from autoscaler.cli.leaders import who_leads
-from autoscaler.cli.output import counts, exit_code, wrapped
+from autoscaler.cli.output import counts, exit_code, who_leads, wrapped
 from autoscaler.cli.sources import SourceOptions, live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.classification import State

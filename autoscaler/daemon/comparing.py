@@ -11,7 +11,7 @@ from autoscaler.config import Config
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.persistence.temporary_folder import temporary_folder
+from autoscaler.persistence.state_directory import temporary_folder
 from autoscaler.sync.ports import Reporter
 
 _MAX_AGE_SECONDS = 14 * 86400.0

@@ -1,11 +1,15 @@
-"""The queue of the demo: a simulation of messages that arrive and workers that consume them."""
+"""The queue of the demo, simulated: messages arrive, workers consume them; with its exporter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
+
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from autoscaler import clock
 from autoscaler.demo.children import Ticking
-from autoscaler.demo.story import Story
+from autoscaler.demo.services import CPU, LOAD, WEB, loads, web_cores
+from autoscaler.demo.story import METRIC, QUEUE, Story
 
 _TICK = 0.25
 
@@ -87,3 +91,98 @@ class RunningQueue(Ticking):
             elapsed = clock.monotonic() - self._began
             self._state = step(self._story, self._state, elapsed, workers)
         self._publish(self._state)
+
+
+_EXPORTED_EVERY = 1.0
+_CONTAINER = "pause"
+
+
+class Exporter:
+    """Serves `/metrics` inside a `with` statement."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._waiting = self._gauge(METRIC, "Messages waiting in the queue.")
+        self._published = self._gauge("demo_queue_messages_published", "Messages that came.")
+        self._consumed = self._gauge("demo_queue_messages_consumed", "Messages consumed.")
+        self._load = self._gauge(LOAD, "The load of a service.", "service")
+        labels = ("namespace", "pod", "container")
+        self._cpu = self._gauge(CPU, "The cores that a container uses.", *labels)
+        self._pods: set[tuple[str, str, str]] = set()
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels or ("queue",), registry=self._registry)
+
+    def __enter__(self) -> Self:
+        self.publish(QueueState())
+        self._server, self._thread = start_http_server(0, "127.0.0.1", self._registry)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def address(self) -> str:
+        """Host and port to scrape."""
+        return f"127.0.0.1:{self._server.server_port}"
+
+    def publish(self, state: QueueState) -> None:
+        """Set the state that the next scrape reads."""
+        self._waiting.labels(QUEUE).set(state.waiting)
+        self._published.labels(QUEUE).set(int(state.published))
+        self._consumed.labels(QUEUE).set(int(state.consumed))
+
+    def publish_loads(self, loads: Mapping[str, float]) -> None:
+        """Set the load of each service."""
+        for service, load in loads.items():
+            self._load.labels(service).set(load)
+
+    def publish_cores(self, cores: Mapping[tuple[str, str, str], float]) -> None:
+        """Set the cores by namespace, pod and container; those of other pods are gone."""
+        for labels, used in cores.items():
+            self._cpu.labels(*labels).set(used)
+        for gone in self._pods - cores.keys():
+            self._cpu.remove(*gone)
+        self._pods = set(cores)
+
+
+class Traffic(Ticking):
+    """Publishes the load of all services inside a `with` statement.
+
+    It is this share of that of the only cluster.  ``pods`` returns the running pods of a
+    Deployment, or None while they are unknown.
+    """
+
+    def __init__(
+        self,
+        exporter: Exporter,
+        namespace: str,
+        pods: Callable[[str], list[str] | None],
+        share: float,
+    ) -> None:
+        super().__init__(_EXPORTED_EVERY)
+        self._exporter = exporter
+        self._namespace = namespace
+        self._pods = pods
+        self._share = share
+        self._began = clock.monotonic()
+
+    def __enter__(self) -> Self:
+        self._publish_loads(0.0)
+        return super().__enter__()
+
+    def _tick(self) -> None:
+        elapsed = clock.monotonic() - self._began
+        self._publish_loads(elapsed)
+        names = self._pods(WEB)
+        if names is not None:
+            each = self._share * web_cores(elapsed) / max(len(names), 1)
+            self._exporter.publish_cores(
+                {(self._namespace, name, _CONTAINER): each for name in names}
+            )
+
+    def _publish_loads(self, elapsed: float) -> None:
+        whole = loads(elapsed)
+        self._exporter.publish_loads({name: self._share * load for name, load in whole.items()})

@@ -18,15 +18,14 @@ from autoscaler.demo import daemon, prometheus
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
 from autoscaler.demo.daemon import DemoDaemon, ServedCluster
-from autoscaler.demo.exporter import Exporter, Traffic
 from autoscaler.demo.fleet import Fleet
 from autoscaler.demo.prometheus import Prometheus, ScrapeTarget
-from autoscaler.demo.queue import RunningQueue
+from autoscaler.demo.queue import Exporter, RunningQueue, Traffic
 from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
 from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
 from autoscaler.kubernetes import ConnectError, connect
-from autoscaler.persistence.temporary_folder import temporary_folder
+from autoscaler.persistence.state_directory import temporary_folder
 
 _EXAMPLE = Path("config/queue.yaml")
 """In a checkout."""

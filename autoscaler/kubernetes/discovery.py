@@ -16,8 +16,7 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of
-from autoscaler.kubernetes.failures import Failure, malformed
-from autoscaler.kubernetes.typed import typed
+from autoscaler.kubernetes.failures import Failure, malformed, typed
 
 ScaleOf = Callable[[JsonObject, Scale | None], Scale]
 """Reads the scale of an object, given the last one, if any; raises one of MALFORMED."""

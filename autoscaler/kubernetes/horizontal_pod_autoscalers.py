@@ -34,7 +34,7 @@ from autoscaler.core.status import SCALING_ACTIVE
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.discovery import checked_count
-from autoscaler.kubernetes.typed import typed
+from autoscaler.kubernetes.failures import typed
 
 KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"

@@ -14,8 +14,7 @@ from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Una
 from autoscaler.core.selectors import parse
 from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of, read_list
-from autoscaler.kubernetes.failures import Failure, malformed
-from autoscaler.kubernetes.typed import typed
+from autoscaler.kubernetes.failures import Failure, malformed, typed
 from autoscaler.kubernetes.watch_requests import ALL, OBJECT_BYTES, Cache
 
 _Quantities = tuple[tuple[str, str], ...]

@@ -37,8 +37,12 @@ from autoscaler.lab.rendering import (
     day_counts_document,
     measure_text,
 )
-from autoscaler.lab.report_page import ComparisonTable
-from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import (
+    ComparisonTable,
+    ReportOptions,
+    refuse_to_overwrite,
+    write_report,
+)
 
 _GAP = "  "
 _ALL = "all targets"

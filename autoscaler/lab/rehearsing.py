@@ -23,6 +23,7 @@ from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
+from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import (
     BuildError,
@@ -36,7 +37,6 @@ from autoscaler.lab.engine.building import (
 from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
 from autoscaler.lab.engine.processes import LostProcessError, in_processes
 from autoscaler.lab.engine.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
-from autoscaler.lab.engine.time_grid import TimeGrid
 from autoscaler.lab.past.file_data import FileData
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder

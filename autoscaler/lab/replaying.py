@@ -19,7 +19,7 @@ from autoscaler.lab.rendering import (
     measure_text,
     told_measures,
 )
-from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.wording import counted
 

@@ -6,6 +6,7 @@ It has the charts and the style of the pages, and its data, in itself.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +14,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.core.text import duration
+from autoscaler.file_contents import write_output
 from autoscaler.lab.rendering import (
     MEASURES,
     ReasonAnswer,
@@ -208,3 +211,36 @@ def _bundled() -> str:
 @cache
 def _read(name: str) -> str:
     return (_STATIC / name).read_text("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Which file is to be written, and whether over one that is there."""
+
+    report: Path | None = None
+    force: bool = False
+
+
+def refuse_to_overwrite(options: ReportOptions) -> None:
+    """Refuse, before any work, a file that is there already.  Raises CommandError."""
+    path = options.report
+    if path is not None and not path.parent.is_dir():
+        raise ArgumentError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path is not None and path.is_file() and not options.force:
+        raise ArgumentError(f"{path} is there already; --force writes over it")
+
+
+def write_report(
+    rehearsals: Mapping[str, RehearsalAnswer],
+    title: str,
+    options: ReportOptions,
+    comparisons: Mapping[str, Sequence[ComparisonTable]] = MappingProxyType({}),
+) -> None:
+    """Write the report if one is asked for, in one step.  Raises CommandError."""
+    if options.report is None:
+        return
+    try:
+        html = report_of(rehearsals, title, comparisons).encode(errors="replace")
+        write_output(options.report, html)
+    except OSError as error:
+        raise CommandError(f"{options.report} cannot be written: {error.strerror}") from None

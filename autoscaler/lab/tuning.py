@@ -30,10 +30,10 @@ from autoscaler.lab.engine.tuning import (
     Choice,
     Preference,
     Tuned,
+    TuningSpace,
     applied_to,
     settings_of,
 )
-from autoscaler.lab.engine.tuning_space import TuningSpace
 from autoscaler.lab.rehearsing import (
     RehearsalOptions,
     RehearsalPlan,
@@ -42,7 +42,7 @@ from autoscaler.lab.rehearsing import (
     rehearsed,
 )
 from autoscaler.lab.rendering import answer_of
-from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import ReportOptions, refuse_to_overwrite, write_report
 from autoscaler.lab.tuning_text import document_of, lines_of
 from autoscaler.rendering.wording import counted
 

@@ -16,8 +16,7 @@ from autoscaler.core.text import rfc3339
 from autoscaler.lab.engine.building import metric_name
 from autoscaler.lab.engine.comparison import LEAST_DAYS, DayCounts, total
 from autoscaler.lab.engine.measures import A_DAY, Measures
-from autoscaler.lab.engine.tuning import Candidate, Choice, Preference, Tuned
-from autoscaler.lab.engine.tuning_space import TuningSpace
+from autoscaler.lab.engine.tuning import Candidate, Choice, Preference, Tuned, TuningSpace
 from autoscaler.lab.rendering import (
     MEASURES,
     MeasureText,

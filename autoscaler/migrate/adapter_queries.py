@@ -23,8 +23,7 @@ from autoscaler.migrate.adapter_rules import (
     missing_group,
 )
 from autoscaler.migrate.drafts import Query
-from autoscaler.migrate.go_regexes import LONGEST_TEXT
-from autoscaler.migrate.go_templates import VALUES, Template, TemplateError
+from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateError
 from autoscaler.migrate.promql_trees import LabelMatcher, quoted
 
 MetricType = Literal["Pods", "Object", "External"]

@@ -15,18 +15,18 @@ from autoscaler.config import documents
 from autoscaler.config.documents import Value, child
 from autoscaler.migrate import promql_trees
 from autoscaler.migrate.fields import Fields
-from autoscaler.migrate.go_regexes import (
+from autoscaler.migrate.go_text import (
     BY_HAND,
     LONGEST_TEXT,
     MOST_GROUPS,
     GoRegex,
     PossibleText,
+    Template,
     captures_of,
     expand,
     parts_of,
     unknown_group,
 )
-from autoscaler.migrate.go_templates import Template
 
 _Made = TypeVar("_Made")
 CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})

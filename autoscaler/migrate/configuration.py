@@ -1,14 +1,137 @@
 """What the manifests become -> the configuration, in one file or one for each namespace."""
 
 import re
+import textwrap
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.config.documents import Location, child, entries
+from autoscaler.config.documents import Location, as_flow, as_yaml, child, entries
 from autoscaler.migrate.conversion import Conversion, Imported
 from autoscaler.migrate.drafts import queries_of
-from autoscaler.migrate.layout import as_text
+
+_WIDTH = 100
+_INDENT = "  "
+_LONGEST_COMMENT = 600
+
+Comments = Mapping[Location, Sequence[str]]
+"""Sentences by the location that they stand above; those of () stand at the top."""
+
+
+def as_text(document: Mapping[str, object], comments: Comments) -> str:
+    """Write a document; what is said of a place that is not there stands above the nearest."""
+    placed: dict[Location, list[str]] = defaultdict(list)
+    for location, texts in comments.items():
+        place = location
+        while place and child(document, *place) is None:
+            place = place[:-1]
+        placed[place] += [text for text in texts if text not in placed[place]]
+    head = [line for text in placed[()] for line in _comment_lines(text, "")]
+    return "\n".join([*head, *_Layout(placed).mapping(document, (), "")]) + "\n"
+
+
+def _comment_lines(text: str, indent: str) -> Iterator[str]:
+    shown = " ".join(text[:_LONGEST_COMMENT].split())
+    first = f"{indent}# "
+    plain = "".join(c if c.isprintable() and c.isascii() else "?" for c in shown)
+    yield from textwrap.wrap(
+        plain,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=first,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+class _Layout:
+    def __init__(self, comments: Comments) -> None:
+        self._comments = comments
+        self._around = {
+            location[:length] for location in comments for length in range(len(location))
+        }
+        """What has a comment somewhere within it."""
+
+    def mapping(
+        self, value: Mapping[str, object], location: Location, indent: str
+    ) -> Iterator[str]:
+        for key, inner in value.items():
+            place = (*location, key)
+            for text in self._comments.get(place, ()):
+                yield from _comment_lines(text, indent)
+            yield from self._entry(key, inner, place, indent)
+
+    def _entry(self, key: str, value: object, location: Location, indent: str) -> Iterator[str]:
+        head = as_yaml({key: None}).removesuffix(" null")
+        # A key that needs a line of its own, as a very long one, is no person's.
+        nested = isinstance(value, dict | list) and value and not head.startswith("? ")
+        if not nested:
+            yield from (f"{indent}{line}" if line else "" for line in _plain(key, value))
+            return
+        flow = self._on_one_line({key: value}, location, indent)
+        if flow is not None:
+            yield flow
+            return
+        yield f"{indent}{head}"
+        if isinstance(value, dict):
+            yield from self.mapping(value, location, indent + _INDENT)
+        elif isinstance(value, list):
+            yield from self._list(value, location, indent)
+
+    def _list(self, value: Sequence[object], location: Location, indent: str) -> Iterator[str]:
+        for index, item in enumerate(value):
+            place = (*location, index)
+            for text in self._comments.get(place, ()):
+                yield from _comment_lines(text, indent)
+            flow = self._flow_item(item, place, indent)
+            if flow is not None or not isinstance(item, dict) or not item:
+                yield f"{indent}- {as_flow(item) if flow is None else flow}"
+                continue
+            mark = "- "
+            for line in self.mapping(item, place, indent + _INDENT):
+                if mark == _INDENT or line.lstrip().startswith("#"):
+                    # What is said of the first key stands above the item.
+                    yield line if mark == _INDENT else line.removeprefix(_INDENT)
+                else:
+                    yield f"{indent}{mark}{line.removeprefix(indent + _INDENT)}"
+                    mark = _INDENT
+
+    def _flow_item(self, item: object, location: Location, indent: str) -> str | None:
+        """Return an entry of a list on one line, but those of targets and metrics."""
+        if len(location) <= 2 or location[-2] in {"metrics", "undecided"}:
+            return None
+        if not isinstance(item, dict | list) or location in self._around:
+            return None
+        text = as_flow(item)
+        return text if len(indent) + len(text) + 2 <= _WIDTH else None
+
+    def _on_one_line(self, entry: dict[str, object], location: Location, indent: str) -> str | None:
+        """Return an entry of a mapping on one line, where it is short and simple."""
+        ((key, value),) = entry.items()
+        if len(location) == 1 or key in {"metrics", "undecided", "behavior", "servers"}:
+            return None
+        if location in self._around or _is_long(value):
+            return None
+        text = as_flow(entry)[1:-1]
+        return f"{indent}{text}" if len(indent) + len(text) <= _WIDTH else None
+
+
+def _plain(key: str, value: object) -> list[str]:
+    """Write a scalar, of several lines as a block of text."""
+    return as_yaml({key: value}, blocks=True).split("\n")
+
+
+def _is_long(value: object) -> bool:
+    """Return whether a value is better on several lines: lists of mappings, texts of several."""
+    if isinstance(value, str):
+        return "\n" in value
+    if isinstance(value, dict):
+        return any(map(_is_long, value.values()))
+    if isinstance(value, list):
+        several = len(value) > 1 and any(isinstance(one, dict) for one in value)
+        return several or any(map(_is_long, value))
+    return False
+
 
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _OTHERS = "others"

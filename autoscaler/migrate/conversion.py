@@ -17,14 +17,13 @@ from autoscaler.migrate.adapter_queries import (
 )
 from autoscaler.migrate.adapter_rules import AdapterRules, merged, rules_in
 from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
-from autoscaler.migrate.fields import KeyEntry, KeyOutcome
+from autoscaler.migrate.fields import KeyEntry, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
 from autoscaler.migrate.keda.authentications import Authentications, ReadSecret, never
 from autoscaler.migrate.keda.scaled_objects import draft_of as scaled_object
 from autoscaler.migrate.manifests import KEDA_1, Manifest, ManifestRole
 from autoscaler.migrate.other_adapters import defined_by, served_by
-from autoscaler.migrate.values import not_filled_in, placeholder, placeholders
 
 NO_NAMESPACE = "default"
 """The namespace of a manifest that names none, as it is for kubectl unless told otherwise."""

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from autoscaler.config.documents import child
-from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.promql_trees import has_more, parse
-from autoscaler.migrate.values import not_filled_in, placeholder
 
 _CONFIG = re.compile(r"metric-config\.([a-z]{1,20})\.([^/]{1,200})\.([a-z-]{1,60})/")
 _SEVERAL = "kube-metrics-adapter takes the first of several series; here they are added up"

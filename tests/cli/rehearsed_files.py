@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from autoscaler.lab.engine.tuning_space import TuningSpace
+from autoscaler.lab.engine.tuning import TuningSpace
 from tests.core.builders import BASE
 from tests.worlds.daemon import write_config
 

@@ -33,10 +33,9 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query
 from autoscaler.core.text import instant_of, rfc3339
-from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.answers import Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption
 from autoscaler.lab.engine.loads import Total
-from autoscaler.lab.engine.time_grid import TimeGrid
 from autoscaler.lab.past.prometheus_data import DataError, PrometheusData, prometheus_data, selected
 from autoscaler.lab.past.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey

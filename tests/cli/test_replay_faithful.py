@@ -14,9 +14,9 @@ from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
+from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.lab.engine.building import built
-from autoscaler.lab.engine.time_grid import TimeGrid
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.prometheus.reader import PrometheusReader

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.lab.engine.tuning_space import TuningSpace
+from autoscaler.lab.engine.tuning import TuningSpace
 from autoscaler.lab.tuning_text import space_document
 from tests.cli.rehearsed_files import DAY, config, samples, space, wave
 from tests.cli.test_commands import ran

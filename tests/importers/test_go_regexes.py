@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from autoscaler.migrate.go_regexes import (
+from autoscaler.migrate.go_text import (
     LONGEST,
     GoRegex,
     PossibleText,

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from autoscaler.migrate.go_templates import LONGEST, Template, TemplateError
+from autoscaler.migrate.go_text import LONGEST, Template, TemplateError
 
 DATA = {
     "Series": "s_total",

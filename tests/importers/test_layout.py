@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.migrate.layout import as_text
+from autoscaler.migrate.configuration import as_text
 
 SCALARS = (
     st.none()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from autoscaler.lab.policy_tests.expectations import unmet
 from autoscaler.lab.policy_tests.generated import CounterExample, made_up, searched
-from autoscaler.lab.policy_tests.ready import ReadyTest
 from autoscaler.lab.policy_tests.running import PolicyTestRun, run
+from autoscaler.lab.policy_tests.series_names import ReadyTest
 from autoscaler.lab.series_notation import count_of, parse, samples_of, written
 from tests.policy_tests.files import loaded
 

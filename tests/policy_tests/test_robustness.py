@@ -17,8 +17,8 @@ from autoscaler.lab.policy_tests.expectations import unmet
 from autoscaler.lab.policy_tests.generated import searched
 from autoscaler.lab.policy_tests.kept_world import TooLargeTestError
 from autoscaler.lab.policy_tests.loading import load_tests
-from autoscaler.lab.policy_tests.ready import ReadyTest
 from autoscaler.lab.policy_tests.running import run
+from autoscaler.lab.policy_tests.series_names import ReadyTest
 from tests.config.test_robustness import VALUES, places
 from tests.policy_tests.files import WEB, ran
 

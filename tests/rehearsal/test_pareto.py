@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.lab.engine.pareto import dominates, front
+from autoscaler.lab.engine.tuning import dominates, front
 
 Point = tuple[float, ...]
 _POINTS = st.lists(st.tuples(*[st.integers(0, 6).map(float)] * 3), max_size=40)

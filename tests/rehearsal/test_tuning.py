@@ -11,13 +11,13 @@ from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.tuning import (
     Candidate,
     Preference,
+    TuningSpace,
     applied_to,
     best,
     on_front,
     settings_of,
     walked_forward,
 )
-from autoscaler.lab.engine.tuning_space import TuningSpace
 from tests.core.builders import average, cpu, external, utilization
 from tests.worlds.memory import external as external_target
 

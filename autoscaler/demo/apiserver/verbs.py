@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from autoscaler import clock
+from autoscaler.core import selectors
+from autoscaler.core.spec import LabelSelector
 from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
@@ -14,13 +17,115 @@ from autoscaler.demo.apiserver.objects import (
     ObjectKey,
     ServedResource,
     key,
+    labels,
     meta,
     typed,
 )
-from autoscaler.demo.apiserver.selections import selection
-from autoscaler.demo.apiserver.store import ObjectStore
-from autoscaler.demo.apiserver.watches import number, watch_events
+from autoscaler.demo.apiserver.refusals import Refused, bad_request
+from autoscaler.demo.apiserver.store import ObjectStore, StoreChange
 from autoscaler.kubernetes.discovery import selector_text
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Objects of a namespace, of a name and with labels; an empty text stands for any."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector
+
+    def has(self, obj: KubeObject | None) -> bool:
+        """Return whether an object is asked for; None is not."""
+        if obj is None:
+            return False
+        namespace, name = key(obj)
+        return (
+            self.namespace in {"", namespace}
+            and self.name in {"", name}
+            and self.selector.matches(labels(obj))
+        )
+
+
+def selection(namespace: str, query: Mapping[str, str]) -> Selection:
+    """Read the selectors of a query.  Raises `Refused`."""
+    try:
+        selector = selectors.parse(query.get("labelSelector", ""))
+    except ValueError as error:
+        raise bad_request(f"unable to parse requirement: {error}") from None
+    return Selection(namespace, _name_selected(query.get("fieldSelector", "")), selector)
+
+
+def _name_selected(text: str) -> str:
+    """Return the name that a field selector requires, empty for any; it can be no other field."""
+    field_name, _, name = text.partition("=")
+    if field_name not in {"", "metadata.name"}:
+        raise bad_request(f"field label not supported: {field_name}")
+    return name
+
+
+_LONGEST_SECONDS = 1800
+_POLL_SECONDS = 1.0
+
+
+def watch_events(
+    store: ObjectStore,
+    resource: ServedResource,
+    namespace: str,
+    query: Mapping[str, str],
+    going: Callable[[], bool],
+) -> Iterator[KubeObject | None]:
+    """Read the query and return the stream, which yields None about each second without events.
+
+    It begins after the query's `resourceVersion`, or now.  It ends at its `timeoutSeconds`, with a
+    bookmark where they are allowed, or with one ERROR event, or when ``going`` returns False: the
+    server stops, or the client does not listen any more.  An object that comes to be selected is
+    ADDED, one that is selected no more DELETED.  Raises `Refused` for a query that cannot be read.
+    """
+    asked = selection(namespace, query)
+    version = number(query, "resourceVersion") or store.version
+    deadline = clock.monotonic() + (number(query, "timeoutSeconds") or _LONGEST_SECONDS)
+    bookmarks = query.get("allowWatchBookmarks") == "true"
+
+    def stream(version: int) -> Iterator[KubeObject | None]:
+        while going() and (left := deadline - clock.monotonic()) > 0:
+            try:
+                changes = store.changes_after(version, min(left, _POLL_SECONDS))
+            except Refused as refused:
+                yield {"type": "ERROR", "object": refused.status}
+                return
+            for change in changes:
+                version = change.version
+                if change.resource == resource.qualified:
+                    event = _event(change, asked)
+                    if event is not None:
+                        yield event
+            if not changes:
+                yield None
+        if bookmarks and going():
+            bookmark = typed(resource, {"metadata": {"resourceVersion": str(version)}})
+            yield {"type": "BOOKMARK", "object": bookmark}
+
+    return stream(version)
+
+
+def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
+    """Return what a watch is told of a change, if it concerns what is asked for."""
+    before, after = change.previous, change.current
+    if after is not None and asked.has(after):
+        return {"type": "MODIFIED" if asked.has(before) else "ADDED", "object": after}
+    if before is not None and asked.has(before):
+        metadata = {**meta(before), "resourceVersion": str(change.version)}
+        return {"type": "DELETED", "object": {**before, "metadata": metadata}}
+    return None
+
+
+def number(query: Mapping[str, str], name: str) -> int:
+    """Read a parameter of a request, 0 where there is none.  Raises `Refused` for no number."""
+    text = query.get(name) or "0"
+    if not text.isdecimal():
+        raise bad_request(f'{name}: Invalid value: "{text}"')
+    return int(text)
+
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"

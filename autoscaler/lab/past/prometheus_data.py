@@ -16,11 +16,10 @@ from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, measures_pods
 from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.answers import Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import RehearsalData, metric_name
 from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
-from autoscaler.lab.engine.time_grid import TimeGrid
 from autoscaler.lab.engine.workloads import requests_of
 from autoscaler.lab.engine.world import pods_in
 from autoscaler.lab.past.own_pods import KeptTotals, is_known_kind, of_own_pods
@@ -36,7 +35,7 @@ from autoscaler.lab.past.range_needs import (
     wanted_for,
 )
 from autoscaler.lab.past.range_reader import RangeReader, reader_for_ranges
-from autoscaler.persistence.temporary_folder import temporary_folder
+from autoscaler.persistence.state_directory import temporary_folder
 from autoscaler.prometheus.ranges import Matrix, MatrixSeries
 
 _MOST_SEARCHED = 10

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.lab.engine.time_grid import TimeGrid
+from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries, TimeGrid
 from autoscaler.lab.past.range_files import (
     RangeFiles,
     RangeKey,

@@ -17,11 +17,10 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.target import QueryKey, Target, metric_key
-from autoscaler.lab.engine.answers import Answers, ChunkedAnswers
+from autoscaler.lab.engine.answers import Answers, ChunkedAnswers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, RehearsalData, built
 from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
-from autoscaler.lab.engine.time_grid import TimeGrid
 from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, totals_of
 from autoscaler.prometheus.ranges import Grid, Matrix
 

@@ -15,8 +15,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.building import is_called, metric_name
 from autoscaler.lab.engine.loads import LoadModel
 from autoscaler.lab.engine.world import SimulatedTarget
-from autoscaler.lab.policy_tests.ready import ReadyTest
-from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader
+from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader, ReadyTest
 from autoscaler.lab.policy_tests.settings import Expectation, PolicyTest, RandomSeries, WorldEvent
 
 MOST_SYNCS = 20_000

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import count as counting
 
 from autoscaler.lab.policy_tests.expectations import Unmet, unmet
-from autoscaler.lab.policy_tests.ready import ReadyTest
 from autoscaler.lab.policy_tests.running import PolicyTestRun, run
-from autoscaler.lab.policy_tests.series_names import NamedSeries
+from autoscaler.lab.policy_tests.series_names import NamedSeries, ReadyTest
 from autoscaler.lab.policy_tests.settings import RandomSeries
 from autoscaler.lab.series_notation import Item, Omitted, Ramp, Stale, count_of
 

@@ -15,9 +15,13 @@ from autoscaler.config.settings import KEYS, Sources
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.building import BuildError, is_called
 from autoscaler.lab.policy_tests.checks import listed, mistakes_of, of_no_pod
-from autoscaler.lab.policy_tests.ready import ReadyTest
 from autoscaler.lab.policy_tests.running import built_targets
-from autoscaler.lab.policy_tests.series_names import NamedSeries, SeriesNames, names_of_queries
+from autoscaler.lab.policy_tests.series_names import (
+    NamedSeries,
+    ReadyTest,
+    SeriesNames,
+    names_of_queries,
+)
 from autoscaler.lab.policy_tests.settings import PolicyTest, PolicyTests
 from autoscaler.lab.series_notation import count_of
 

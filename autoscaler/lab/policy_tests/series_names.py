@@ -1,6 +1,7 @@
 """Whose samples the series of a test are: the metrics and queries that its names stand for."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
@@ -8,10 +9,13 @@ from autoscaler.config.error_messages import suggestion
 from autoscaler.config.promql_tokens import tokens_of
 from autoscaler.config.queries import queries_of
 from autoscaler.config.settings import Config
+from autoscaler.core.breaker import Breaker
 from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.assumptions import LoadAssumption
 from autoscaler.lab.engine.building import metric_name
+from autoscaler.lab.policy_tests.settings import Never, PolicyTest
 from autoscaler.lab.series_notation import Item
 
 Reader: TypeAlias = tuple[str, int] | QueryKey
@@ -105,3 +109,23 @@ def _labels(text: str) -> Mapping[str, str]:
             raise ValueError('has labels that cannot be read: write them as {pod="web-0", a="b"}')
         labels[name] = value[1:-1]
     return labels
+
+
+@dataclass(frozen=True)
+class ReadyTest:
+    """A test that can run; ``number`` is its place in the file, from 0."""
+
+    number: int
+    model: PolicyTest
+    targets: tuple[Target, ...]
+    flags: Flags
+    breaker: Breaker | None
+    interval: float
+    duration: float
+    series: tuple[NamedSeries, ...]
+    never: tuple[tuple[str, Never], ...]
+    """What never happens, and where in the file that stands."""
+    generated: tuple[NamedSeries, ...] = ()
+    """The series that are made up, without samples."""
+    faulty: Mapping[str, frozenset[Reader]] = field(default_factory=dict)
+    """Who reads the query that an event names."""

@@ -8,9 +8,8 @@ https://keda.sh/docs/latest/scalers/
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.fields import Fields, placeholder
 from autoscaler.migrate.keda.metadata import is_false, is_true, parsed
-from autoscaler.migrate.values import placeholder
 
 _RANGE = "2m"
 

@@ -3,8 +3,7 @@
 import math
 import re
 
-from autoscaler.migrate.fields import Fields
-from autoscaler.migrate.values import not_filled_in, placeholder
+from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}

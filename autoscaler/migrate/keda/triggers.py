@@ -10,18 +10,18 @@ from autoscaler.migrate.drafts import Comment, Query, SecretValue, Shared
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda import exporters
 from autoscaler.migrate.keda.authentications import Authentications
-from autoscaler.migrate.keda.cron_triggers import schedule_of
 from autoscaler.migrate.keda.metadata import name_of, number_of
-from autoscaler.migrate.keda.prometheus_triggers import (
+from autoscaler.migrate.keda.servers import server_of
+from autoscaler.migrate.keda.trigger_types import (
     NULLS,
     RATIO,
     Question,
     external,
+    metric_of,
     question_of,
+    schedule_of,
     target_of,
 )
-from autoscaler.migrate.keda.resource_triggers import metric_of
-from autoscaler.migrate.keda.servers import server_of
 
 _MOST_TRIGGERS = 100
 _MOST_CRON_TRIGGERS = 1000

@@ -22,11 +22,12 @@ from autoscaler.agreement.sentences import (
 from autoscaler.rendering.answers import AgreementTime, TargetAgreement
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
-from autoscaler.web.pages.frame import ignored, page
-from autoscaler.web.pages.listing import (
+from autoscaler.web.pages.frame import (
     RIGHT_PAGE,
     address,
+    ignored,
     is_found,
+    page,
     page_number,
     part_of,
     search_of,

@@ -1,11 +1,13 @@
 """What every page is made with: its frame, the templates and their filters, static files."""
 
 import hashlib
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -214,3 +216,50 @@ def _version() -> str:
         digest.update(b"%s %d " % (name.encode(), len(body)))
         digest.update(body)
     return digest.hexdigest()[:16]
+
+
+PAGE_SIZE = 100
+RIGHT_PAGE = "the number of a page"
+_LONGEST_SEARCH = 200
+_MOST_DIGITS = 8
+
+_R = TypeVar("_R")
+
+
+def search_of(text: str) -> str:
+    """Return what an address searches for."""
+    return printable(text.strip(), _LONGEST_SEARCH)
+
+
+def page_number(text: str) -> int | None:
+    """Return the number of a page; None for what is none."""
+    is_number = text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS
+    return max(1, int(text)) if is_number else None
+
+
+def address(path: str, asked: Mapping[str, object], usual: Mapping[str, object]) -> str:
+    """Return the address that asks for something; what is usual is left out."""
+    query = {key: one for key, one in asked.items() if one != usual[key]}
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def is_found(key: str, words: Sequence[str]) -> bool:
+    """Return whether a target's key has all of these words, which are casefolded."""
+    return all(word in key.casefold() for word in words)
+
+
+class ListPage(NamedTuple, Generic[_R]):
+    """A page of rows: the number of its first row, and its own of so many."""
+
+    rows: Sequence[_R]
+    first: int
+    page: int
+    pages: int
+
+
+def part_of(rows: Sequence[_R], page: int) -> ListPage[_R]:
+    """Return a page of rows, the last one if there are fewer."""
+    pages = max(1, math.ceil(len(rows) / PAGE_SIZE))
+    number = min(page, pages)
+    begin = (number - 1) * PAGE_SIZE
+    return ListPage(rows[begin : begin + PAGE_SIZE], begin + 1, number, pages)

@@ -18,14 +18,13 @@ from autoscaler.kubernetes.api import MALFORMED, read_list
 from autoscaler.kubernetes.autoscalers import AutoscalerCache
 from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource, read_paths, scale_of
 from autoscaler.kubernetes.election import LeaseRecord
-from autoscaler.kubernetes.failures import from_answer
+from autoscaler.kubernetes.failures import from_answer, typed
 from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of
 from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
 from autoscaler.kubernetes.pods import PodCache, Pods, read_pod
 from autoscaler.kubernetes.rights import missing_rights
 from autoscaler.kubernetes.scale_cache import ScaleCache
 from autoscaler.kubernetes.scales import Scales
-from autoscaler.kubernetes.typed import typed
 from autoscaler.transport.answers import Answer, OneAnswer
 from autoscaler.transport.redaction import Redactor
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.extensions import Schedule
 from autoscaler.migrate.fields import Fields, KeyOutcome
-from autoscaler.migrate.keda.cron_triggers import schedule_of
+from autoscaler.migrate.keda.trigger_types import schedule_of
 from autoscaler.schedules import Cron, open_windows
 from tests.importers.keda.converting import converted, prometheus, scaled_object
 

@@ -8,8 +8,13 @@ import pytest
 
 from autoscaler.cli.output import CommandError
 from autoscaler.lab.rendering import MEASURES, answer_of, measure_text
-from autoscaler.lab.report_page import _section, report_of
-from autoscaler.lab.reporting import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import (
+    ReportOptions,
+    _section,
+    refuse_to_overwrite,
+    report_of,
+    write_report,
+)
 from tests.rehearsal.fleets import rehearsed, with_lines
 from tests.web.pages.reading import Parsed
 

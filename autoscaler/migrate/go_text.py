@@ -1,4 +1,4 @@
-"""Regular expressions of Go in rules for names, read by Python's `re`, and turned around.
+"""Regular expressions and templates of Go in rules for names, read by `re`, and turned around.
 
 What the two languages do not share, and what `re` may match slowly, is refused.
 https://github.com/google/re2/wiki/Syntax
@@ -198,3 +198,49 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
     form = "".join(re.escape(part) if isinstance(part, str) else "(.*)" for part in parts)
     found = GoRegex(f"^{form}$").search(name)
     return None if found is None else dict(zip(numbers, found.groups(), strict=True))
+
+
+_LONGEST_TEMPLATE = 64 << 10
+"""Characters of a template, and of what it becomes."""
+VALUES = "LabelValuesByName"
+_FIELD = re.compile(
+    rf'\s*\.(?:{VALUES}\.([A-Za-z_]\w*)|([A-Z]\w*))\s*|\s*index\s+\.{VALUES}\s+"(\w+)"\s*', re.ASCII
+)
+_BY_HAND = (
+    "only <<.Series>>, <<.LabelMatchers>>, <<.GroupBy>> and <<.LabelValuesByName.LABEL>> are read, "
+    "in labels <<.Group>> and <<.Resource>>: write the PromQL of the metric in `queries` by hand"
+)
+
+
+class TemplateError(ValueError):
+    """The template has something other than fields; the message says what to write instead."""
+
+
+class Template:
+    """A parsed template.  Raises TemplateError for one with more than fields."""
+
+    def __init__(self, source: str) -> None:
+        if len(source) > _LONGEST_TEMPLATE:
+            raise TemplateError(
+                f"has {len(source):,} characters, and may have {_LONGEST_TEMPLATE:,}"
+            )
+        self._text, *actions = source.split("<<")
+        self._parts: list[tuple[str, str]] = []
+        for action in actions:
+            inside, closed, text = action.partition(">>")
+            found = _FIELD.fullmatch(inside)
+            if not closed or found is None:
+                raise TemplateError(f"<<{inside[:40]}{closed}: {_BY_HAND}")
+            label = found[1] or found[3]
+            self._parts.append((f"{VALUES}.{label}" if label else found[2], text))
+        self.fields = frozenset(name for name, _ in self._parts)
+        """Those that it writes; a value of a label as ``LabelValuesByName.LABEL``."""
+
+    def fill(self, data: Mapping[str, str]) -> str:
+        """Return what it becomes.  Raises TemplateError."""
+        unknown = next((name for name, _ in self._parts if name not in data), None)
+        if unknown is not None:
+            raise TemplateError(f"there is no field .{unknown}: {_BY_HAND}")
+        if sum(len(data[name]) for name, _ in self._parts) > _LONGEST_TEMPLATE:
+            raise TemplateError(f"becomes more than {_LONGEST_TEMPLATE:,} characters")
+        return self._text + "".join(data[name] + text for name, text in self._parts)
