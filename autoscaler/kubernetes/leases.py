@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of
 from autoscaler.kubernetes.election import LeaseRecord
-from autoscaler.kubernetes.failures import Failure, malformed
-from autoscaler.kubernetes.failures import typed
+from autoscaler.kubernetes.failures import Failure, malformed, typed
 from autoscaler.kubernetes.watch_requests import Cache
 
 _GROUP_VERSION = "coordination.k8s.io/v1"

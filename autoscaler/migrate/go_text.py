@@ -200,7 +200,7 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
     return None if found is None else dict(zip(numbers, found.groups(), strict=True))
 
 
-_LONGEST_TEMPLATE = 64 << 10
+LONGEST_TEMPLATE = 64 << 10
 """Characters of a template, and of what it becomes."""
 VALUES = "LabelValuesByName"
 _FIELD = re.compile(
@@ -220,9 +220,9 @@ class Template:
     """A parsed template.  Raises TemplateError for one with more than fields."""
 
     def __init__(self, source: str) -> None:
-        if len(source) > _LONGEST_TEMPLATE:
+        if len(source) > LONGEST_TEMPLATE:
             raise TemplateError(
-                f"has {len(source):,} characters, and may have {_LONGEST_TEMPLATE:,}"
+                f"has {len(source):,} characters, and may have {LONGEST_TEMPLATE:,}"
             )
         self._text, *actions = source.split("<<")
         self._parts: list[tuple[str, str]] = []
@@ -241,6 +241,6 @@ class Template:
         unknown = next((name for name, _ in self._parts if name not in data), None)
         if unknown is not None:
             raise TemplateError(f"there is no field .{unknown}: {_BY_HAND}")
-        if sum(len(data[name]) for name, _ in self._parts) > _LONGEST_TEMPLATE:
-            raise TemplateError(f"becomes more than {_LONGEST_TEMPLATE:,} characters")
+        if sum(len(data[name]) for name, _ in self._parts) > LONGEST_TEMPLATE:
+            raise TemplateError(f"becomes more than {LONGEST_TEMPLATE:,} characters")
         return self._text + "".join(data[name] + text for name, text in self._parts)

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from autoscaler.migrate.go_text import LONGEST, Template, TemplateError
+from autoscaler.migrate.go_text import LONGEST_TEMPLATE, Template, TemplateError
 
 DATA = {
     "Series": "s_total",
@@ -61,7 +61,7 @@ def test_a_template_is_bounded() -> None:
     """In its text, in what it becomes, and in the memory that both take."""
     tracemalloc.start()
     for source, data in (
-        ("x" * (LONGEST + 1), DATA),
+        ("x" * (LONGEST_TEMPLATE + 1), DATA),
         ("<<.Series>>" * 5_000, {"Series": "x" * 1_000}),
         ("<<range .GroupBySlice>>" * 30 + "x" + "<<end>>" * 30, DATA),
         ("<<printf `%999d` 1>>" * 30, DATA),
