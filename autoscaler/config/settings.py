@@ -341,8 +341,6 @@ class Config(Settings):
     sources: Sources
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""
-    all_in_shadow: bool = False
-    """Whether every target is in shadow, whatever the files say."""
 
     def in_shadow(self) -> "Config":
         """Return it with every target in shadow, and without a Lease: there is nothing to lead."""
@@ -351,5 +349,4 @@ class Config(Settings):
             for target in self.targets
         ]
         election = self.leader_election.model_copy(update={"enabled": False})
-        changes = {"targets": tuple(targets), "leader_election": election, "all_in_shadow": True}
-        return self.model_copy(update=changes)
+        return self.model_copy(update={"targets": tuple(targets), "leader_election": election})

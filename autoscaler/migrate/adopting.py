@@ -149,8 +149,7 @@ def _problems_over(move: Move, wishes: Wishes) -> list[str]:
     standing = move.look()
     if standing.mode is None:
         return [standing.unknown]
-    by_mode = standing.mode is Mode.SHADOW
-    problems = [adoption_text.in_shadow_by_mode(move, standing)] if by_mode else []
+    problems = [adoption_text.IN_SHADOW] if standing.mode is Mode.SHADOW else []
     other = standing.other
     if other.is_there:
         problems += _lacked_rights(move, other)
@@ -224,7 +223,7 @@ def _take_over(move: Move, other: Other, wishes: Wishes) -> None:
     before = _take_away(move, other, wishes) if other.is_there else move.look().count
     now = move.until(
         lambda now: now if now.is_in_charge else None,
-        lambda now: adoption_text.not_in_charge(move, now),
+        lambda now: adoption_text.not_in_charge(move.key, now),
     )
     _tell(move, adoption_text.in_charge(now, before))
 
@@ -257,7 +256,7 @@ def _take_away(move: Move, first: Other, wishes: Wishes) -> int | None:
             _fail(move, failure)
         return None if changed else (now.count,)
 
-    (count,) = move.until(attempt, lambda now: adoption_text.not_at_rest(move, now))
+    (count,) = move.until(attempt, adoption_text.not_at_rest)
     move.until(
         lambda now: now.other.autoscaler is None or None,
         lambda now: adoption_text.not_gone(move.key, now.other),

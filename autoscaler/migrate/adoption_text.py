@@ -56,18 +56,16 @@ def given_back(now: Situation, before: int | None) -> str:
 # -- where a step does not end ---------------------------------------------------------------------
 
 
-def in_shadow_by_mode(move: Move, standing: Situation) -> str:
-    """Say what keeps the daemon from writing, whether or not another autoscaler is there."""
-    alone = "what another autoscaler scales is left alone then"
-    if standing.all_in_shadow:
-        return f"{move.daemon.name} runs with `--shadow`; start it again without that: {alone}"
-    return f"`mode: shadow` keeps it from being written; take that out of its file: {alone}"
+IN_SHADOW = (
+    "`mode: shadow`, or `run --shadow`, keeps it from being written: take that away first; what "
+    "another autoscaler scales is left alone then"
+)
 
 
-def not_at_rest(move: Move, now: Situation) -> str:
+def not_at_rest(now: Situation) -> str:
     """Say why the other one was not taken away."""
     if now.mode is Mode.SHADOW:
-        return in_shadow_by_mode(move, now)
+        return IN_SHADOW
     if not now.is_left_alone:
         return not_left_alone(now)
     other = now.other
@@ -89,13 +87,12 @@ def not_gone(key: str, other: Other) -> str:
     return f"{other} is still there, or there again{made}. {stays}"
 
 
-def not_in_charge(move: Move, now: Situation) -> str:
+def not_in_charge(key: str, now: Situation) -> str:
     """Say why the daemon does not scale it."""
     if now.other.autoscaler is not None:
-        return not_gone(move.key, now.other)
+        return not_gone(key, now.other)
     if now.mode is Mode.SHADOW:
-        told = in_shadow_by_mode(move, now)
-        return f"{told}. Until then nothing scales it: its count stays"
+        return f"{IN_SHADOW}. Until then nothing scales it: its count stays"
     return f"the daemon does not scale it yet: it is {now.word or 'not known'}"
 
 

@@ -114,8 +114,6 @@ class Situation:
     """That of the configuration which the daemon has."""
     state: TargetState | None
     unknown: str
-    all_in_shadow: bool
-    """Whether the daemon runs with `--shadow`."""
     other: Other
 
     @property
@@ -136,9 +134,9 @@ class Situation:
     @property
     def is_in_charge(self) -> bool:
         """Whether the daemon has decided what the target has, by the configuration in force."""
-        known = self.state is not None and self.state.state != State.UNKNOWN
-        live = self.mode is Mode.LIVE and self.state is not None and not self.state.in_shadow
-        return known and live
+        if self.state is None or self.state.state == State.UNKNOWN:
+            return False
+        return self.mode is Mode.LIVE and not self.state.in_shadow
 
 
 class Move:
@@ -192,20 +190,18 @@ class Move:
             )
         return Other(autoscaler, scaled_object)
 
-    def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str, bool]:
+    def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str]:
         try:
             detail = self.daemon.target(self.target.key)
         except NotRunningError as error:
             start = "start it with `autoscaler run`, or name its --url"
-            return None, None, f"{error.sentence}; {start}", False
+            return None, None, f"{error.sentence}; {start}"
         except CommandError as error:
-            return None, None, str(error), False
+            return None, None, str(error)
         if detail is None:
             have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
-            return None, None, have, False
-        # A daemon of an earlier version has no mode.
-        mode = Mode(detail.configuration.get("mode", Mode.LIVE))
-        return mode, detail.state, "", detail.all_in_shadow
+            return None, None, have
+        return Mode(detail.configuration.get("mode", Mode.LIVE)), detail.state, ""
 
     def until(self, what: Callable[[Situation], T | None], why: Callable[[Situation], str]) -> T:
         """Return what is true of the target once it is; ``why`` says what is so instead."""

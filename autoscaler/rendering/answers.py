@@ -347,8 +347,6 @@ class TargetDetail(AnswerModel):
     defaults: Defaults
     schedules: tuple[Schedule, ...]
     """Those that are open, and those to come."""
-    all_in_shadow: bool = False
-    """Whether the daemon runs with `--shadow`."""
 
 
 # -- the record ----------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,10 +119,7 @@ def test_it_refuses_where_something_is_in_the_way(
     assert failing.startswith("it is failing: ")
     assert failing.endswith("; --anyway goes over all the same")
     others.create(world.api, world.namespace, others.autoscaler("of-never", of="never"))
-    assert bed.refused("never") == (
-        "`mode: shadow` keeps it from being written; take that out of its file: what another "
-        "autoscaler scales is left alone then"
-    )
+    assert bed.refused("never") == adoption_text.IN_SHADOW
     others.create(world.api, world.namespace, others.autoscaler("other", of="a"))
     assert bed.refused("a") == (
         'HorizontalPodAutoscaler "other" and HorizontalPodAutoscaler "web" scale it at once; '
@@ -223,12 +222,68 @@ def test_run_shadow_is_known_before_anything_changes(run: Callable[..., Bed]) ->
     """No change of a file ends `run --shadow`."""
     bed = run(arguments=("--shadow",))
     bed.decided("web", 1)
-    told = (
-        f"the daemon at http://{bed.daemon.address} runs with `--shadow`; start it again without "
-        "that: what another autoscaler scales is left alone then"
-    )
-    assert bed.refused("a") == told
-    assert f"in the way: {told}\n" in bed.adopt("a", Wishes())[1]
+    assert bed.refused("a") == adoption_text.IN_SHADOW
+    assert f"in the way: {adoption_text.IN_SHADOW}\n" in bed.adopt("a", Wishes())[1]
+
+
+class KilledError(BaseException):
+    """As by SIGKILL: nothing handles it."""
+
+
+def test_it_goes_on_after_a_kill_at_any_step_over_and_back(
+    run: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two requests that change something, and before what tells of one."""
+    bed = run()
+    bed.decided("web", 1)
+    steps = [
+        (Move, "save", True),
+        (ReplacedAutoscalers, "delete", False),
+        (ReplacedAutoscalers, "delete", True),
+        (adoption_text, "in_charge", False),
+    ]
+    back = [
+        (ReplacedAutoscalers, "create", False),
+        (ReplacedAutoscalers, "create", True),
+        (adoption_text, "given_back", False),
+    ]
+    for wishes, at in ((EXECUTE, steps), (BACK, back)):
+        for owner, name, after in at:
+            done = getattr(owner, name)
+
+            def killed(*given: object, done: Any = done, after: bool = after) -> None:
+                if after:
+                    done(*given)
+                raise KilledError
+
+            with monkeypatch.context() as context:
+                context.setattr(owner, name, killed)
+                with pytest.raises(KilledError):
+                    bed.adopt("a", wishes)
+            assert bed.world.replicas("a") == 1
+            bed.capsys.readouterr()
+        assert bed.adopt("a", wishes)[0] == 0
+        assert bed.there() == (["web"] if wishes.back else [])
+        assert bed.controlled("a") == ('HorizontalPodAutoscaler "web"' if wishes.back else None)
+    assert bed.world.changes("a") == 1
+
+
+def test_two_at_once_come_to_the_same_end(run: Callable[..., Bed]) -> None:
+    """One of both may find that the other has done it."""
+    bed = run()
+    bed.decided("web", 1)
+    path = f"{others.path_of(bed.world.namespace)}/web"
+    spec = bed.world.api.get(path)["spec"]
+    place = SourceOptions(bed.daemon.file, None, f"http://{bed.daemon.address}", Daemon(""))
+    for wishes, there in ((EXECUTE, []), (BACK, ["web"])):
+        with ThreadPoolExecutor(2) as pool:
+            both = [
+                pool.submit(adopt, [f"{bed.world.namespace}/a"], place, wishes) for _ in range(2)
+            ]
+        assert [one.result() for one in both] == [0, 0]
+        assert bed.there() == there
+    assert bed.world.api.get(path)["spec"] == spec
+    assert bed.world.changes("a") == 1
 
 
 @pytest.mark.parametrize("edit", ["spec", "annotation", "anew"])

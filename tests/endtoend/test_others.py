@@ -1,5 +1,7 @@
 """Others who scale the same workload: another autoscaler, and somebody by hand."""
 
+import json
+
 from tests.worlds.cluster import others
 from tests.worlds.daemon import DaemonProcess, Document, Line, command, running
 from tests.worlds.waiting import wait_until
@@ -61,6 +63,9 @@ def test_a_target_that_an_hpa_controls_is_in_shadow_until_that_is_gone(
         assert f"  beside      {other}\n" in plan
         assert f"\n  {other}\n" in planned(a)
         assert daemon.writes(a) == []
+        agreement = json.loads(daemon.page("/api/v1/agreement"))
+        assert [one["target"] for one in agreement["targets"]] == [a]
+        assert (agreement["live"], agreement["shadow"]) == (1, 1)
         world.api.delete(f"{others.path_of(world.namespace)}/keda-hpa-a")
         daemon.wait_write(a, 4)
 

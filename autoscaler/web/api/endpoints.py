@@ -176,7 +176,6 @@ def one_target(key: str, views: Views, now: float) -> answers.TargetDetail:
             initial_readiness_delay=duration(flags.initial_readiness_delay),
         ),
         schedules=tuple(_schedule(schedule, now) for schedule in known.target.extensions.schedules),
-        all_in_shadow=views.config().all_in_shadow,
     )
 
 
