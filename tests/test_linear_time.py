@@ -24,11 +24,19 @@ import pytest
 import autoscaler
 from autoscaler import schedules
 from autoscaler.cli import times
-from autoscaler.config import documents, durations, fields, loading, promql
+from autoscaler.config import (
+    documents,
+    durations,
+    fields,
+    loading,
+    promql,
+    promql_parser,
+    promql_tree,
+)
 from autoscaler.config.problems import ConfigError
 from autoscaler.core import numbers, selectors
 from autoscaler.core.text import printable
-from autoscaler.migrate import promql_trees
+from autoscaler.migrate import promql_answers
 from autoscaler.migrate.go_text import GoRegex, Template
 from autoscaler.migrate.keda.scaling_modifiers import promql_of
 from autoscaler.migrate.keda.triggers import FormulaTrigger as Trigger
@@ -197,7 +205,7 @@ FORMULAS = (
 )
 CRONS = ("*", "1,", "1-2,", "*/2,", "* ", "L", "mon,", "1-")
 TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
-_MATCHER = promql.Matcher("pod", "=~", '"web-.+"')
+_MATCHER = promql_tree.Matcher("pod", "=~", "web-.+")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
     ("quantity", numbers.parse_quantity, NUMBERS),
@@ -209,9 +217,9 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("expression of Go", GoRegex, PATTERNS),
     ("match of an expression of Go", GoRegex("(.*)(.*)b$").search, ("a", "b", "ab")),
     ("template of Go", lambda text: Template(text).fill({"a": "b"}), TEMPLATES),
-    ("tree of PromQL", promql_trees.parse, TREES),
-    ("PromQL on one line", promql_trees.tidied, TREES),
-    ("PromQL with another label", lambda text: promql_trees.keeping(text, ["a"]), TREES),
+    ("tree of PromQL", promql_parser.parse, TREES),
+    ("PromQL on one line", promql_answers.tidied, TREES),
+    ("PromQL with another label", lambda text: promql_answers.keeping(text, ["a"]), TREES),
     ("plain scalar of YAML", documents.scalar, NUMBERS),
     ("cron expression", lambda text: schedules.Cron(text, UTC), CRONS),
     ("cron expression of five", lambda text: schedules.Cron(f"{text} * * * *", UTC), CRONS),

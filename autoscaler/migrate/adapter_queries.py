@@ -13,8 +13,18 @@ from typing import Literal, NamedTuple
 
 from autoscaler.config.container_usage import CONTAINERS, usage_once
 from autoscaler.config.documents import child, entries
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import (
+    Aggregation,
+    Call,
+    Matcher,
+    Node,
+    VectorSelector,
+    quoted,
+    selectors_in,
+)
 from autoscaler.core.text import printable
-from autoscaler.migrate import promql_trees
+from autoscaler.migrate import promql_answers
 from autoscaler.migrate.adapter_rules import (
     AdapterRule,
     AdapterRules,
@@ -24,7 +34,6 @@ from autoscaler.migrate.adapter_rules import (
 )
 from autoscaler.migrate.drafts import Query
 from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateError
-from autoscaler.migrate.promql_trees import LabelMatcher, quoted
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
@@ -264,7 +273,7 @@ def _covers(one: _RuleCandidate, rule: AdapterRule) -> bool:
     here, there = (
         {matcher for matcher in of.selector.matchers if matcher.label != "__name__"}
         if of.selector is not None
-        else set[LabelMatcher]()
+        else set[Matcher]()
         for of in (one.rule, rule)
     )
     return bool(one.series) and rule.series == one.series and here <= there
@@ -298,14 +307,12 @@ def _found(
     return None
 
 
-def _discovery(
-    selector: promql_trees.SeriesSelector, names: Sequence[str], label: str | None
-) -> str:
+def _discovery(selector: VectorSelector, names: Sequence[str], label: str | None) -> str:
     """Return the selector for the series of a rule with a label, no wider than these names."""
     matchers = [*selector.matchers]
-    matchers += [LabelMatcher("__name__", "=", selector.name)] if selector.name else []
-    matchers += [LabelMatcher("__name__", "=~", "|".join(names))] if names else []
-    matchers += [LabelMatcher(label, "!=", "")] if label else []
+    matchers += [Matcher("__name__", "=", selector.name)] if selector.name else []
+    matchers += [Matcher("__name__", "=~", "|".join(names))] if names else []
+    matchers += [Matcher(label, "!=", "")] if label else []
     return f"{{{','.join(f'{one.label}{one.operator}{quoted(one.value)}' for one in matchers)}}}"
 
 
@@ -448,14 +455,14 @@ class _RuleWriter:
         self.conditions = tuple(one for one in asked.conditions if not self._is_pinned(one))
         text = self._filled(template)
         tree = self._parsed(text)
-        if self.resource is not None and not promql_trees.has(tree, self.resource):
+        if self.resource is not None and not promql_answers.has(tree, self.resource):
             raise _NoQueryError(
                 f"the query of {self.rule.where} gives no series with the label {self.resource}, "
                 "so that the adapter finds no value: aggregate it by <<.GroupBy>>"
             )
         labels = {name.partition(".")[2] for name in template.fields} - {""}
         of_all = labels - ({self.resource} if asked.kind == "Pods" else set())
-        marked = [_is_marked(one) for one in promql_trees.selectors_of(tree)]
+        marked = [_is_marked(one) for one in selectors_in(tree)]
         if not any(marked) and _PINNED not in text and not of_all:
             return self._constant(text, tree)
         shared = self._shared(text) if all(marked) and not of_all else None
@@ -511,22 +518,22 @@ class _RuleWriter:
         data = {f"{VALUES}.{label}": value for label, value in values.items()}
         data |= {"Series": self.series, "LabelMatchers": _MARK, "GroupBy": self.resource or ""}
         try:
-            return promql_trees.tidied(template.fill(data))
+            return promql_answers.tidied(template.fill(data))
         except TemplateError as error:
             raise _NoQueryError(f"metricsQuery of {self.rule.where}: {error}") from error
 
-    def _parsed(self, text: str) -> promql_trees.Node:
+    def _parsed(self, text: str) -> Node:
         try:
-            return promql_trees.parse(text)
+            return parse(text)
         except ValueError as error:
             shown = printable(text.replace(_MARK, "..."), _LONGEST_SHOWN)
             raise _NoQueryError(
                 f"metricsQuery of {self.rule.where} becomes {shown}, which is no PromQL: {error}"
             ) from error
 
-    def _constant(self, text: str, tree: promql_trees.Node) -> _WrittenQuery:
+    def _constant(self, text: str, tree: Node) -> _WrittenQuery:
         """Write a query on which namespace and selector have no effect."""
-        nan = promql_trees.may_be_nan(tree)
+        nan = promql_answers.may_be_nan(tree)
         selector: Mapping[str, object] | None = None
         if self.conditions:
             self.notes.append(
@@ -543,13 +550,13 @@ class _RuleWriter:
         labels = tuple(filter(None, (*self.pinned, self.resource)))
         return self._done(text, selector, () if self.asked.kind == "External" else labels, nan)
 
-    def _by_namespace(self, text: str, tree: promql_trees.Node) -> str:
+    def _by_namespace(self, text: str, tree: Node) -> str:
         """Return the query with the label for namespaces, which pods are told apart by, too."""
         namespace = next(iter(self.pinned))
-        if promql_trees.has(tree, namespace):
+        if promql_answers.has(tree, namespace):
             return text
-        kept = promql_trees.keeping(text, [namespace])
-        if kept is None or not promql_trees.has(self._parsed(kept), namespace):
+        kept = promql_answers.keeping(text, [namespace])
+        if kept is None or not promql_answers.has(self._parsed(kept), namespace):
             raise _NoQueryError(
                 f"the query of {self.rule.where} gives no series with the label {namespace}: "
                 "aggregate it by that, too"
@@ -568,11 +575,11 @@ class _RuleWriter:
         ):
             return None
         labels = list(dict.fromkeys((*self.pinned, *keys)))
-        kept = promql_trees.keeping(text, labels)
+        kept = promql_answers.keeping(text, labels)
         if kept is None:
             return None
         tree = self._parsed(kept)
-        if not all(promql_trees.has(tree, label) for label in labels):
+        if not all(promql_answers.has(tree, label) for label in labels):
             return None
         self._note_relations(tree)
         present = dict.fromkeys((*labels, *filter(None, [self.resource])))
@@ -581,9 +588,9 @@ class _RuleWriter:
             matched = {**self.pinned, **matched}
         selector = {"matchLabels": matched} if matched else None
         written = _unmarked(kept, _presence(tree, [(label, "") for label in present]))
-        return self._done(written, selector, tuple(present), promql_trees.may_be_nan(tree))
+        return self._done(written, selector, tuple(present), promql_answers.may_be_nan(tree))
 
-    def _for_one(self, marked: str, tree: promql_trees.Node) -> _WrittenQuery:
+    def _for_one(self, marked: str, tree: Node) -> _WrittenQuery:
         """Write the query that the adapter sends for this HPA."""
         asked = self.asked
         matchers = [one.matcher for one in self.conditions]
@@ -593,17 +600,17 @@ class _RuleWriter:
         self._note_relations(tree)
         text = _unmarked(marked, ",".join(matchers))
         namespace = next(iter(self.pinned), "")
-        if asked.kind == "Pods" and not promql_trees.has(tree, namespace):
+        if asked.kind == "Pods" and not promql_answers.has(tree, namespace):
             text = f'label_replace({text}, "{namespace}", {quoted(asked.namespace)}, "", "")'
         own = (
             *self.pinned.values(),
             *(value for one in self.conditions for value in one.values),
         )
         labels = tuple(filter(None, (*self.pinned, self.resource)))
-        return self._done(text, None, labels, promql_trees.may_be_nan(tree), own)
+        return self._done(text, None, labels, promql_answers.may_be_nan(tree), own)
 
-    def _note_relations(self, tree: promql_trees.Node) -> None:
-        if self.asked.kind == "Pods" and not promql_trees.keeps_apart(tree, self.resource or ""):
+    def _note_relations(self, tree: Node) -> None:
+        if self.asked.kind == "Pods" and not promql_answers.keeps_apart(tree, self.resource or ""):
             self.notes.append(
                 f"the query of {self.rule.where} relates pods to one another: in the adapter those "
                 "of the workload, here all that have such series"
@@ -619,7 +626,7 @@ class _RuleWriter:
     ) -> _WrittenQuery:
         described = self.asked.described
         of_one = {*labels, *self.pinned, self.resource, *(one.key for one in self.conditions)}
-        if self.asked.kind != "External" and promql_trees.has_more(self._parsed(promql), of_one):
+        if self.asked.kind != "External" and promql_answers.has_more(self._parsed(promql), of_one):
             self.notes.append(
                 f"the query of {self.rule.where} may give several series of one object: the "
                 "adapter takes any of them, and here the metric fails and names them: aggregate "
@@ -634,17 +641,17 @@ class _RuleWriter:
         )
 
 
-def _is_marked(selector: promql_trees.SeriesSelector) -> bool:
+def _is_marked(selector: VectorSelector) -> bool:
     return any(one.label == _PINNED for one in selector.matchers)
 
 
-def _presence(tree: promql_trees.Node, wanted: Sequence[tuple[str, str]]) -> str:
+def _presence(tree: Node, wanted: Sequence[tuple[str, str]]) -> str:
     """Return the matchers by which labels are not a value, but those that are there already."""
-    marked = [one for one in promql_trees.selectors_of(tree) if _is_marked(one)]
+    marked = [one for one in selectors_in(tree) if _is_marked(one)]
     return ",".join(
         f"{label}!={quoted(value)}"
         for label, value in wanted
-        if not all(LabelMatcher(label, "!=", value) in one.matchers for one in marked)
+        if not all(Matcher(label, "!=", value) in one.matchers for one in marked)
     )
 
 
@@ -687,11 +694,11 @@ def _resource_query(name: str, rule: ResourceRule) -> Query | None:
         raise _NoQueryError("`resources` names no labels for namespaces and pods")
     data = {"LabelMatchers": _MARK, "GroupBy": f"{pod}, {container}"}
     data |= {f"{VALUES}.{label}": ".+" for label in (namespace, pod)}
-    marked = promql_trees.tidied(rule.container_query.fill(data))
-    kept = promql_trees.keeping(marked, [namespace])
-    tree = promql_trees.parse(kept or marked)
+    marked = promql_answers.tidied(rule.container_query.fill(data))
+    kept = promql_answers.keeping(marked, [namespace])
+    tree = parse(kept or marked)
     names = (namespace, pod, container)
-    if kept is None or not all(promql_trees.has(tree, one) for one in names):
+    if kept is None or not all(promql_answers.has(tree, one) for one in names):
         raise _NoQueryError(f"it gives no series by {namespace}, {pod} and {container}")
     # The container label is empty for a pod's own cgroup and POD for its pause container.
     wanted = ((namespace, ""), (pod, ""), (container, ""), (container, "POD"))
@@ -714,19 +721,17 @@ def _resource_query(name: str, rule: ResourceRule) -> Query | None:
     }
 
 
-def _usage_of(
-    tree: promql_trees.Node, marked: str, wanted: Sequence[tuple[str, str]]
-) -> tuple[str, str] | None:
+def _usage_of(tree: Node, marked: str, wanted: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
     """Return what a query adds up of cAdvisor, and its matchers; None for anything else."""
     match tree:
-        case promql_trees.Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
+        case Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
             pass
         case _:
             return None
     match inner:
-        case promql_trees.Call("rate" | "irate" as name, (promql_trees.SeriesSelector() as read,)):
+        case Call("rate" | "irate" as name, (VectorSelector() as read,)):
             form = f"{name}({{}})"
-        case promql_trees.SeriesSelector() as read:
+        case VectorSelector() as read:
             form = "{}"
         case _:
             return None
@@ -734,7 +739,7 @@ def _usage_of(
     modified = "offset" in marked or "@" in marked or len(ranges) != (form != "{}")
     if modified or not read.name.startswith("container_"):
         return None
-    implied = {LabelMatcher(label, "!=", value) for label, value in wanted}
+    implied = {Matcher(label, "!=", value) for label, value in wanted}
     others = [one for one in read.matchers if one.label != _PINNED and one not in implied]
     container = wanted[-1][0]
     matchers = ", ".join(

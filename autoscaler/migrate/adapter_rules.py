@@ -13,7 +13,8 @@ import yaml
 
 from autoscaler.config import documents
 from autoscaler.config.documents import Value, child
-from autoscaler.migrate import promql_trees
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import VectorSelector
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.go_text import (
     BY_HAND,
@@ -93,18 +94,20 @@ class AdapterRule:
     """Why a part of it could not be read."""
 
     @cached_property
-    def selector(self) -> promql_trees.SeriesSelector | None:
+    def selector(self) -> VectorSelector | None:
         """The series that it is about; None where the selector is not understood."""
         try:
-            tree = promql_trees.parse(self.series_query)
+            tree = parse(self.series_query)
         except ValueError:
             return None
-        return tree if isinstance(tree, promql_trees.SeriesSelector) else None
+        return tree if isinstance(tree, VectorSelector) else None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of series that its selector has, as text or as an expression of few texts."""
-        names = promql_trees.metric_names([] if self.selector is None else [self.selector])
+        selector = self.selector or VectorSelector("")
+        named = (selector.name, *(matcher.value for matcher in selector.name_matchers))
+        names = [name for name in named if name]
         for texts in (regex.texts() for positive, regex in self._name_matchers if positive):
             names += [one.text for one in texts if one.sure and _METRIC.fullmatch(one.text)]
         return tuple(dict.fromkeys(names))

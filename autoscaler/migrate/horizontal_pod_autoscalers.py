@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol, cast, get_args
 
 from autoscaler.config.documents import child, describe
+from autoscaler.config.promql_parser import parse
 from autoscaler.core.spec import SOURCES
 from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, Unresolved
 from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
 from autoscaler.migrate.fields import Fields, json_of, not_filled_in, placeholders
 from autoscaler.migrate.other_adapters import annotated_query, served_by, tool_of
-from autoscaler.migrate.promql_trees import A_RATIO_IS_DIVIDED, is_ratio, parse
+from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio
 
 VERSIONS = ("autoscaling/v1", "autoscaling/v2beta1", "autoscaling/v2beta2", "autoscaling/v2")
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from autoscaler.config.documents import child
+from autoscaler.config.promql_parser import parse
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
-from autoscaler.migrate.promql_trees import has_more, parse
+from autoscaler.migrate.promql_answers import has_more
 
 _CONFIG = re.compile(r"metric-config\.([a-z]{1,20})\.([^/]{1,200})\.([a-z-]{1,60})/")
 _SEVERAL = "kube-metrics-adapter takes the first of several series; here they are added up"

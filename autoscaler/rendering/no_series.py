@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autoscaler.config.container_usage import STARTS
-from autoscaler.config.promql import Matcher, VectorSelector, selectors_of
+from autoscaler.config.promql import selectors_of
+from autoscaler.config.promql_tree import Matcher, VectorSelector, quoted
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -267,9 +268,10 @@ class _Looking:
         return found
 
     def _there_is(self, selector: VectorSelector, matcher: Matcher) -> str:
-        by_value = f"count by ({matcher.label}) ({selector.promql})"
+        label = matcher.label
+        grouped = label if label.isidentifier() else quoted(label)
+        by_value = f"count by ({grouped}) ({selector.promql})"
         answer = self._answer(f"topk({_MOST_VALUES + 1}, {by_value})")
-        label = matcher.label.strip("\"'`")
         values = values_of(label, answer, all_of_them=len(answer.series) <= _MOST_VALUES)
         if values:
             return values

@@ -6,12 +6,12 @@ import pytest
 
 from autoscaler.config.promql import (
     UNKNOWN_RANGE,
-    Matcher,
     is_condition,
     narrowed,
     range_of,
     selectors_of,
 )
+from autoscaler.config.promql_tree import Matcher
 from autoscaler.config.queries import DEFAULTS
 
 
@@ -198,7 +198,7 @@ def test_anything_else_is_none(promql: str) -> None:
 
 # -- some of the series --------------------------------------------------------------------------
 
-OWN = (Matcher("namespace", "=", '"shop"'), Matcher("pod", "=~", '"web-.+"'))
+OWN = (Matcher("namespace", "=", "shop"), Matcher("pod", "=~", "web-.+"))
 ADDED = 'namespace="shop",pod=~"web-.+"'
 
 

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import pytest
 
 from autoscaler.config.container_usage import usage_once
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import selectors_in
 from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,
@@ -16,7 +18,6 @@ from autoscaler.migrate.adapter_queries import (
 )
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
-from autoscaler.migrate.promql_trees import parse, selectors_of
 from tests.tables import rows
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
@@ -497,7 +498,7 @@ def test_a_resource_rule_with_more_matchers_counts_each_container_once() -> None
     usage = f"rate({CPU}{{{matchers}}}[5m])"
     once = usage_once(usage, ("namespace", "pod", "container"), matchers)
     assert (written, different) == ({"query": once, "window": "3m"}, [])
-    assert len(selectors_of(parse(once))) > 2
+    assert len(selectors_in(parse(once))) > 2
     old = {"namespace": {"resource": "namespace"}, "pod_name": {"resource": "pod"}}
     query = f"sum({MEMORY}{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)"
     written, _, _ = resource_query("memory", query, old, "container_name")

@@ -6,7 +6,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 
-from autoscaler.config.promql import Matcher, narrowed
+from autoscaler.config.promql import narrowed
+from autoscaler.config.promql_tree import Matcher
 from autoscaler.core.observation import Pod, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -59,8 +60,8 @@ def of_own_pods(query: Query, target: Target) -> str:
     if not (_LABEL.fullmatch(labels.namespace) and _LABEL.fullmatch(labels.pod)):
         return query.promql
     matchers = (
-        Matcher(labels.namespace, "=", f'"{target.namespace}"'),
-        Matcher(labels.pod, "=~", f'"{pods_of(target)}"'),
+        Matcher(labels.namespace, "=", target.namespace),
+        Matcher(labels.pod, "=~", pods_of(target)),
     )
     return narrowed(query.promql, *matchers) or query.promql
 

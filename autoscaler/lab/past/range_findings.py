@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import gt, lt, ne
 
-from autoscaler.config.promql import selectors_of
-from autoscaler.config.promql_tokens import tokens_of
+from autoscaler.config.promql import functions_of, selectors_of
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339
@@ -169,8 +168,7 @@ class ScannedQuery:
     def _counts(self) -> bool:
         """Return whether the samples are those of a counter; a reset of one is a fall."""
         scan = self.scan
-        words = {one.text.lower() for one in tokens_of(self.asked.promql) if one.kind == "word"}
-        if scan.steps < _FEWEST_STEPS or words & _RATES:
+        if scan.steps < _FEWEST_STEPS or functions_of(self.asked.promql) & _RATES:
             return False
         names = [one.name for one in selectors_of(self.asked.promql)]
         named = any(name.endswith(_OF_COUNTERS) for name in names)

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
 from autoscaler.config.error_messages import suggestion
-from autoscaler.config.promql_tokens import tokens_of
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import VectorSelector
 from autoscaler.config.queries import queries_of
 from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
@@ -100,15 +101,14 @@ def names_of_queries(config: Config, content: bytes | None) -> Mapping[QueryKey,
 
 def _labels(text: str) -> Mapping[str, str]:
     """Read the labels of a series, such as ``{pod="web-0"}``.  Raises ValueError."""
-    tokens = [token.text for token in tokens_of(text)][1:-1]
-    labels = {}
-    while tokens:
-        name, sign, value, *tokens = (*tokens, "", "", "")[: max(3, len(tokens))]
-        quoted = value[:1] in {'"', "'"} and value[:1] == value[-1:] and "\\" not in value
-        if sign != "=" or not quoted or (tokens and tokens.pop(0) != ","):
-            raise ValueError('has labels that cannot be read: write them as {pod="web-0", a="b"}')
-        labels[name] = value[1:-1]
-    return labels
+    try:
+        selector = parse(text)
+    except ValueError:
+        selector = None
+    matchers = selector.matchers if isinstance(selector, VectorSelector) else None
+    if matchers is None or any(one.operator != "=" or "\\" in one.written for one in matchers):
+        raise ValueError('has labels that cannot be read: write them as {pod="web-0", a="b"}')
+    return {matcher.label: matcher.value for matcher in matchers}
 
 
 @dataclass(frozen=True)

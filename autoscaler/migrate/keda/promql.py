@@ -4,17 +4,17 @@ A query of KEDA returns at most one element; what is made of it here has no labe
 can be computed with each other.  https://prometheus.io/docs/prometheus/latest/querying/operators/
 """
 
-from autoscaler.config.promql_tokens import AGGREGATIONS
-from autoscaler.migrate.promql_trees import (
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import (
+    AGGREGATIONS,
     Aggregation,
     Binary,
     Call,
     Node,
-    is_number,
-    may_be_nan,
-    parse,
-    tidied,
+    Subquery,
+    below,
 )
+from autoscaler.migrate.promql_answers import is_number, may_be_nan, tidied
 
 _KEEPING_LABELS = frozenset({"topk", "bottomk", "limitk", "limit_ratio", "count_values"})
 _SINGLE = AGGREGATIONS - _KEEPING_LABELS
@@ -26,6 +26,7 @@ _OF_NUMBERS = frozenset(
 )
 """Functions that make one value without labels of numbers, or of nothing."""
 _OF_EACH = _OF_NUMBERS | {
+    "-",
     *("abs", "ceil", "floor", "round", "sgn", "exp", "ln", "log2", "log10", "sqrt"),
     *("clamp", "clamp_max", "clamp_min", "sort", "sort_desc", "timestamp", "histogram_quantile"),
     *("rate", "increase", "delta", "irate", "idelta", "deriv", "predict_linear", "changes"),
@@ -70,6 +71,6 @@ def is_one_value(tree: Node) -> bool:
             vectors = [argument for argument in arguments if not is_number(argument)]
             known = name in _OF_EACH if vectors else name in _OF_NUMBERS
             return known and all(map(is_one_value, vectors))
-        case Binary(_, _, _, _, _, left, right):
-            return is_one_value(left) and is_one_value(right)
+        case Binary() | Subquery():
+            return all(map(is_one_value, below(tree)))
     return False

@@ -6,17 +6,12 @@ https://keda.sh/docs/latest/scalers/prometheus/
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from autoscaler.config.promql_parser import parse
 from autoscaler.core import numbers
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.keda.metadata import is_false, name_of, number_of, parsed, text_of
 from autoscaler.migrate.keda.promql import is_one_value
-from autoscaler.migrate.promql_trees import (
-    A_RATIO_IS_DIVIDED,
-    is_ratio,
-    may_be_nan,
-    parse,
-    tidied,
-)
+from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio, may_be_nan, tidied
 from autoscaler.schedules import Cron, alternate, time_zone
 
 KIND = "prometheus"

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
+from autoscaler.config.promql_parser import parse
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda.exporters import Proposal, instead_of, proposal_for
-from autoscaler.migrate.promql_trees import parse
 from tests.tables import rows
 
 PROPOSED = r"""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from autoscaler.config.promql_parser import parse
 from autoscaler.migrate.keda.promql import is_one_value
-from autoscaler.migrate.promql_trees import parse
 
 ONE = """\
 sum(x)

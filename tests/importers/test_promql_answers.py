@@ -1,8 +1,9 @@
-"""PromQL as a tree: labels of an answer, and expressions that keep more of them."""
+"""What PromQL answers: its labels, and expressions that keep more of them."""
 
 import pytest
 
-from autoscaler.migrate import promql_trees
+from autoscaler.config.promql_parser import parse
+from autoscaler.migrate import promql_answers
 from tests.tables import rows
 
 KEPT = [
@@ -37,11 +38,11 @@ KEPT = [
 @pytest.mark.parametrize(("promql", "kept"), KEPT)
 def test_a_label_is_kept_all_the_way(promql: str, kept: str | None) -> None:
     """Each aggregation and each match of two sides has it, or nothing is written."""
-    assert promql_trees.keeping(promql, ["namespace"]) == kept
+    assert promql_answers.keeping(promql, ["namespace"]) == kept
     if kept is not None:
-        tree = promql_trees.parse(kept)
-        assert promql_trees.has(tree, "namespace")
-        assert promql_trees.keeps_apart(tree, "namespace")
+        tree = parse(kept)
+        assert promql_answers.has(tree, "namespace")
+        assert promql_answers.keeps_apart(tree, "namespace")
 
 
 WITH_POD = """
@@ -64,38 +65,16 @@ sum(x) / sum(y) by (pod) | x / on (le) y | sum(x) and y
 )
 def test_the_labels_of_an_answer_are_known(promql: str, *, has: bool) -> None:
     """Whether a series of the answer can have the label, if those that are read have it."""
-    assert promql_trees.has(promql_trees.parse(promql), "pod") is has
-
-
-NOT_UNDERSTOOD = ("", "sum(", "x{", 'x{a="b"', "x{a}", "a +", ")", "x y", "sum(x) by (", "x[5m")
-
-
-@pytest.mark.parametrize("promql", [*NOT_UNDERSTOOD, "(" * 200, "1+" * 300 + "1"])
-def test_what_is_not_understood_is_refused(promql: str) -> None:
-    with pytest.raises(ValueError, match=r"it|is not"):
-        promql_trees.parse(promql)
+    assert promql_answers.has(parse(promql), "pod") is has
 
 
 def test_an_expression_on_several_lines_becomes_one() -> None:
     """Without comments, and without blanks at brackets; strings stay as they are."""
     promql = 'sum(\n  rate(x{a="b  # c"}[1m])  # why\n) by (pod , le)\n'
-    assert promql_trees.tidied(promql) == 'sum(rate(x{a="b  # c"}[1m])) by (pod, le)'
-
-
-def test_names_and_matchers_are_found() -> None:
-    """Before the braces, in them, and in quotes."""
-    for promql in ("x_total", '{__name__="x_total"}', '{"x_total",a=~"b"}'):
-        (selector,) = promql_trees.selectors_of(promql_trees.parse(promql))
-        assert promql_trees.metric_names([selector]) == ["x_total"]
-    (selector,) = promql_trees.selectors_of(promql_trees.parse(r"""x{a=~'b\"c',d!="e\\"}"""))
-    assert [(one.label, one.operator, one.value) for one in selector.matchers] == [
-        ("a", "=~", 'b"c'),
-        ("d", "!=", "e\\"),
-    ]
-    assert promql_trees.quoted('b"\\') == r'"b\"\\"'
+    assert promql_answers.tidied(promql) == 'sum(rate(x{a="b  # c"}[1m])) by (pod, le)'
 
 
 def test_divisions_and_quantiles_can_be_nan_where_nothing_happens() -> None:
     for promql in ("a / b", 'x{quantile="0.9"}', "histogram_quantile(1, x)"):
-        assert promql_trees.may_be_nan(promql_trees.parse(promql))
-    assert not promql_trees.may_be_nan(promql_trees.parse("sum(a)"))
+        assert promql_answers.may_be_nan(parse(promql))
+    assert not promql_answers.may_be_nan(parse("sum(a)"))

@@ -1,0 +1,306 @@
+"""The one reader of PromQL, in time in proportion to the text."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.config.promql_tree import (
+    AGGREGATIONS,
+    COMPARISONS,
+    Aggregation,
+    Binary,
+    Call,
+    Literal,
+    Matcher,
+    Node,
+    PromqlToken,
+    Subquery,
+    Unread,
+    VectorSelector,
+    tokens_of,
+)
+
+LONGEST = 64 << 10
+"""Characters of an expression that is parsed."""
+DEEPEST = 60
+_MOST_OPERATORS = 200
+_METRICSQL = frozenset({"default", "if", "ifnot"})
+_PRECEDENCE = {
+    "default": 1,
+    "or": 2,
+    **dict.fromkeys(("and", "unless"), 3),
+    **dict.fromkeys(COMPARISONS, 4),
+    **dict.fromkeys(("+", "-"), 5),
+    **dict.fromkeys(("*", "/", "%", "atan2"), 6),
+    "^": 7,
+    **dict.fromkeys(("if", "ifnot"), 8),
+}
+_SIGN = 6
+"""How tightly a sign binds: less than a power, more than a product."""
+_MATCHER_OPERATORS = frozenset({"=", "!=", "=~", "!~"})
+_CLOSING = frozenset({")", "]", "}", ",", ""})
+"""Signs before which an expression ends, and the end of the text."""
+
+
+def parse(promql: str) -> Node:
+    """Read an expression.  Raises ValueError for what is not understood."""
+    if len(promql) > LONGEST:
+        raise ValueError(f"it has {len(promql):,} characters, and may have {LONGEST:,}")
+    return _PromqlParser(promql, is_strict=True).parse()
+
+
+def read(promql: str) -> Node:
+    """Read what is understood of an expression.
+
+    It may have MetricsQL, variables that nothing has filled in, and mistakes.
+    """
+    try:
+        return _PromqlParser(promql, is_strict=False).parse()
+    except ValueError:  # too much of it
+        return Unread(is_selector=False)
+
+
+class _PromqlParser:
+    """Reads each token once, and skips what it does not understand unless it is strict."""
+
+    def __init__(self, promql: str, *, is_strict: bool) -> None:
+        self._tokens = list(tokens_of(promql))
+        self._end = PromqlToken("", "", len(promql))
+        self._is_strict = is_strict
+        self._at = self._depth = self._operators = self._mistakes = 0
+
+    def parse(self) -> Node:
+        parts = [self._parts()]
+        while self._peek() is not self._end:
+            self._skip()
+            parts.append(self._parts())
+        return parts[0] if len(parts) == 1 else Call("", tuple(parts))
+
+    def _mistake(self) -> None:
+        self._mistakes += 1
+        token = self._peek()
+        if self._is_strict and token is self._end:
+            raise ValueError("it ends too early")
+        if self._is_strict:
+            where = f"{token.text[:20]!r} at character {token.start + 1}"
+            raise ValueError(f"{where} is not understood")
+
+    def _skip(self) -> None:
+        self._mistake()
+        self._at += 1
+
+    def _peek(self, ahead: int = 0) -> PromqlToken:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else self._end
+
+    def _next(self) -> PromqlToken:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _take(self, text: str) -> bool:
+        taken = self._peek().text.lower() == text
+        self._at += taken
+        return taken
+
+    def _need(self, text: str) -> None:
+        if not self._take(text):
+            self._mistake()
+
+    def _since(self, begin: int) -> str:
+        return "".join(token.text for token in self._tokens[begin : self._at])
+
+    def _items(self, close: str) -> Iterator[None]:
+        """Yield before each item of a list with commas, up to the sign that closes it."""
+        while not self._take(close):
+            if self._peek() is self._end:
+                self._mistake()
+                return
+            yield
+            if not self._take(",") and self._peek().text != close:
+                self._skip()
+
+    def _count(self) -> None:
+        self._operators += 1
+        if self._operators > _MOST_OPERATORS:
+            raise ValueError(f"it has more than {_MOST_OPERATORS} operators")
+
+    def _parts(self) -> Node:
+        """Read an expression, and others that follow without an operator."""
+        parts = [self._expression(0)]
+        while self._peek().text not in _CLOSING:
+            self._mistake()
+            parts.append(self._expression(0))
+        return parts[0] if len(parts) == 1 else Call("", tuple(parts))
+
+    def _expression(self, least: int) -> Node:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ValueError(f"it is more than {DEEPEST} levels deep")
+        if self._take("-"):
+            left: Node = Call("-", (self._expression(_SIGN),))
+        elif self._take("+"):
+            left = self._expression(_SIGN)
+        else:
+            left = self._postfixed()
+        while _PRECEDENCE.get(self._peek().text.lower(), 0) > least:
+            left = self._binary(left)
+        self._depth -= 1
+        return left
+
+    def _binary(self, left: Node) -> Node:
+        self._count()
+        operator = self._peek().text.lower()
+        if operator in _METRICSQL:
+            self._mistake()
+        self._at += 1
+        is_bool = self._take("bool")
+        clause, labels, at, group = "", frozenset[str](), 0, ""
+        for word in ("on", "ignoring"):
+            if self._take(word):
+                clause = word
+                labels, at = self._labels()
+        for side in ("left", "right"):
+            if self._take(f"group_{side}"):
+                group = side
+                if self._peek().text == "(":
+                    self._labels()
+        # Powers bind from the right.
+        right = self._expression(_PRECEDENCE[operator] - (operator == "^"))
+        return Binary(operator, clause, labels, at, group, left, right, is_bool)
+
+    def _labels(self) -> tuple[frozenset[str], int]:
+        """Read a list of labels; return it and where more can be written."""
+        at = self._peek().start + 1
+        labels = set()
+        self._need("(")
+        for _ in self._items(")"):
+            if self._peek().kind in {"word", "string"}:
+                labels.add(self._next().plain)
+        return frozenset(labels), at
+
+    def _postfixed(self) -> Node:
+        node = self._primary()
+        while (word := self._peek().text.lower()) in {"[", "offset", "@"}:
+            self._count()
+            self._at += 1
+            if word == "[":
+                node = _with_range(node, self._range())
+            else:
+                written = self._modifier()
+                node = _with_offset(node, written) if word == "offset" else node
+        return node
+
+    def _range(self) -> str:
+        """Return what stands in brackets that are open, of a subquery without its step."""
+        begin = self._at
+        while self._peek().text not in {"]", ""}:
+            self._at += 1
+        written = self._since(begin).partition(":")[0]
+        self._need("]")
+        return written
+
+    def _modifier(self) -> str:
+        """Return what follows `offset` or `@`."""
+        begin = self._at
+        self._take("-")
+        if self._peek().text in _CLOSING | {"("}:
+            self._mistake()
+            self._primary()
+        elif self._next().text in {"start", "end"}:
+            self._need("(")
+            self._need(")")
+        return self._since(begin)
+
+    def _primary(self) -> Node:
+        token = self._peek()
+        if token.kind == "word":
+            return self._named()
+        if token.text == "{":
+            return self._selector("")
+        if self._take("("):
+            return self._group()
+        if token.text in _CLOSING | {"["}:
+            self._mistake()
+            return Literal("")
+        if token.kind == "sign" and not self._take("."):
+            self._mistake()
+        self._at += 1
+        return Literal(token.plain)
+
+    def _group(self) -> Node:
+        parts: list[Node] = []
+        for _ in self._items(")"):
+            if parts:  # a union of MetricsQL
+                self._mistake()
+            parts.append(self._parts())
+        if not parts:
+            self._mistake()
+        return parts[0] if len(parts) == 1 else Call("union", tuple(parts))
+
+    def _named(self) -> Node:
+        token = self._next()
+        if self._peek().text == "(" or self._has_clause():
+            return self._call(token.text.lower(), token.end)
+        if token.text.lower() in {"inf", "nan"}:
+            return Literal(token.text)
+        return self._selector(token.text)
+
+    def _has_clause(self) -> bool:
+        return self._peek().text.lower() in {"by", "without"} and self._peek(1).text == "("
+
+    def _call(self, name: str, at: int) -> Node:
+        clause, labels, at = self._clause(name, at)
+        self._need("(")
+        arguments = tuple([self._parts() for _ in self._items(")")])
+        if not clause:
+            clause, labels, at = self._clause(name, at)
+        if clause or name in AGGREGATIONS:
+            return Aggregation(name, clause, labels, at, arguments)
+        return Call(name, arguments)
+
+    def _clause(self, name: str, at: int) -> tuple[str, frozenset[str], int]:
+        """Read by or without with its labels; without them more are written ``at``."""
+        if not self._has_clause():
+            return "", frozenset(), at
+        if name not in AGGREGATIONS:
+            self._mistake()
+        return self._next().text.lower(), *self._labels()
+
+    def _selector(self, name: str) -> Node:
+        mistakes = self._mistakes
+        at = self._tokens[self._at - 1].end if name else 0
+        matchers: list[Matcher] = []
+        if self._peek().text == "{":
+            at = self._next().end
+            for _ in self._items("}"):
+                matchers += self._matcher()
+        if self._mistakes > mistakes:
+            return Unread(is_selector=True)
+        return VectorSelector(name, tuple(matchers), at=at)
+
+    def _matcher(self) -> Iterator[Matcher]:
+        label, operator, value = self._next(), self._peek(), self._peek(1)
+        if label.kind == "string" and operator.text in {",", "}"}:  # a name of any characters
+            yield Matcher("__name__", "=", label.plain, f"__name__={label.text}")
+        elif (
+            label.kind not in {"word", "string"}
+            or operator.text not in _MATCHER_OPERATORS
+            or value.kind != "string"
+        ):
+            self._mistake()
+        else:
+            self._at += 2
+            written = f"{label.text}{operator.text}{value.text}"
+            yield Matcher(label.plain, operator.text, value.plain, written)
+
+
+def _with_range(node: Node, written: str) -> Node:
+    if isinstance(node, VectorSelector) and node.range is None and not node.offset:
+        return replace(node, range=written)
+    return Subquery(node, range=written)
+
+
+def _with_offset(node: Node, written: str) -> Node:
+    if isinstance(node, VectorSelector) and not node.offset:
+        return replace(node, offset=written)
+    return Subquery(node, offset=written)

@@ -1,0 +1,178 @@
+"""What an expression of PromQL can answer: labels, a ratio, NaN; and how to keep more labels.
+
+https://prometheus.io/docs/prometheus/latest/querying/operators/
+"""
+
+from collections.abc import Collection, Sequence
+
+from autoscaler.config.promql_parser import DEEPEST, parse
+from autoscaler.config.promql_tree import (
+    COMPARISONS,
+    Aggregation,
+    Binary,
+    Call,
+    Literal,
+    Node,
+    Subquery,
+    VectorSelector,
+    below,
+    nodes_of,
+    tokens_of,
+    with_insertions,
+)
+
+_LONGEST_LINE = 100
+_OF_SETS = frozenset({"or", "and", "unless"})
+_CHOOSING = frozenset({"topk", "bottomk", "limitk", "limit_ratio"})
+"""Aggregations whose answer has all labels of what they choose."""
+_WITHOUT_LABELS = frozenset({"scalar", "vector", "time", "absent", "absent_over_time", "pi"})
+_WORDED = {"label_replace", "label_join"}
+_AVERAGING = frozenset({"avg", "quantile", "histogram_quantile", "stddev", "stdvar"})
+_NAN_FUNCTIONS = frozenset({"histogram_quantile", "quantile", "quantile_over_time", "sqrt", "ln"})
+
+
+def has(tree: Node, label: str) -> bool:
+    """Return whether the series of the answer may have a label, if those that are read have it."""
+    match tree:
+        case Binary():
+            return _binary_has(tree, label)
+        case Call(name) if name in _WITHOUT_LABELS:
+            return False
+        case Call(name, (_, Literal(text), *_)) if name in _WORDED and text == label:
+            return True
+        case Aggregation("count_values", arguments=(Literal(text), *_)) if text == label:
+            return True
+        case Aggregation(name, clause, labels) if name not in _CHOOSING:
+            if not clause or (label in labels) is (clause == "without"):
+                return False
+    return isinstance(tree, VectorSelector) or any(has(part, label) for part in below(tree))
+
+
+def has_more(tree: Node, labels: Collection[str | None]) -> bool:
+    """Return whether the series of the answer may have labels other than these."""
+    named = {one for node in nodes_of(tree) for one in getattr(node, "labels", ())}
+    return any(has(tree, label) for label in (*(named - {*labels}), "of any other name"))
+
+
+def _binary_has(tree: Binary, label: str) -> bool:
+    left, right = has(tree.left, label), has(tree.right, label)
+    if tree.operator in _OF_SETS:
+        return left or (right and tree.operator == "or")
+    if is_number(tree.left) or is_number(tree.right):
+        return left or right
+    if tree.group:
+        return left if tree.group == "left" else right
+    if tree.clause:
+        return left and (label in tree.labels) is (tree.clause == "on")
+    return left and right
+
+
+def is_number(tree: Node) -> bool:
+    """Return whether an expression is a scalar."""
+    match tree:
+        case Literal() | Call("scalar" | "time" | "pi"):
+            return True
+        case Binary() | Call("-") | Subquery():
+            return all(map(is_number, below(tree)))
+    return False
+
+
+def keeps_apart(tree: Node, label: str) -> bool:
+    """Return whether series of different values of a label never come together."""
+    for node in nodes_of(tree):
+        match node:
+            case Aggregation(_, clause, labels) | Binary(_, clause, labels):
+                if clause in {"by", "on"} and label not in labels:
+                    return False
+                if clause in {"without", "ignoring"} and label in labels:
+                    return False
+                if isinstance(node, Aggregation) and not clause:
+                    return False
+            case Call("scalar" | "absent" | "absent_over_time"):
+                return False
+    return True
+
+
+def keeping(promql: str, labels: Sequence[str]) -> str | None:
+    """Return the expression with these labels kept apart all the way; None where that cannot be.
+
+    For each value of the labels the series of the answer with it are then those that the
+    expression would give if all its selectors asked for that value.
+    """
+    edits: list[tuple[int, str]] = []
+    for node in nodes_of(parse(promql)):
+        match node:
+            case Call(name, arguments):
+                texts = {one.text for one in arguments if isinstance(one, Literal)}
+                worded = name in _WORDED and not texts.isdisjoint(labels)
+                if worded or name in _WITHOUT_LABELS - {"time", "pi"}:
+                    return None
+            case Aggregation(_, clause, known, at) | Binary(_, clause, known, at):
+                if clause in {"without", "ignoring"} and not known.isdisjoint(labels):
+                    return None
+                more = ", ".join(label for label in labels if label not in known)
+                if clause in {"by", "on"} and more:
+                    edits.append((at, f"{more}, " if known else more))
+                elif isinstance(node, Aggregation) and more and not clause:
+                    edits.append((at, f" by ({more}) "))
+    return with_insertions(promql, edits)
+
+
+def may_be_nan(tree: Node) -> bool:
+    """Return whether an expression can give NaN for usual samples, such as 0/0."""
+    for node in nodes_of(tree):
+        match node:
+            case Binary("/" | "%"):
+                return True
+            case Call(name) | Aggregation(name) if name in _NAN_FUNCTIONS:
+                return True
+            case VectorSelector(_, matchers):
+                if any(matcher.label == "quantile" for matcher in matchers):
+                    return True
+    return False
+
+
+A_RATIO_IS_DIVIDED = (
+    "a ratio, an average or a quantile is divided by the replicas as AverageValue, as in {}: type "
+    "Value, with the same number as `value`, was probably meant"
+)
+"""What is to be said of a ratio that is held at AverageValue, with whose behaviour that is."""
+
+
+def is_ratio(tree: Node) -> bool:
+    """Return whether an expression is a ratio, an average or a quantile, and no total."""
+    match tree:
+        case Binary("/", left=left, right=right):
+            return not is_number(right) or is_ratio(left)
+        case Binary(operator, left=left) if operator in COMPARISONS | {"and", "unless"}:
+            return is_ratio(left)
+        case Aggregation(name) | Call(name) if name in _AVERAGING:
+            return True
+        case Aggregation("sum" | "count" | "group" | "count_values"):
+            return False
+    return any(map(is_ratio, below(tree)))
+
+
+def tidied(promql: str) -> str:
+    """Return the expression without comments, blanks only where there were some.
+
+    A long one keeps its lines; any other stands on one.
+    """
+    flat = _joined(promql, keep_lines=False)
+    return flat if len(flat) <= _LONGEST_LINE else _joined(promql, keep_lines=True)
+
+
+def _joined(promql: str, *, keep_lines: bool) -> str:
+    written, end, depth = [""], 0, 0
+    for token in tokens_of(promql):
+        gap, closes = promql[end : token.start], token.text in {")", "}", "]"}
+        inside = written[-1] in {"", "(", "{", "["} or closes or token.text == ","
+        depth -= closes
+        if keep_lines and "\n" in gap and end:
+            written.append("\n" + "  " * min(depth, DEEPEST))
+        elif gap and not inside:
+            written.append(" ")
+        written.append(token.text)
+        depth += token.text in {"(", "{", "["}
+        end = token.end
+    return "".join(written)
