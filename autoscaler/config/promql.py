@@ -16,8 +16,8 @@ from autoscaler.config.promql_tree import (
     Call,
     Matcher,
     Node,
+    NotUnderstood,
     Subquery,
-    Unread,
     VectorSelector,
     below,
     nodes_of,
@@ -72,7 +72,7 @@ def _range(node: Node, unknown: float, caller: str = "") -> float:
     inner = node.name if isinstance(node, Call) else ""
     seconds = max((_range(part, unknown, inner) for part in below(node)), default=0.0)
     match node:
-        case Unread(is_selector=False):
+        case NotUnderstood(is_selector=False):
             return unknown
         case Call(name, arguments):
             has_range = any(getattr(part, "range", None) is not None for part in arguments)
@@ -107,7 +107,7 @@ def _condition(node: Node) -> bool | None:
             parts = parts[:1]
         case Call(name) | Aggregation(name) if _NEVER_ZERO.fullmatch(name):
             return False
-        case Unread(is_selector=False):
+        case NotUnderstood(is_selector=False):
             return None
     conditions = [_condition(part) for part in parts]
     match node:
@@ -141,7 +141,7 @@ def narrowed(promql: str, *matchers: Matcher) -> str | None:
     insertions: list[tuple[int, str]] = []
     for node in nodes_of(read(promql)):
         match node:
-            case Unread() | Binary(clause="ignoring"):
+            case NotUnderstood() | Binary(clause="ignoring"):
                 return None
             case Binary(clause="on", labels=matched) if not labels <= matched:
                 return None

@@ -12,9 +12,9 @@ from autoscaler.config.promql_tree import (
     Literal,
     Matcher,
     Node,
+    NotUnderstood,
     PromqlToken,
     Subquery,
-    Unread,
     VectorSelector,
     tokens_of,
 )
@@ -56,7 +56,7 @@ def read(promql: str) -> Node:
     try:
         return _PromqlParser(promql, is_strict=False).parse()
     except ValueError:  # too much of it
-        return Unread(is_selector=False)
+        return NotUnderstood(is_selector=False)
 
 
 class _PromqlParser:
@@ -78,11 +78,9 @@ class _PromqlParser:
     def _mistake(self) -> None:
         self._mistakes += 1
         token = self._peek()
-        if self._is_strict and token is self._end:
-            raise ValueError("it ends too early")
+        where = f"{token.text[:20]!r} at character {token.start + 1}"
         if self._is_strict:
-            where = f"{token.text[:20]!r} at character {token.start + 1}"
-            raise ValueError(f"{where} is not understood")
+            raise ValueError(f"{where} is not understood" if token.text else "it ends too early")
 
     def _skip(self) -> None:
         self._mistake()
@@ -184,10 +182,10 @@ class _PromqlParser:
             self._count()
             self._at += 1
             if word == "[":
-                node = _with_range(node, self._range())
+                node = _looking_back(node, self._range(), "")
             else:
                 written = self._modifier()
-                node = _with_offset(node, written) if word == "offset" else node
+                node = _looking_back(node, None, written) if word == "offset" else node
         return node
 
     def _range(self) -> str:
@@ -275,7 +273,7 @@ class _PromqlParser:
             for _ in self._items("}"):
                 matchers += self._matcher()
         if self._mistakes > mistakes:
-            return Unread(is_selector=True)
+            return NotUnderstood(is_selector=True)
         return VectorSelector(name, tuple(matchers), at=at)
 
     def _matcher(self) -> Iterator[Matcher]:
@@ -294,13 +292,8 @@ class _PromqlParser:
             yield Matcher(label.plain, operator.text, value.plain, written)
 
 
-def _with_range(node: Node, written: str) -> Node:
-    if isinstance(node, VectorSelector) and node.range is None and not node.offset:
-        return replace(node, range=written)
-    return Subquery(node, range=written)
-
-
-def _with_offset(node: Node, written: str) -> Node:
-    if isinstance(node, VectorSelector) and not node.offset:
-        return replace(node, offset=written)
-    return Subquery(node, offset=written)
+def _looking_back(node: Node, window: str | None, offset: str) -> Node:
+    """Note a range or an offset that follows an expression."""
+    if isinstance(node, VectorSelector) and not node.offset and None in {window, node.range}:
+        return replace(node, range=node.range if window is None else window, offset=offset)
+    return Subquery(node, window, offset)

@@ -153,13 +153,13 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class NotUnderstood:
     """A selector that is not understood, or an expression that is too deep or long."""
 
     is_selector: bool
 
 
-Node: TypeAlias = VectorSelector | Subquery | Literal | Call | Aggregation | Binary | Unread
+Node: TypeAlias = VectorSelector | Subquery | Literal | Call | Aggregation | Binary | NotUnderstood
 
 
 def nodes_of(tree: Node) -> Iterator[Node]:
