@@ -973,7 +973,7 @@ def schema(
     """
     import json
 
-    from autoscaler.config.checks import CONFIGURATION, INCLUDED, json_schema
+    from autoscaler.cli.json_schemas import CONFIGURATION, INCLUDED, json_schema
     from autoscaler.lab.policy_tests.schema import TESTS
     from autoscaler.lab.rendering import RehearsalAnswer
 

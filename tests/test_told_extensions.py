@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from pydantic.alias_generators import to_camel
 
-from autoscaler.config.checks import json_schema
+from autoscaler.cli.json_schemas import json_schema
 from autoscaler.config.written import as_written, compare
 from autoscaler.core.decision import (
     Activity,

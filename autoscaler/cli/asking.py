@@ -9,11 +9,7 @@ from contextlib import closing
 from itertools import groupby
 
 from autoscaler import clock
-from autoscaler.config import Config
-from autoscaler.config.container_usage import duplicates
-from autoscaler.config.queries import (
-    CONTAINER,
-    SERIES,
+from autoscaler.cli.asked_queries import (
     AskedQuery,
     BoundUse,
     HoldUse,
@@ -21,6 +17,9 @@ from autoscaler.config.queries import (
     QueryPlace,
     queries_of,
 )
+from autoscaler.config import Config
+from autoscaler.config.container_usage import duplicates
+from autoscaler.config.queries import CONTAINER, SERIES
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import format_milli, saturate64
 from autoscaler.core.observation import Gap

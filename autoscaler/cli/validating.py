@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.cli.asking import ask_every_query
+from autoscaler.cli.cautions import cautions_on
 from autoscaler.config import Config, ConfigError, KubernetesSettings, Problem, load
-from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
+from autoscaler.config.exposure import warnings_of, warnings_of_access
 from autoscaler.config.loading import ANYWHERE, namespace_or_anywhere, pod_namespace
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.daemon.clusters import endpoint_of

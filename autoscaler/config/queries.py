@@ -1,20 +1,14 @@
-"""The queries of metrics: the built-in ones, which one gives a metric, and where it stands."""
+"""The queries of metrics: the built-in ones, and which one gives a metric."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from autoscaler.config import spec_model as model
 from autoscaler.config.container_usage import CONTAINERS, usage_once
-from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.promql import range_of
-from autoscaler.config.reading import Source, sources_of
-from autoscaler.config.settings import DEFAULT_SERVER, Config
-from autoscaler.core.holds import HOLD_QUERY
-from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
-from autoscaler.core.target import HoldQuery, Query, QueryKey, SeriesLabels, Target
+from autoscaler.config.settings import DEFAULT_SERVER
+from autoscaler.core.target import Query, SeriesLabels
 
 Labels = tuple[tuple[str, str], ...]
 """Labels of series with their values, sorted by name."""
@@ -85,7 +79,7 @@ class Queries:
         if key not in self._made:
             named = identifier.name
             own = self._of_resource(named, server) if of_resource else self.named[named]
-            at_server = replace(usual, server=_core_name(server))
+            at_server = replace(usual, server=core_name(server))
             self._made[key] = at_server if own is None else query_of(own, usual, server)
         return self._made[key]
 
@@ -105,7 +99,7 @@ def hold_query_of(query: model.BoundQueryModel | model.HoldQueryModel, server: s
         promql=promql,
         max_age=query.max_age,
         range_seconds=range_of(promql),
-        server=_core_name(server if query.server is None else query.server),
+        server=core_name(server if query.server is None else query.server),
         nan_is_zero=query.nan == "zero",
         use_partial=query.partial == "use",
     )
@@ -128,182 +122,6 @@ def query_of(query: model.QueryModel, usual: Query, server: str | None) -> Query
     )
 
 
-def _core_name(server: str | None) -> str:
+def core_name(server: str | None) -> str:
+    """Return the name of a server in the core: that of the default one is empty."""
     return "" if server is None or server == DEFAULT_SERVER else server
-
-
-class QueryPlace(NamedTuple):
-    """A place in a file; ``line`` counts from 1."""
-
-    file: str
-    line: int
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetricUse:
-    """A metric of a target that uses a query; ``default`` is that of a target without metrics.
-
-    ``number`` is its index in the target's spec; ``own`` is whether the query is in the metric.
-    """
-
-    place: QueryPlace
-    target: Target
-    number: int
-    metric: MetricSpec
-    query: Query
-    default: bool
-    own: bool
-
-    @property
-    def name(self) -> tuple[str, str]:
-        """The key and the name by which the metric finds a query that is not its own."""
-        if isinstance(self.metric, ResourceMetric | ContainerResourceMetric):
-            return "resourceQueries", self.metric.name
-        return "queries", self.metric.metric.name
-
-
-@dataclass(frozen=True, slots=True)
-class BoundUse:
-    """A bound of a target that a query gives: ``bound`` is minReplicas or maxReplicas."""
-
-    place: QueryPlace
-    target: Target
-    bound: str
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class HoldUse:
-    """A target whose `holdScaleDownQuery` is a query."""
-
-    place: QueryPlace
-    target: Target
-    hold: HoldQuery
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """One PromQL at one server, the first place where it stands, and what uses it."""
-
-    key: QueryKey
-    place: QueryPlace
-    uses: list[MetricUse] = field(default_factory=list)
-    bounds: list[BoundUse] = field(default_factory=list)
-    holds: list[HoldUse] = field(default_factory=list)
-
-    @property
-    def built_in(self) -> tuple[str, Labels] | None:
-        """The resource whose built-in query it is, and the labels of its series; None if none."""
-        named = ((*use.name, use.query) for use in self.uses)
-        return next(
-            (
-                (name, query.series_labels)
-                for key, name, query in named
-                if key == "resourceQueries" and is_built_in(name, query)
-            ),
-            None,
-        )
-
-
-def named_queries(config: Config) -> dict[str, QueryKey]:
-    """Return what the names of `queries` stand for; this reads the files again."""
-    begin = "queries."
-    return {
-        one.place.path.removeprefix(begin): one.key
-        for one in queries_of(config)
-        if one.place.path.startswith(begin)
-    }
-
-
-def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]:
-    """List each query of a valid configuration, server by server; ``content`` as for `load`."""
-    sources = sources_of(config, content)
-    # The targets are in the order of the files.
-    placed = [
-        (target, *at) for target, at in zip(config.targets, targets_in(sources), strict=False)
-    ]
-    used: dict[QueryKey, AskedQuery] = {}
-    by_name: dict[tuple[str, str], list[QueryKey]] = defaultdict(list)
-
-    def asked(query: Query, place: QueryPlace) -> AskedQuery:
-        return used.setdefault(query.key, AskedQuery(query.key, place))
-
-    for use, place in (pair for one in placed for pair in _metrics(*one)):
-        asked(use.query, place).uses.append(use)
-        if not use.own:
-            by_name[use.name].append(use.query.key)
-    for bound in (use for one in placed for use in _bounds(*one)):
-        asked(bound.query, bound.place).bounds.append(bound)
-    for target, source, index in placed:
-        if target.hold is not None:
-            location: Location = ("targets", index, HOLD_QUERY)
-            name, place = child(source.value, *location, "name"), _place(source, location)
-            asked(target.hold.query, place).holds.append(HoldUse(place, target, target.hold))
-            if name is not None:
-                by_name["queries", str(name)].append(target.hold.query.key)
-    named: dict[QueryKey, AskedQuery] = {}
-    for of, server, promql, place in _named(sources):
-        # One without a server is asked at that of each target.
-        keys = [key for key in by_name[of] if key.promql == promql and server in {None, key.server}]
-        for key in keys or [QueryKey(server or "", promql)]:
-            known = used.get(key, AskedQuery(key, place))
-            named.setdefault(key, replace(known, place=place))
-    order = list(config.servers)
-    return sorted({**used, **named}.values(), key=lambda one: order.index(one.key.server))
-
-
-def targets_in(sources: Iterable[Source]) -> Iterator[tuple[Source, int]]:
-    """Yield for each target of some files the file and the position of the entry that makes it."""
-    for source in sources:
-        for index, entry in entries(source.value, "targets"):
-            clusters = child(entry, "clusters")
-            for _ in clusters if isinstance(clusters, list) else (None,):
-                yield source, index
-
-
-def _named(
-    sources: Sequence[Source],
-) -> Iterator[tuple[tuple[str, str], str | None, str, QueryPlace]]:
-    """Yield the queries that have names: name, server if it names one, PromQL and place."""
-    servers = child(sources[0].value, "prometheus", "servers") if sources else None
-    names = servers if isinstance(servers, Mapping) else ()
-    own = [("prometheus", "servers", str(name), "resourceQueries") for name in names]
-    for source in sources:
-        for location in (("queries",), ("resourceQueries",), *own):
-            named = child(source.value, *location)
-            for name, query in named.items() if isinstance(named, Mapping) else ():
-                promql = query if isinstance(query, str) else child(query, "query")
-                server = child(query, "server") or (location[2] if len(location) > 1 else None)
-                place = _place(source, (*location, str(name)))
-                at = None if server is None else _core_name(str(server))
-                yield (location[-1], str(name)), at, str(promql), place
-
-
-def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[MetricUse, QueryPlace]]:
-    """Yield the use of each metric, and where its query stands if no name leads to it."""
-    for number, (metric, query) in enumerate(zip(target.spec.metrics, target.queries, strict=True)):
-        location: Location = ("targets", index, "metrics", number)
-        default = child(source.value, *location) is None
-        place = at = _place(source, location[:2] if default else location)
-        of_resource = isinstance(metric, ResourceMetric | ContainerResourceMetric)
-        own = (SOURCES[metric.type], *(() if of_resource else ("metric",)), "query")
-        has_own = child(source.value, *location, *own) is not None
-        if has_own:
-            at = _place(source, (*location, *own))
-        elif isinstance(metric, ResourceMetric | ContainerResourceMetric):
-            at = place._replace(path=f"{place.path} (built-in query of {metric.name})")
-        yield MetricUse(place, target, number, metric, query, default, has_own), at
-
-
-def _bounds(target: Target, source: Source, index: int) -> Iterator[BoundUse]:
-    bounds = {"minReplicas": target.min_replicas_query, "maxReplicas": target.max_replicas_query}
-    for bound, query in bounds.items():
-        if query is not None:
-            place = _place(source, ("targets", index, f"{bound}Query"))
-            yield BoundUse(place, target, bound, query)
-
-
-def _place(source: Source, location: Location) -> QueryPlace:
-    line = source.places[location].line
-    return QueryPlace(str(source.path), line, path_of(location))

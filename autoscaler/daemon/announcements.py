@@ -16,7 +16,7 @@ import structlog
 
 from autoscaler import __version__, clock
 from autoscaler.config import Address, Config, ConfigError
-from autoscaler.config.cautions import warnings_of
+from autoscaler.config.exposure import warnings_of
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError

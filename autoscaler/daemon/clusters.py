@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from autoscaler import clock
-from autoscaler.config.cautions import warnings_of_access
+from autoscaler.config.exposure import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef

@@ -14,11 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler import clock
 from autoscaler.cli import times
+from autoscaler.cli.asked_queries import named_queries
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
 from autoscaler.config.other_files import load_file
-from autoscaler.config.queries import named_queries
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic.alias_generators import to_camel
 
+from autoscaler.cli.asked_queries import named_queries
 from autoscaler.cli.output import aligned, wrapped
 from autoscaler.config import Config
 from autoscaler.config.documents import as_flow, as_yaml
 from autoscaler.config.durations import format_seconds
-from autoscaler.config.queries import named_queries
 from autoscaler.config.written import as_written, changed_parts
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target

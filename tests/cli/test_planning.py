@@ -11,10 +11,10 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.cli import planning
+from autoscaler.cli.asked_queries import queries_of
 from autoscaler.cli.planning import _once, print_plan, query_sources
 from autoscaler.cli.validating import validate_files
 from autoscaler.config import load
-from autoscaler.config.queries import queries_of
 from autoscaler.core.breaker import BreakerState, Trip
 from autoscaler.core.observation import Scale
 from autoscaler.core.target import QueryKey

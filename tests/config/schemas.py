@@ -3,7 +3,7 @@
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from autoscaler.config.checks import CONFIGURATION, SchemaOf, json_schema
+from autoscaler.cli.json_schemas import CONFIGURATION, SchemaOf, json_schema
 
 
 def validator(of: SchemaOf = CONFIGURATION) -> Draft202012Validator:

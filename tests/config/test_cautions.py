@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.config.cautions import cautions_on
+from autoscaler.cli.cautions import cautions_on
 from autoscaler.config.written import as_written
 from tests.config.documents import external, loaded, target, top
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from autoscaler.cli.json_schemas import INCLUDED, json_schema
 from autoscaler.config import LeaderElection, load
-from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.config.documents import read
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record, WebSettings

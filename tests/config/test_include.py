@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
+from autoscaler.cli.json_schemas import INCLUDED, json_schema
 from autoscaler.config import Config, ConfigError, load
-from autoscaler.config.checks import INCLUDED, json_schema
 from autoscaler.config.documents import read
 from tests.config.documents import EXTERNAL, PROMETHEUS, QUERIES, cases
 from tests.config.schemas import validator

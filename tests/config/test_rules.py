@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from autoscaler.config.checks import CONFIGURATION, INCLUDED, json_schema
+from autoscaler.cli.json_schemas import CONFIGURATION, INCLUDED, json_schema
 from autoscaler.config.documents import read
 from tests.config import (
     test_document_rules,

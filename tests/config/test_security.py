@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.cli.cautions import cautions_on
 from autoscaler.config import load
-from autoscaler.config.cautions import cautions_on, warnings_of, warnings_of_access
+from autoscaler.config.exposure import warnings_of, warnings_of_access
 from autoscaler.config.problems import MOST_PROBLEMS
 from tests.config.documents import EXTERNAL, cases, loaded, prometheus, target, top
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from autoscaler.config import Address
-from autoscaler.config.cautions import warnings_of
+from autoscaler.config.exposure import warnings_of
 from autoscaler.config.web_files import users_in
 from autoscaler.config.written import compare
 from tests.config.documents import cases, loaded, refused, top

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from autoscaler.config.checks import SchemaOf
+from autoscaler.cli.json_schemas import SchemaOf
 from autoscaler.config.settings import MainFile, PrometheusServers
 from autoscaler.lab.policy_tests.settings import PolicyTests
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
+from autoscaler.cli.asked_queries import queries_of
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
-from autoscaler.config.queries import queries_of
 from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.holds import HOLD_QUERY
