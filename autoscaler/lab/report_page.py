@@ -27,9 +27,10 @@ from autoscaler.lab.rendering import (
     told_measures,
 )
 from autoscaler.rendering.wording import counted
+from autoscaler.web import pages
 from autoscaler.web.pages.frame import environment
 
-_STATIC = Path(__file__).parent / "static"
+_STATIC = Path(pages.__file__).parent / "static"
 _SCRIPTS = ("times.js", "charts.js", "report.js")
 _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)

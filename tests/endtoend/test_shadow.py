@@ -16,9 +16,9 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
     with world.running(document | {"leaderElection": election}, "--shadow") as daemon:
         started = daemon.wait_event("started")["message"]
         assert started.endswith("; 1 in shadow, which nothing is written to")
-        line = daemon.first_sync(a)
-        assert (line["state"], line["desired_replicas"]) == ("shadow", DEMAND)
-        assert line["message"].startswith(f"in shadow: would scale 1 -> {DEMAND} replicas: ")
+        line = daemon.wait_for("the shadow", lambda line: line.get("state") == "shadow")
+        assert (line["target"], line["desired_replicas"]) == (a, DEMAND)
+        assert f"in shadow: would scale 1 -> {DEMAND} replicas: " in line["message"]
         world.set_by_hand("a", DEMAND, "kube-controller-manager")
         wait_until(
             "it follows",
@@ -38,14 +38,16 @@ def test_a_daemon_in_shadow_writes_neither_counts_nor_events(
 def test_it_goes_live_when_the_key_is_taken_away_and_the_other_one_is_gone(
     world: World, document: Document
 ) -> None:
-    """First beside the other, then alone, over a reload; the other target is live all the time."""
+    """Whichever comes first; the other target is live all the time, and nothing is warned of."""
     a, b = map(world.key, "ab")
     others.create(world.api, world.namespace, others.autoscaler("web", of="a"))
     document["targets"] = [world.target("a", mode="shadow"), world.target("b")]
     with world.running(document) as daemon:
         daemon.wait_write(b, DEMAND)
-        assert daemon.first_sync(a)["state"] == "shadow"
+        daemon.wait_for("the shadow", lambda line: line.get("state") == "shadow")
+        daemon.write(document | {"targets": [world.target("a"), world.target("b")]})
+        daemon.wait_for("the other one", lambda line: line.get("state") == "controlled")
         assert daemon.writes(a) == []
         world.api.delete(f"{others.path_of(world.namespace)}/web")
-        daemon.write(document | {"targets": [world.target("a"), world.target("b")]})
         daemon.wait_write(a, DEMAND)
+        assert daemon.events("controlled_by_other") == []
