@@ -28,7 +28,7 @@ METRICS: list[Json] = [
 ]
 
 
-def test_the_autoscalers_of_a_cluster_in_shadow(
+def test_the_autoscalers_of_a_cluster_become_targets_beside_them(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty HPAs and the adapter's ConfigMap become one configuration that decides beside them.
@@ -55,19 +55,20 @@ def test_the_autoscalers_of_a_cluster_in_shadow(
     world.api.create(path, {"metadata": metadata, "data": held})
     monkeypatch.setenv("KUBECONFIG", str(world.plane.kubeconfig))
     options = ImportOptions(
-        from_cluster=True, namespace=world.namespace, prometheus=world.prometheus.url, shadow=True
+        from_cluster=True, namespace=world.namespace, prometheus=world.prometheus.url
     )
     ran = run([], tmp_path / "autoscaler.yaml", options)
     assert (ran.code, ran.report["summary"]["imported"]) == (0, COUNT), ran.report
-    assert {target["mode"] for target in ran.document["targets"]} == {"shadow"}
     assert list(ran.document["queries"]) == ["demand"]
     assert {target.key for target in ran.config.targets} == {world.key(name) for name in names}
     daemon_keys = {"syncPeriod": "1s", "listen": "127.0.0.1:0"}
     with world.running(ran.document | daemon_keys) as daemon:
         for name in names:
             line = daemon.first_sync(world.key(name))
-            said = f"in shadow: would scale 1 -> {DEMAND} replicas: "
-            assert line["message"].startswith(said), line
+            assert (line["controlled_by"], line["desired_replicas"]) == (
+                f'HorizontalPodAutoscaler "{name}-hpa"',
+                DEMAND,
+            ), line
         assert set(world.all_replicas().values()) == {1}
         url, admin = f"http://{daemon.address}", {"KUBECONFIG": str(world.plane.kubeconfig)}
         adopt = ("adopt", "-c", daemon.file, "--url", url, world.key("w0"), "--execute")

@@ -46,8 +46,9 @@ def test_the_service_account_does_every_job(
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases"
         assert [one["metadata"]["name"] for one in world.api.get(leases)["items"]] == [ACCOUNT]
         wait_until("an Event tells it", lambda: "SuccessfulRescale" in reasons(world))
-        assert daemon.first_sync(b)["outcome"] == "blocked"
-        assert daemon.syncs(b)[-1]["outcome"] == "blocked"
+        assert daemon.first_sync(b)["controlled_by"]
+        assert daemon.syncs(b)[-1]["controlled_by"]
+        assert world.replicas("b") == 1
         world.api.delete(f"{others.path_of(world.namespace)}/b")
         daemon.wait_write(b, DEMAND)
     assert not daemon.events("not_watched")
