@@ -73,7 +73,7 @@ class _WithRules(GenerateJsonSchema):
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         result = super().model_schema(schema)
-        if not getattr(schema["cls"], "whole", True):
+        if not getattr(schema["cls"], "has_rules", True):
             return result
         fragments = [rule.schema for rule in rules_of(schema["cls"]) if rule.schema]
         return result | {"allOf": fragments} if fragments else result

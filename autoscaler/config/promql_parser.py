@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from autoscaler.config.promql_tree import (
     AGGREGATIONS,
@@ -48,6 +49,7 @@ def parse(promql: str) -> Node:
     return _PromqlParser(promql, is_strict=True).parse()
 
 
+@lru_cache(maxsize=1)  # several questions are asked of one expression in a row
 def read(promql: str) -> Node:
     """Read what is understood of an expression.
 

@@ -13,7 +13,8 @@ class PolicyTestsFile(PolicyTests, MainFile):
     prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
     """Where the metrics come from; a test needs none."""
 
-    whole: ClassVar[bool] = False  # the configuration may be another file
+    has_rules: ClassVar[bool] = False
+    """No rule between fields is in the schema: the configuration may be another file."""
 
 
 TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")
