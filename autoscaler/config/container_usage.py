@@ -12,14 +12,14 @@ CONTAINERS = 'container!="", container!="POD"'
 """The label is empty for a pod's own cgroup and ``POD`` for its pause container."""
 
 
-def usage_once(usage: str, labels: Sequence[str], matchers: str = CONTAINERS) -> str:
+def usage_once(usage: str, labels: Sequence[str]) -> str:
     """Return a query for the usage of each container, that of its newest series by start time.
 
     ``usage`` is an expression of cAdvisor's series.  ``labels`` name a container: namespace, pod
     and container.  Where no series of a container has a start time, or the labels of the start
     time differ, there is one series for each ``id``, between which `core.readings` chooses.
     """
-    by, starts = ", ".join(labels), f"{STARTS}{{{matchers}}}"
+    by, starts = ", ".join(labels), f"{STARTS}{{{CONTAINERS}}}"
     cgroup = f"{by}, id, instance"
     # The kubelet gives start times with fractions of a second, and cAdvisor without.
     newest = f"{starts} > on ({by}) group_left () (max by ({by}) ({starts}) - 1)"

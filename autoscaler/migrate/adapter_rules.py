@@ -17,27 +17,24 @@ from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.go_text import (
-    BY_HAND,
-    LONGEST_TEXT,
-    MOST_GROUPS,
     GoRegex,
     PossibleText,
     Template,
     captures_of,
     expand,
     parts_of,
-    unknown_group,
 )
 
 _Made = TypeVar("_Made")
-CHARTS = frozenset({"prometheus-adapter", "k8s-prometheus-adapter"})
 _SETTINGS = "it configures the adapter's own pods, and nothing asks it any longer"
-_INSTALLS = "it installs the adapter, and nothing asks it any longer"
-_VALUES = (("values",), ("helm", "valuesObject"), ("helm", "values"), ("valuesContent",))
+_AROUND = "it is no rule of the adapter, which nothing asks any longer"
+_HOLDERS = frozenset({"ConfigMap", "HelmRelease", "HelmChart", "Application", "ApplicationSet"})
+"""Objects in whose values or texts there may be rules."""
+_OF_OBJECTS = frozenset({"apiVersion", "kind", "metadata", "status"})
+_DEEPEST = 8
+"""Levels at which rules are searched for: an ApplicationSet has them at the sixth."""
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
 _ANY = GoRegex(".*")
-_MOST_RULES = 1_000
-_MOST_OVERRIDES = 200
 _MOST_SERIES = 8
 """The most names of series that a rule is tried with for one metric."""
 
@@ -200,9 +197,11 @@ class AdapterRules:
 def rules_in(fields: Fields) -> AdapterRules | None:
     """Read the rules of a document; None for one that has none.
 
-    It is a configuration of the adapter, a ConfigMap of such, values of its chart, of a chart
-    around that, or a HelmRelease, HelmChart, Application or ApplicationSet with such values.
+    It is a configuration of the adapter, values of its chart, or anything around these: a chart
+    of charts, or a ConfigMap, HelmRelease, HelmChart, Application or ApplicationSet.
     """
+    if isinstance(fields.peek("apiVersion"), str) and fields.peek("kind") not in {*_HOLDERS, None}:
+        return None
     found = []
     for view in _views(fields):
         found.append(_rules(view))
@@ -234,74 +233,28 @@ def merged(several: Iterable[AdapterRules]) -> AdapterRules:
 # -- where rules are written ----------------------------------------------------------------------
 
 
-def _views(fields: Fields) -> Iterator[Fields]:
-    """Yield the views of configurations and of values, and ignore what is around them."""
-    kind = fields.peek("kind")
-    if kind is None or not isinstance(fields.peek("apiVersion"), str):
-        yield from _of_values(fields)
-    elif kind == "ConfigMap":
-        data = fields.within("data")
-        texts = [_text(data, key) for key in data.value]
-        views = [one for one in texts if one and _has_rules(one.value)]
-        if views:
-            _ignore_the_rest(data, "it is no configuration of the adapter", views)
-        yield from views
-    elif kind in ("HelmRelease", "HelmChart"):
-        yield from _of_helm(fields.within("spec"))
-    elif kind in ("Application", "ApplicationSet"):
-        spec = fields.within("spec")
-        spec = spec.within("template", "spec") if kind == "ApplicationSet" else spec
-        sources = [spec.within("source"), *spec.each("sources")]
-        views = [view for source in sources for view in _of_helm(source)]
-        if views:
-            _ignore_the_rest(fields.within("spec"), _INSTALLS, views)
-        yield from views
+def _views(fields: Fields, depth: int = 0) -> list[Fields]:
+    """Return the views of configurations and of values, and ignore what is around them."""
+    if _has_rules(fields.value):
+        return [fields]
+    held = fields.peek()
+    keys = (
+        list(held) if isinstance(held, dict) else range(len(held) if isinstance(held, list) else 0)
+    )
+    found: list[Fields] = []
+    others: list[str | int] = []
+    for key in keys if depth < _DEEPEST else ():
+        inner = _text(fields, key) if isinstance(fields.peek(key), str) else fields.within(key)
+        views = _views(inner, depth + 1) if inner is not None else []
+        found += views
+        if not views and (depth or key not in _OF_OBJECTS):
+            others.append(key)
+    for key in others if found else ():
+        fields.ignored(key, why=_AROUND)
+    return found
 
 
-def _of_helm(place: Fields) -> Iterator[Fields]:
-    views: list[Fields] = []
-    for keys in _VALUES:
-        value = place.peek(*keys)
-        view = _text(place, *keys) if isinstance(value, str) else place.within(*keys)
-        if view is not None:
-            views += _of_values(view)
-    charts = (place.peek("chart"), place.peek("chart", "spec", "chart"))
-    named = any(isinstance(one, str) and one.split("/")[-1] in CHARTS for one in charts)
-    if named and not views:
-        views.append(place.within("values"))
-    if views:
-        _ignore_the_rest(place, _INSTALLS, views)
-        for keys in (("valuesFrom",), ("helm", "valueFiles")):
-            if place.peek(*keys):
-                place.ignored(*keys, why="rules in there count where they are given as well")
-    yield from views
-
-
-def _of_values(view: Fields) -> Iterator[Fields]:
-    if _has_rules(view.value):
-        yield view
-        return
-    inner = [view.within(key) for key in view.value if _is_values(view.peek(key))]
-    yield from inner
-    if inner:
-        _ignore_the_rest(view, "it is a value of another chart", inner)
-
-
-def _ignore_the_rest(view: Fields, why: str, but: Sequence[Fields]) -> None:
-    for key, value in view.value.items():
-        places: list[tuple[str | int, ...]] = [(key,)]
-        if isinstance(value, list) and value:
-            places = [(key, index) for index in range(len(value))]
-        for place in places:
-            here = (*view.location, *place)
-            inner = [one for one in but if one.location[: len(here)] == here]
-            if not inner:
-                view.ignored(*place, why=why)
-            elif all(one.location != here for one in inner):
-                _ignore_the_rest(view.within(*place), why, inner)
-
-
-def _text(fields: Fields, *keys: str) -> Fields | None:
+def _text(fields: Fields, *keys: str | int) -> Fields | None:
     """Return a view of the YAML in a text; None where there is none."""
     text = fields.peek(*keys)
     if not isinstance(text, str) or "ules" not in text:
@@ -394,10 +347,7 @@ def _read(
 def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[AdapterRule, ...]:
     _carry_if_empty(view, *keys)
     rules = []
-    for number, place in enumerate(view.each(*keys)):
-        if number >= _MOST_RULES:
-            problems.append(f"there are more than {_MOST_RULES:,} rules")
-            break
+    for place in view.each(*keys):
         rule = _rule(place, problems)
         if rule.series_query:
             rules.append(rule)
@@ -418,10 +368,6 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
             why = "is missing, and `matches` has several groups: the adapter refuses that"
             reading.problem("name", why, "as")
         name_as = "$1" if regex.count == 1 else "$0"
-    groups = sum(isinstance(part, int) for part in parts_of(name_as, regex or _ANY))
-    if groups > MOST_GROUPS or len(name_as) > LONGEST_TEXT:
-        most = f"{MOST_GROUPS} groups or {LONGEST_TEXT} characters"
-        reading.problem("name", f"has more than {most}: {BY_HAND}", "as")
     metrics_query = reading.text("metricsQuery")
     rule = AdapterRule(
         where=documents.path_of(place.location),
@@ -510,7 +456,7 @@ class _RuleReading:
         written = place.within("overrides")
         for keys in (("resources",), ("resources", "overrides"), ("name",)):
             _carry_if_empty(self.place, *keys)
-        for label in list(written.value)[:_MOST_OVERRIDES]:
+        for label in written.value:
             group, resource = (written.get(label, key) for key in ("group", "resource"))
             _carry_if_empty(written, label, "group")
             if isinstance(resource, str):
@@ -565,8 +511,3 @@ def chart_rules() -> tuple[AdapterRule, ...]:
             )
         )
     return tuple(rules)
-
-
-def missing_group(rule: AdapterRule) -> str:
-    """Return a reference of `name.as` to a group that `name.matches` does not have, or nothing."""
-    return unknown_group(rule.name_as, rule.matches)

@@ -90,7 +90,7 @@ class Fields:
             if isinstance(value, dict):
                 yield Fields(value, (*self.location, *keys, index), self._entries)
 
-    def parsed(self, *keys: str, value: object) -> "Fields":
+    def parsed(self, *keys: str | int, value: object) -> "Fields":
         """Return a view of what the text at a key holds; `refuse_the_rest` does not look there."""
         return Fields(value, (*self.location, *keys), self._entries)
 

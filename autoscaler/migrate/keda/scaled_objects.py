@@ -23,7 +23,7 @@ _IGNORED = {
     ),
     "scaledobject.keda.sh/hpa-excluded-labels": "there is no HPA here that has labels",
     "validations.keda.sh/hpa-ownership": (
-        "there is no webhook here: a target that an HPA controls is left alone"
+        "there is no webhook here: a target that an HPA controls is not written"
     ),
 }
 _LONGEST_COUNT = 9

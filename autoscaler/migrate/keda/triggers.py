@@ -23,8 +23,6 @@ from autoscaler.migrate.keda.trigger_types import (
     target_of,
 )
 
-_MOST_TRIGGERS = 100
-_MOST_CRON_TRIGGERS = 1000
 _RESOURCES = ("cpu", "memory")
 
 _NAMED_BY_ITSELF = "KEDA names its metrics itself since 2.12; it is only the query's name here"
@@ -44,7 +42,6 @@ _OF_ONE_METRIC = (("metadata", "threshold"), ("metadata", "activationThreshold")
 _OF_FORMULA = "the formula stands for all triggers"
 _NAMELESS = "a formula needs the name of each trigger, without which KEDA fails"
 _CRON_IN_FORMULA = "a formula takes it for a number, which no query has: use `schedules`"
-_TOO_MANY = "the cron triggers are too many to compare: import fewer sources at once"
 
 
 class FormulaTrigger(NamedTuple):
@@ -94,10 +91,6 @@ def read_triggers(
     behavior = spec.within("advanced", "horizontalPodAutoscalerConfig", "behavior")
     reader = _TriggerReader(result, authentications, shared, behavior, in_formula=in_formula)
     for index, trigger in enumerate(spec.each("triggers")):
-        if index >= _MOST_TRIGGERS:
-            trigger.refused(why=f"only the first {_MOST_TRIGGERS} triggers are read")
-            result.lost.append("further ones")
-            continue
         reader.read(index, trigger)
     return result
 
@@ -197,9 +190,8 @@ class _TriggerReader:
             self._result.servers.add(server)
 
     def _cron(self, index: int, trigger: Fields) -> None:
-        self._shared.cron_triggers += 1
-        if self._in_formula or self._shared.cron_triggers > _MOST_CRON_TRIGGERS:
-            self._lose(trigger, _CRON_IN_FORMULA if self._in_formula else _TOO_MANY, "cron")
+        if self._in_formula:
+            self._lose(trigger, _CRON_IN_FORMULA, "cron")
             return
         try:
             self._result.schedules.append(schedule_of(index, trigger, self._behavior))
