@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from autoscaler.core.decision import Limit, Stabilization
 from autoscaler.core.history import History, Recommendation, ScaleEvent
-from autoscaler.core.numbers import INT32_MAX, ceil32, saturate32, trunc32
+from autoscaler.core.numbers import ceil32, saturate32, trunc32
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -159,18 +159,6 @@ def limit(
     unseen = history.unseen if rates.unseen_within(policy, now) else None
     start = rates.start_of(policy, now)
     return Limit(stabilized, allowed, reason, allowed, policy, until, unseen, start)
-
-
-def permitted(
-    current: int, bounds: tuple[int, int], behavior: Behavior | None, history: History, now: float
-) -> tuple[int, int]:
-    """Return the least and the largest count that policies and bounds permit to go to at once."""
-    minimum, maximum = bounds
-    if behavior is None:
-        most = limit_legacy(current, INT32_MAX, minimum, maximum).after
-        return min(current, minimum), max(current, most)
-    down, up = (_Rates(current, behavior, history, up=up).limit_at(now)[0] for up in (False, True))
-    return min(current, max(minimum, down)), max(current, min(maximum, up))
 
 
 def release_after_write(limited: Limit, behavior: Behavior, history: History, now: float) -> Limit:

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.classification import Mark
-from autoscaler.core.decision import Decision
 from autoscaler.core.extensions import Extensions, Fallback, Pause
-from autoscaler.core.spec import Behavior, Flags, HorizontalPodAutoscalerSpec
+from autoscaler.core.spec import Flags
 from autoscaler.persistence.record.packing import by_minute
 from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
@@ -21,12 +20,8 @@ from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
 from tests.core.builders import (
     BASE,
     average,
-    behavior,
     cpu,
     external,
-    percent_policy,
-    pods_policy,
-    rules,
     spec,
     utilization,
 )
@@ -110,13 +105,12 @@ def test_nothing_recorded() -> None:
 
 
 def test_missing() -> None:
-    """A missing value is a gap, and so is the band of what was asked for."""
+    """A missing value is a gap, and so is what was asked for."""
     chart = charted(played(Timeline(spec(QUEUE), replicas=3), 30, None, 30))
     (metric,) = chart.metrics
     assert [*metric.value] == [10, None, 10]
-    assert [*metric.proposal] == [*metric.proposal_high] == [3, None, 3]
+    assert [*metric.proposal] == [3, None, 3]
     assert [*chart.current] == [3, 3, 3]
-    assert [*chart.stabilization.high] == [3, None, 3]
 
 
 def test_a_reload() -> None:
@@ -142,81 +136,6 @@ def test_a_lost_entry() -> None:
     assert (chart.current, chart.maximum) == ((3, 3, 6), (100, 100, 100))
     assert chart.metrics == ()
     assert len(chart.marks) == 1
-    assert set(chart.policies.high) == {None}
-
-
-# -- bands ---------------------------------------------------------------------------------------
-
-SLOW = behavior(
-    rules(pods_policy(2, 60), percent_policy(50, 30), window=40),
-    rules(pods_policy(1, 45), window=100),
-)
-ODD_WINDOW = Flags(downscale_stabilization=100.0)
-
-
-@pytest.mark.parametrize("given_behavior", [None, behavior(), SLOW])
-@pytest.mark.parametrize("seed", range(5))
-def test_bands_are_what_decisions_did(given_behavior: Behavior | None, seed: int) -> None:
-    """At each sync of a random life, stabilization and limits left the count where they say."""
-    chance = Random(seed)  # noqa: S311 - no secret
-    of = spec(QUEUE, MAILS, maximum=30, behavior=given_behavior)
-    timeline, record = Timeline(of, replicas=10, flags=ODD_WINDOW), MemoryRecord()
-    decisions: list[Decision] = []
-    for index in range(120):
-        if chance.random() < 0.05:
-            timeline.by_hand(chance.randint(1, 30), "kubectl")
-        queue, mails = (None if chance.random() < 0.1 else chance.randint(0, 300) for _ in range(2))
-        record.keep_synced(timeline.at(f"{15 * index}s", queue=queue, mails=mails))
-        decisions.append(timeline.decision)
-    chart = charted(record)
-    compared = sum(_agrees(chart, of, decision) for decision in decisions)
-    assert compared > 60
-
-
-def _agrees(chart: Chart, of: HorizontalPodAutoscalerSpec, decision: Decision) -> bool:
-    """Compare the bands with a decision, where it was made from metrics."""
-    held, limit, current = decision.stabilization, decision.limit, decision.current
-    if held is None or limit is None or current is None:
-        return False
-    index = at(chart, decision.stamp - BASE)
-    window, policies = chart.stabilization, chart.policies
-    low, high, down, up = (
-        at_once
-        for band in (window, policies)
-        for ends in (band.low, band.high)
-        if (at_once := ends[index]) is not None
-    )
-    assert held.after == (high if of.behavior is None else min(max(current, low), high))
-    assert limit.after == min(max(limit.before, down), up)
-    return True
-
-
-def test_a_window_ends_between_syncs() -> None:
-    """The band falls when a recommendation leaves the window, though no sample came then."""
-    flags = Flags(downscale_stabilization=37.0)
-    chart = charted(played(Timeline(spec(QUEUE), replicas=3, flags=flags), 30, 30, 10, 10, 10))
-    drop = at(chart, 15 + 37)
-    assert chart.times[drop] == BASE + 15 + 37
-    assert (chart.stabilization.high[drop - 1], chart.stabilization.high[drop]) == (3, 1)
-
-
-def test_a_view_knows_what_was_asked_before() -> None:
-    """It begins with the band of the window before it."""
-    record = played(Timeline(spec(QUEUE), replicas=9), 90, *[30] * 30)
-    assert charted(record, 200, 250).stabilization.high[0] == 9
-    assert charted(record, 310, 350).stabilization.high[0] == 3
-
-
-def test_the_first_count_is_a_recommendation() -> None:
-    """As it is for the decisions: at the first sync, and after a lapse of some periods."""
-    timeline = Timeline(spec(QUEUE, behavior=behavior()), replicas=9)
-    record = played(timeline, 30)
-    assert charted(record).stabilization.high == (9,)
-    record = played(Timeline(spec(QUEUE), replicas=9), *[30] * 40)
-    record.keep_lapse(WEB, BASE + 590, BASE + 1199)
-    timeline = Timeline(spec(QUEUE), replicas=7).at("20m", queue=30)
-    chart = charted(record.keep_synced(timeline))
-    assert chart.stabilization.high[-1] == 7
 
 
 # -- shades and marks ----------------------------------------------------------------------------
@@ -249,8 +168,8 @@ def test_a_lapse() -> None:
     record.keep_synced(timeline.at("5m", queue=None)).keep_synced(timeline.at("315s", queue=None))
     chart = charted(record)
     gap = at(chart, 100)
-    lines = (chart.current, chart.desired, chart.minimum, chart.maximum, chart.policies.high)
-    assert [line[gap] for line in lines] == [None] * 5
+    lines = (chart.current, chart.desired, chart.minimum, chart.maximum)
+    assert [line[gap] for line in lines] == [None] * 4
     assert chart.metrics[0].targets[gap] is None
     assert chart.current[at(chart, 300)] == 3
     assert shaded(chart) == [
@@ -362,12 +281,11 @@ def test_extremes_of_values_are_kept() -> None:
 
 
 def test_extremes_of_a_minute_are_kept() -> None:
-    """They are those of its value, of its proposal, and of its count."""
+    """They are those of its value and of its count."""
     record = played(Timeline(spec(QUEUE), replicas=3), 30)
     minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (2, 3, 4000, 2), (8, 3, 9500, 4))
     (queue,) = charted(record.keep_sample(WEB, minute)).metrics
     assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
-    assert (queue.proposal_low[1], queue.proposal_high[1]) == (2, 4)
     rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
     counts = [(one.time - BASE, one.numbers[0]) for one in rows]
     assert counts == [(0, 3), (60, 8), (80, 2), (100, 3), (300, 3)]

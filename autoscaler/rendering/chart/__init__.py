@@ -1,4 +1,4 @@
-"""A target over time, for a chart: lines, bands, shades and marks.  Instants are Unix seconds."""
+"""A target over time, for a chart: lines, shades and marks.  Instants are Unix seconds."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,14 +9,19 @@ from operator import or_
 
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import ForeignChange
-from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.sync_result import Rules
 from autoscaler.persistence.record import DirectoryRecord
-from autoscaler.persistence.record.rows import Change, Lapse, Sample
+from autoscaler.persistence.record.rows import Change, Lapse
 from autoscaler.rendering import wording
-from autoscaler.rendering.chart import bands
-from autoscaler.rendering.chart.bands import MILLISECOND, OverTime, RulesOverTime, Write
-from autoscaler.rendering.chart.lines import ChartRow, metric_lines, rows_of, shown, with_instants
+from autoscaler.rendering.chart.lines import (
+    MILLISECOND,
+    OverTime,
+    RulesOverTime,
+    metric_lines,
+    rows_of,
+    shown,
+    with_instants,
+)
 from autoscaler.rendering.chart.model import Chart, ChartMark, MarkKind, Shade, ShadeKind
 
 __all__ = ["Chart", "ChartMark", "MarkKind", "Shade", "ShadeKind", "chart_of"]
@@ -49,56 +54,34 @@ def chart_of(
     until = end if span is None else min(end, span[1])
     if span is None or until < begin:
         return None
-    known = _gathered(record, target, (begin, min(end, now)), until, (end - begin) / most_points)
-    rows = rows_of(known.samples, known.gaps, begin, until)
+    found = _happenings_of(
+        _changes_of(record, target, begin, until + MILLISECOND), until, (end - begin) / most_points
+    )
+    lapses = record.lapses(target, begin, min(end, now))
+    samples = record.samples(target, begin, until + MILLISECOND)
+    rows = rows_of(samples, sorted([*lapses, *found.removals]), begin, until)
     first = next((row.time for row in rows if row.numbers), None)
     if first is None:
         return None
     if len(rows) < most_points:
-        rows = with_instants(rows, known.instants())
+        rows = with_instants(rows, (round(time, 3) for time, _ in found.bounds))
     kept = shown(rows, begin, until, most_points)
-    return _chart(known, rows, kept, target, (begin, end), (first, now))
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is recorded of a target in a time, and before it as far as decisions look back."""
-
-    found: "_Happenings"
-    rules: RulesOverTime
-    samples: Sequence[Sample]
-    lapses: Sequence[Lapse]
-    gaps: Sequence[Lapse]
-    """The lapses, and when it was not configured."""
-    asked: Sequence[bands.Proposals]
-
-    def instants(self) -> Iterator[float]:
-        """Yield when a band or a bound changes, to the millisecond."""
-        writes = self.found.writes
-        yield from (round(time, 3) for time, _ in self.found.bounds)
-        yield from (round(time, 3) for time in bands.releases(self.asked, self.rules))
-        yield from (round(time, 3) for time in bands.renewals(writes, self.rules))
-
-
-def _gathered(
-    record: DirectoryRecord, target: str, view: tuple[float, float], until: float, least: float
-) -> _Known:
-    begin, end = view
-    earliest, after = begin - LONGEST_WINDOW_SECONDS, until + MILLISECOND
-    found = _happenings_of(_changes_of(record, target, earliest, after), until, least)
-    rules = _rules(record, found)
-    known = [value for value in rules.values if value is not None]
-    reaches = [max(bands.windows_of(one)) + one.target.sync_period for one in known]
-    since = begin - max(reaches, default=0.0)
-    lapses = record.lapses(target, since, end)
-    samples = list(record.samples(target, since, after))
-    gaps = sorted([*lapses, *found.removals])
-    asked = list(bands.asked_by(samples, gaps, rules, until))
-    entry = record.entry_or_none(found.rules[0][1]) if found.rules else None
-    if entry is not None:
-        first = asked[0].time if asked else until
-        asked[:0] = [one for one in bands.asked_before(entry) if one.time <= first]
-    return _Known(found, rules, samples, lapses, gaps, asked)
+    those = [rows[index] for index in kept]
+    in_force = OverTime(found.bounds)
+    bounds = [in_force.at(row.time) if row.numbers else None for row in those]
+    return Chart(
+        target=target,
+        begin=begin,
+        end=end,
+        times=tuple(row.time for row in those),
+        current=tuple(row.numbers[0] if row.numbers else None for row in those),
+        desired=tuple(row.numbers[1] if row.numbers else None for row in those),
+        minimum=tuple(None if bound is None else bound[0] for bound in bounds),
+        maximum=tuple(None if bound is None else bound[1] for bound in bounds),
+        metrics=metric_lines(rows, kept, _rules(record, found)),
+        shades=tuple(_shades(found, lapses, (begin, end), (first, now))),
+        marks=tuple(mark for mark in found.marks if begin <= mark.time <= end),
+    )
 
 
 def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
@@ -112,49 +95,20 @@ def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:
     return RulesOverTime(rules)
 
 
-def _chart(
-    known: _Known,
-    rows: Sequence[ChartRow],
-    kept: Sequence[int],
-    target: str,
+def _shades(
+    found: "_Happenings",
+    gaps: Sequence[Lapse],
     view: tuple[float, float],
     recordable: tuple[float, float],
-) -> Chart:
-    begin, end = view
-    found, rules = known.found, known.rules
-    those = [rows[index] for index in kept]
-    times = tuple(row.time for row in those)
-    current = [row.numbers[0] if row.numbers else None for row in those]
-    in_force = OverTime(found.bounds)
-    bounds = [in_force.at(row.time) if row.numbers else None for row in those]
-    return Chart(
-        target=target,
-        begin=begin,
-        end=end,
-        times=times,
-        current=tuple(current),
-        desired=tuple(row.numbers[1] if row.numbers else None for row in those),
-        minimum=tuple(None if bound is None else bound[0] for bound in bounds),
-        maximum=tuple(None if bound is None else bound[1] for bound in bounds),
-        stabilization=bands.stabilization(known.asked, times, rules),
-        policies=bands.policies(times, current, bounds, found.writes, rules),
-        metrics=metric_lines(rows, kept, rules),
-        shades=tuple(_shades(known, view, recordable)),
-        marks=tuple(mark for mark in found.marks if begin <= mark.time <= end),
-    )
-
-
-def _shades(
-    known: _Known, view: tuple[float, float], recordable: tuple[float, float]
 ) -> Iterator[Shade]:
     """Yield in the order of their begins what held, and where nothing was recorded why."""
-    (begin, end), (first, now), found = view, recordable, known.found
+    (begin, end), (first, now) = view, recordable
     removed = [shade for shade in found.shades if shade.kind is ShadeKind.REMOVED]
     held = [shade for shade in found.shades if shade.kind is not ShadeKind.REMOVED]
     before = [Shade(ShadeKind.BEFORE, begin, first, _BEFORE_TEXT)] if begin < first else []
-    lapses = [Shade(ShadeKind.LAPSE, *lapse, _LAPSE_TEXT) for lapse in known.lapses]
-    unrecorded = [*lapses, *_without(before, known.lapses)]
-    shades = [*_without(held, known.lapses), *_without(unrecorded, found.removals), *removed]
+    lapses = [Shade(ShadeKind.LAPSE, *lapse, _LAPSE_TEXT) for lapse in gaps]
+    unrecorded = [*lapses, *_without(before, gaps)]
+    shades = [*_without(held, gaps), *_without(unrecorded, found.removals), *removed]
     if now < end:
         shades.append(Shade(ShadeKind.FUTURE, now, end, _FUTURE_TEXT))
     for one in sorted(shades, key=lambda one: one.begin):
@@ -186,7 +140,6 @@ class _Happenings:
     bounds: list[tuple[float, tuple[int, int]]] = field(default_factory=list)
     shades: list[Shade] = field(default_factory=list)
     marks: list[ChartMark] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
     rules: list[tuple[float, Change]] = field(default_factory=list)
     removals: list[Lapse] = field(default_factory=list)
 
@@ -213,10 +166,9 @@ def _happenings_of(changes: Iterable[Change], end: float, least: float) -> _Happ
         before, after = change.current, change.desired
         if Mark.WRITTEN in change.marks and before is not None and after is not None:
             ours.append(ChartMark(change.time, MarkKind.OURS, before, after, change.message))
-            found.writes.append(Write(change.time, after - before))
         _note(found, change, math.inf if until == end else until)
         until = min(until, change.time)
-    for one in (found.bounds, found.writes, found.rules, found.removals):
+    for one in (found.bounds, found.rules, found.removals):
         one.reverse()
     found.shades = [shade for those in shades.values() for shade in reversed(those)]
     # A change by others was before that of the sync which found it.

@@ -1,21 +1,48 @@
 """The lines of a chart: the rows of what was so from one instant on, and those of each metric."""
 
-from bisect import bisect_left
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.sync_result import Rules
 from autoscaler.persistence.record.rows import Lapse, Numbers, Sample
 from autoscaler.rendering import wording
-from autoscaler.rendering.chart.bands import RulesOverTime
 from autoscaler.rendering.chart.model import MetricLines
 
 _COUNTS = (0, 1)
 """Where the current and the desired count are in the numbers."""
 _MOST_OF_BUCKET = 8
 """Of a bucket are shown: the last, two extremes of two counts, a gap and what is after it."""
-_LEAST_SECONDS = 0.001
+
+MILLISECOND = 0.001
+"""Samples are kept to a millisecond, changes are not: one this much later is of the same sync."""
+
+
+_V = TypeVar("_V")
+
+
+class OverTime(Generic[_V]):
+    """What came into force when, in order."""
+
+    def __init__(self, values: Sequence[tuple[float, _V]]) -> None:
+        self.times = [time - MILLISECOND for time, _ in values]
+        self.values = [one for _, one in values]
+
+    def at(self, time: float) -> _V | None:
+        """Return what is in force at an instant; None where that is not known."""
+        index = bisect_right(self.times, time)
+        return self.values[index - 1] if index else None
+
+    def until(self, time: float) -> float:
+        """Return when that is replaced; infinity if it is not."""
+        index = bisect_right(self.times, time)
+        return self.times[index] if index < len(self.times) else math.inf
+
+
+RulesOverTime = OverTime[Rules | None]
+"""None are those that are not known."""
 
 
 class ChartRow(NamedTuple):
@@ -62,7 +89,7 @@ def _append(rows: list[ChartRow], row: ChartRow, begin: float) -> None:
         if time == begin:
             rows.pop()
         else:
-            time = rows[-1].time + _LEAST_SECONDS
+            time = rows[-1].time + MILLISECOND
     rows.append(row._replace(time=time))
 
 
@@ -190,10 +217,14 @@ def metric_lines(
         those = [one for one in rows[index:after] if one.time < until]
         for number, (key, target) in enumerate(shown[id(own)].items()):
             targets[key] = target
-            values = [target if row.numbers else None]
-            column = _FIRST + 2 * number
-            values += _numbers(row, those, column, 1 if key[1] == "%" else 1000)
-            values += _numbers(row, those, column + 1, 1)
+            column, divisor = _FIRST + 2 * number, 1 if key[1] == "%" else 1000
+            values: list[_Number] = [
+                target if row.numbers else None,
+                _divided(_known([row.numbers], column), divisor),
+                _divided(sorted(_known([one.low for one in those], column))[:1], divisor),
+                _divided(sorted(_known([one.high for one in those], column))[-1:], divisor),
+                _divided(_known([row.numbers], column + 1), 1),
+            ]
             lines = found.setdefault(key, [[None] * len(kept) for _ in values])
             for line, value in zip(lines, values, strict=True):
                 line[at] = value
@@ -202,17 +233,9 @@ def metric_lines(
     )
 
 
-def _numbers(
-    row: ChartRow, rows: Sequence[ChartRow], column: int, divisor: int
-) -> Iterator[_Number]:
-    """Yield the number in a column, and the least and the most of it in some rows."""
-    yield _divided(row.numbers[column] if column < len(row.numbers) else None, divisor)
-    yield _divided(min(_known([one.low for one in rows], column), default=None), divisor)
-    yield _divided(max(_known([one.high for one in rows], column), default=None), divisor)
-
-
-def _divided(number: int | None, divisor: int) -> _Number:
-    return number if number is None or divisor == 1 else number / divisor
+def _divided(numbers: Sequence[int], divisor: int) -> _Number:
+    """Return the only number, divided; None without one."""
+    return None if not numbers else numbers[0] if divisor == 1 else numbers[0] / divisor
 
 
 def _known(rows: Sequence[Numbers], column: int) -> list[int]:

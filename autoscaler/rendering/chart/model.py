@@ -1,4 +1,4 @@
-"""What a chart is made of: lines, bands, shades and marks.  Instants are Unix seconds.
+"""What a chart is made of: lines, shades and marks.  Instants are Unix seconds.
 
 What is made in thousands are plain dataclasses, which `Chart` writes as it does itself.
 """
@@ -29,20 +29,12 @@ Line = Annotated[tuple[float | None, ...], PlainSerializer(_line), WithJsonSchem
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """What lies between two lines."""
-
-    low: Line
-    high: Line
-
-
-@dataclass(frozen=True, slots=True)
 class MetricLines:
     """One metric: what it asked for, and its value against its target in the same unit.
 
     ``unit`` is as an axis is labelled: "%", "cores per pod", "bytes per pod", "per replica"; empty
-    for a plain number.  ``target`` is the last one, ``targets`` the one at each time.  Values and
-    proposals are those at a time, with the least and the most until the next.
+    for a plain number.  ``target`` is the last one, ``targets`` the one at each time.  ``low`` and
+    ``high`` are the least and the most value until the next time.
     """
 
     name: str
@@ -53,8 +45,6 @@ class MetricLines:
     low: Line
     high: Line
     proposal: Line
-    proposal_low: Line
-    proposal_high: Line
 
 
 class ShadeKind(StrEnum):
@@ -112,10 +102,7 @@ class Chart(AnswerModel):
 
     ``times`` ascend.  Counts that were reached between two times have times of their own; if all of
     them were of one minute of which only the least, the most and the last are kept, these are some
-    seconds apart.  ``minimum`` and ``maximum`` are the bounds in force.  Within ``stabilization``
-    stabilization leaves a count, beyond it changes it to the nearest edge (without `behavior`, all
-    that is below goes up to the high one); ``policies`` is how far the policies and bounds permit
-    a count to go at once.
+    seconds apart.  ``minimum`` and ``maximum`` are the bounds in force.
     """
 
     target: str
@@ -126,8 +113,6 @@ class Chart(AnswerModel):
     desired: Line
     minimum: Line
     maximum: Line
-    stabilization: Band
-    policies: Band
     metrics: tuple[MetricLines, ...]
     shades: tuple[Shade, ...]
     marks: tuple[ChartMark, ...]

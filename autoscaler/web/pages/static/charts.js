@@ -243,12 +243,10 @@ const showValues = (index) => {
 };
 
 const mainChart = (kept, view, user, look) => {
-  const columns = ({ stabilization, policies, ...data }) => [
-    stabilization.high, stabilization.low, policies.high, policies.low,
+  const columns = (data) => [
     data.minimum, data.maximum, ...data.metrics.map((one) => one.proposal), data.desired, data.current,
   ];
   const series = [
-    edge("stabilization, most"), edge("stabilization, least"), edge("policies, most"), edge("policies, least"),
     line("minimum", look("--bounds"), { width: 1, dash: [2, 3] }),
     line("maximum", look("--bounds"), { width: 1, dash: [2, 3] }),
     ...kept.data.metrics.map((one, index) => line(one.name, look(`--metric-${index % METRIC_COLOURS}`), { width: 1.25, dash: [6, 3] })),
@@ -259,10 +257,6 @@ const mainChart = (kept, view, user, look) => {
     least: 1,
     incrs: WHOLE,
     write: (value) => scaled(value, 10000, DECIMAL),
-    bands: [
-      { series: [1, 2], fill: faint(look("--stabilization"), 0.2) },
-      { series: [3, 4], fill: faint(look("--policies"), 0.18) },
-    ],
     points: false,
     draw: (self) => drawMarks(self, kept.data.marks, look),
     cursor: (self) => showValues(self.cursor.idx),
@@ -366,15 +360,12 @@ const item = (kind, colour, text, values = null) => {
 
 export const legendOf = (data) => {
   const shades = [...new Map(data.shades.map((one) => [shadeOf(one.kind).word, one.kind])).entries()];
-  const has = (low, high) => low.some((one, index) => one !== null && one !== high[index]);
   const kinds = new Set(data.marks.map((one) => (one.kind === "foreign" ? "foreign" : "ours")));
   return [
     item("solid", "--current", "current", data.current),
     item("dashed", "--desired", "desired", data.desired),
     ...data.metrics.map((one, index) => item("dashed", `--metric-${index % METRIC_COLOURS}`, `asked by ${one.name}`, one.proposal)),
     item("dotted", "--bounds", "bounds"),
-    ...(has(data.stabilization.low, data.stabilization.high) ? [item("filled", "--stabilization", "stabilization")] : []),
-    ...(has(data.policies.low, data.policies.high) ? [item("filled", "--policies", "policies")] : []),
     ...(kinds.has("ours") ? [item("triangle", "--ours", "our changes")] : []),
     ...(kinds.has("foreign") ? [item("diamond", "--foreign", "changes by others")] : []),
     ...shades.map(([word, kind]) => item(swatchOf(kind), shadeOf(kind).colour, word)),
