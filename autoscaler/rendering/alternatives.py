@@ -5,14 +5,15 @@ No rule is repeated here: each alternative is what `step.step_of` returns for ot
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from decimal import Decimal
 from itertools import compress
 from typing import Any
 
 from autoscaler.core.bounds import MIN_QUERY
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Stabilization, Zone
 from autoscaler.core.extensions import Extensions
-from autoscaler.core.history import History, Recommendation, with_extended
+from autoscaler.core.history import History, with_extended
+from autoscaler.core.holds import HOLD_QUERY
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
@@ -29,6 +30,8 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Rules, SyncResult
+from autoscaler.core.text import time_of_day
+from autoscaler.rendering import wording
 
 PARTS = 10_000
 """The load of pods is changed by such parts of itself."""
@@ -42,29 +45,9 @@ _MOST_COMPUTED, _OF_METRIC = 250_000, 50
 """After so many samples no further value is looked for; a metric counts as 50 besides its own."""
 
 
-class Without(StrEnum):
-    """What is left out for an alternative."""
-
-    RECOMMENDATION = "recommendation"
-    """The one that holds the count, while `RECOMMENDATIONS` are all of them."""
-    RECOMMENDATIONS = "recommendations"
-    GAP = "gap"
-    POLICIES = "policies"
-    FAILURES = "failures"
-    FALLBACK = "fallback"
-    PAUSE = "pause"
-    IDLE = "idle"
-    REVERSALS = "reversals"
-    BREAKER = "breaker"
-    HOLD = "hold"
-
-
-class BoundKey(StrEnum):
-    """The key of a bound that is another one for an alternative."""
-
-    MINIMUM = "minReplicas"
-    MAXIMUM = "maxReplicas"
-    ASKED_MINIMUM = MIN_QUERY
+_MINIMUM, _MAXIMUM = "minReplicas", "maxReplicas"
+_MOST_TOLD = 8
+"""So many other values are told; there may be many metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +66,57 @@ class OtherValue:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Without something the count would have been ``desired``."""
+    """Without something the count would have been ``desired``; ``until`` says when it ends."""
 
-    what: Without
+    what: str
     desired: int
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherBound:
-    """With a bound of ``replicas`` the count would have been ``desired``."""
+    """With the bound of a key, of ``replicas``, the count would have been ``desired``."""
 
-    which: BoundKey
+    which: str
     replicas: int
     desired: int
+
+
+def alternatives(entry: SyncResult) -> tuple[str, ...]:
+    """Return a sentence for each thing that would have changed the target's count."""
+    decision, told, values = entry.decision, list[str](), list[str]()
+    for one in alternatives_of(entry):
+        goes = f"would have {'stayed at' if one.desired == decision.current else 'gone to'}"
+        goes = f"{goes} {one.desired}"
+        match one:
+            case OtherValue():
+                asks = f"{_name(one.result)} would have asked for {one.result.proposal}"
+                values.append(f"{_value(one, entry)}, {asks}, and the target {goes}")
+            case LeftOut():
+                told.append(f"without {one.what} it {goes}{one.until}")
+            case OtherBound() if one.which == MIN_QUERY:
+                told.append(f"if {MIN_QUERY} had given {one.replicas} it {goes}")
+            case OtherBound():
+                first = " first" if one.which == _MAXIMUM and one.desired < one.replicas else ""
+                told.append(f"with a {one.which} of {one.replicas} it {goes}{first}")
+    return tuple(dict.fromkeys(told + values[:_MOST_TOLD]))
+
+
+def _name(result: MetricResult) -> str:
+    return wording.metric_name(result.metric)
+
+
+def _value(one: OtherValue, entry: SyncResult) -> str:
+    was, result = entry.decision.metrics[one.index], one.result
+    read = entry.inputs.observation.readings[one.index]
+    if isinstance(result.reading, Values) and isinstance(read, Values):
+        then, now = (Decimal(sum(one.values)) / 1000 for one in (result.reading, read))
+        return f"at {then:f} instead of {now:f}"
+    word = "more" if (one.parts or 0) > 0 else "less"
+    change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
+    before, after = wording.usage(was), wording.usage(result)
+    shown = f" ({after} instead of {before})" if after != before else ""
+    return f"with {change}% {word} load on each pod{shown}"
 
 
 def alternatives_of(entry: SyncResult) -> Iterator[LeftOut | OtherBound | OtherValue]:
@@ -114,8 +135,14 @@ class _Again:
         self.entry = entry
         self.observation, self.history = entry.inputs.observation, entry.inputs.history
         self.spec, self.extensions = entry.target.spec, entry.target.extensions
+        self.now = entry.decision.time
         self.computed = 0
         self.base = self.decide()
+
+    def ends(self, until: float | None, what: str = "that") -> str:
+        """Say from when on something no longer counts, where that is known."""
+        on = "" if until is None else time_of_day(until, self.now)
+        return on and f"; {what} no longer counts from {on} on"
 
     def decide(
         self,
@@ -236,35 +263,35 @@ def _other_bounds(again: _Again) -> Iterator[OtherBound]:
     wanted = current if limit is None else limit.before
     if base.zone is Zone.ABOVE_MAX or (base.zone is not Zone.BELOW_MIN and reason == TOO_MANY):
         wanted = current if base.zone is Zone.ABOVE_MAX else wanted
-        yield from _further(again, BoundKey.MAXIMUM, wanted)
+        yield from _further(again, _MAXIMUM, wanted)
     if base.zone is Zone.BELOW_MIN or (base.zone is not Zone.ABOVE_MAX and reason == TOO_FEW):
         wanted = current if base.zone is Zone.BELOW_MIN else wanted
         to_zero = not all(map(measures_pods, again.spec.metrics))
-        yield from _further(again, BoundKey.MINIMUM, max(wanted, 0 if to_zero else 1))
+        yield from _further(again, _MINIMUM, max(wanted, 0 if to_zero else 1))
     if base.bounds is not None and base.bounds.hold_down:
-        yield from _further(again, BoundKey.ASKED_MINIMUM, 0)
+        yield from _further(again, MIN_QUERY, 0)
 
 
-def _further(again: _Again, which: BoundKey, wanted: int) -> Iterator[OtherBound]:
+def _further(again: _Again, which: str, wanted: int) -> Iterator[OtherBound]:
     """Yield the least maximum that the metrics need, or the highest minimum that permits a count.
 
     Both lead to the count that a bound of ``wanted`` leads to now.
     """
-    sign = 1 if which is BoundKey.MAXIMUM else -1
+    sign = 1 if which is _MAXIMUM else -1
     other = _with_bound(again, which, wanted)
     if (other.desired - again.base.desired) * sign > 0:
         needed = other.desired
-        if which is BoundKey.MAXIMUM and other.combination is not None:
+        if which is _MAXIMUM and other.combination is not None:
             needed = max(needed, other.combination.after)
         exact = _with_bound(again, which, needed).desired == other.desired
         yield OtherBound(which, needed if exact else wanted, other.desired)
 
 
-def _with_bound(again: _Again, which: BoundKey, replicas: int) -> Decision:
+def _with_bound(again: _Again, which: str, replicas: int) -> Decision:
     seen = again.observation
-    if which is BoundKey.ASKED_MINIMUM:
+    if which is MIN_QUERY:
         return again.decide(replace(seen, min_replicas_reading=Values((replicas * _UNIT,))))
-    bound = "max_replicas" if which is BoundKey.MAXIMUM else "min_replicas"
+    bound = "max_replicas" if which is _MAXIMUM else "min_replicas"
     none: dict[str, Any] = {bound: None}
     windows = tuple(
         replace(window, schedule=replace(window.schedule, **none)) for window in seen.windows
@@ -277,19 +304,22 @@ def _with_bound(again: _Again, which: BoundKey, replicas: int) -> Decision:
 # -- what is left out ----------------------------------------------------------------------------
 
 
-_Alternatives = Iterator[tuple[Without, Decision]]
+_Alternatives = Iterator[tuple[str, Decision, str]]
+"""What is left out, what is then decided, and until when it counts."""
 
 
 def _left_out(again: _Again) -> Iterator[LeftOut]:
     """Yield each thing without which the count would have been another one."""
-    for what, decision in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
+    for what, decision, until in (*_of_others(again), *_of_stages(again), *_of_metrics(again)):
         if decision.desired != again.base.desired:
-            yield LeftOut(what, decision.desired)
+            yield LeftOut(what, decision.desired, until)
     held = again.base.stabilization
     if held is not None and held.before != held.after and held.refill is None:
-        yield from _without_recommendations(again, held.held_by)
-    if again.base.breaker is not None:
-        yield LeftOut(Without.BREAKER, again.decide(breaker=False).desired)
+        yield from _without_recommendations(again, held)
+    if (breaker := again.base.breaker) is not None:
+        until = f"; that holds until {time_of_day(breaker.until, again.now)}"
+        without = again.decide(breaker=False)
+        yield LeftOut("the scale-down breaker", without.desired, until)
 
 
 def _of_others(again: _Again) -> _Alternatives:
@@ -297,22 +327,26 @@ def _of_others(again: _Again) -> _Alternatives:
     base, seen, extensions = again.base, again.observation, again.extensions
     if base.pause is not None and isinstance(seen.scale, Scale):
         bare = replace(seen, scale=replace(seen.scale, annotations=()))
-        yield Without.PAUSE, again.decide(bare, extensions=replace(extensions, pause=None))
+        yield "the pause", again.decide(bare, extensions=replace(extensions, pause=None)), ""
     if base.hold is not None or base.hold_refill is not None:
         history = with_extended(again.history, hold_gap=None)
-        yield Without.HOLD, again.decide(replace(seen, hold=None), history=history)
+        refill = base.hold_refill if base.hold is None else None
+        until = again.ends(None if refill is None else refill.until)
+        yield HOLD_QUERY, again.decide(replace(seen, hold=None), history=history), until
     if base.zone is Zone.IDLE:
-        yield Without.IDLE, again.decide(extensions=replace(extensions, idle=None))
+        yield "its `idle`", again.decide(extensions=replace(extensions, idle=None)), ""
     if base.held_until is not None:
         flags = replace(again.entry.flags, hold_after_reversals=0)
-        yield Without.REVERSALS, again.decide(flags=flags)
+        until = f"; they count until {time_of_day(base.held_until, again.now)}"
+        yield "the changes that others made against ours", again.decide(flags=flags), until
 
 
 def _of_stages(again: _Again) -> _Alternatives:
     """Yield gaps in the readings, and policies."""
     held, limit, spec = again.base.stabilization, again.base.limit, again.spec
     if held is not None and held.refill is not None and not held.refill.after_hold:
-        yield Without.GAP, again.decide(replace(again.observation, ranges=None))
+        without = again.decide(replace(again.observation, ranges=None))
+        yield "the gap in the readings", without, again.ends(held.until)
     if limit is None or limit.reason not in {SCALE_UP_LIMIT, SCALE_DOWN_LIMIT}:
         return
     own = spec.behavior
@@ -322,7 +356,12 @@ def _of_stages(again: _Again) -> _Alternatives:
     if own is not None:
         free = Behavior(_free(own.scale_up), _free(own.scale_down))
         history = replace(again.history, unseen=None)
-        yield Without.POLICIES, again.decide(spec=replace(spec, behavior=free), history=history)
+        without = again.decide(spec=replace(spec, behavior=free), history=history)
+        # The entry has it as of its own write.
+        written, until = again.entry.decision.limit, ""
+        if written is not None and written.until is not None:
+            until = f"; more is permitted from {time_of_day(written.until, again.now)} on"
+        yield "the limit of each step", without, until
 
 
 def _free(rules: ScalingRules) -> ScalingRules:
@@ -337,10 +376,12 @@ def _of_metrics(again: _Again) -> _Alternatives:
         isinstance(result.outcome, Calculation) or result.fallback is not None for result in results
     ]
     if any(works) and not all(works):
-        yield Without.FAILURES, _with_metrics(again, works)
+        failed = list(compress(results, (not one for one in works)))
+        named = _name(failed[0]) if len(failed) == 1 else f"the {len(failed)} metrics"
+        yield f"{named}, which failed,", _with_metrics(again, works), ""
     if any(result.fallback is not None for result in results):
         extensions = replace(again.extensions, fallback=None)
-        yield Without.FALLBACK, again.decide(extensions=extensions)
+        yield "the fallback", again.decide(extensions=extensions), ""
 
 
 def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
@@ -357,9 +398,9 @@ def _with_metrics(again: _Again, chosen: list[bool]) -> Decision:
     )
 
 
-def _without_recommendations(again: _Again, holder: Recommendation | None) -> Iterator[LeftOut]:
+def _without_recommendations(again: _Again, held: Stabilization) -> Iterator[LeftOut]:
     """Yield the recommendation that holds the count; or all of them, if others hold it too."""
-    before, known = again.history, again.history.extended
+    before, known, holder = again.history, again.history.extended, held.held_by
     if before.recommendations is None or before.unobserved:
         # The time without a sync counts as active, whatever of the recommendations is left out.
         stamp, first = again.entry.inputs.stamp, known.first_seen
@@ -367,14 +408,15 @@ def _without_recommendations(again: _Again, holder: Recommendation | None) -> It
             first = stamp
         known = replace(known, first_seen=first, last_active=stamp)
     known = replace(known, blocked_since=None)
-    others = tuple(
-        recommendation
-        for recommendation in before.recommendations or ()
-        if recommendation != holder
-    )
-    for what, left in ((Without.RECOMMENDATION, others), (Without.RECOMMENDATIONS, ())):
+    others = tuple(one for one in before.recommendations or () if one != holder)
+    by, last = "the earlier recommendations", "that"
+    if holder is not None:
+        by = wording.recommendation(holder, again.now) + ("," if holder.first else "")
+        at = time_of_day(holder.time, again.now)
+        last = f"the last that holds it, {holder.replicas} at {at},"
+    for what, which, left in ((by, "that", others), ("the earlier recommendations", last, ())):
         history = replace(before, recommendations=left, unobserved=False, extended=known)
         desired = again.decide(history=history).desired
         if desired != again.base.desired:
-            yield LeftOut(what, desired)
+            yield LeftOut(what, desired, again.ends(held.until, which))
             return

@@ -1,17 +1,14 @@
 """The explanation of any instant that is in the record: what held then, and why."""
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 from autoscaler.core.classification import Mark
-from autoscaler.core.decision import Decision, MetricFailure
 from autoscaler.core.extensions import Mode
-from autoscaler.core.holds import HOLD_QUERY
-from autoscaler.core.observation import LONGEST_SENTENCE, Values
+from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import printable, rfc3339, time_of_day
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.rows import (
     Change,
@@ -19,15 +16,7 @@ from autoscaler.persistence.record.rows import (
     Sample,
 )
 from autoscaler.rendering import answers, wording
-from autoscaler.rendering.alternatives import (
-    PARTS,
-    BoundKey,
-    LeftOut,
-    OtherBound,
-    OtherValue,
-    Without,
-    alternatives_of,
-)
+from autoscaler.rendering.alternatives import alternatives
 from autoscaler.rendering.differences import differences
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.hpa import hpa_answer
@@ -39,8 +28,6 @@ _NEAR_SECONDS, _NEAR = 3600.0, 200
 """Others who wrote within this time before a decision are told, of so many changes."""
 _MOST_OTHERS = 10
 """So many of their changes are named."""
-_MOST_VALUES = 8
-"""So many values are named of what would have had to be different; there may be many metrics."""
 
 
 def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.Explanation | None:
@@ -56,30 +43,6 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
         when = "on" if after is None else f"to {rfc3339(after.time)}"
         since_then = f"nothing was recorded from {rfc3339(away)} {when}"
         values = (f"{since_then}; this is the last decision before that",)
-    told: dict[str, Any] = {
-        "lines": (),
-        "values": values,
-        "differences": (),
-        "alternatives": (),
-        "others": tuple(_others(record, change, after)),
-        "decision": None,
-    }
-    if Mark.REMOVED in change.marks:
-        gone = f"{target} is no longer configured, since {rfc3339(change.time)}"
-        told["lines"] = (_plain(gone),)
-    else:
-        try:
-            entry = record.entry(change)
-        except RecordError as error:
-            told["lines"] = (_plain(change.message), _plain(f"there is no more of it: {error}"))
-        else:
-            told |= {
-                "lines": tuple(explain(entry).splitlines()),
-                "values": values or tuple(_values(record, change, entry, at)),
-                "differences": tuple(_differences(record, change, entry)),
-                "alternatives": alternatives(entry),
-                "decision": whole(entry).document(),
-            }
     return answers.Explanation(
         target=target,
         at=at,
@@ -88,8 +51,29 @@ def explanation_at(record: DirectoryRecord, target: str, at: float) -> answers.E
         recorded_until=away,
         state=change.state,
         message=change.message,
-        **told,
+        others=tuple(_others(record, change, after)),
+        **{"values": values, **_decided(record, change, at, silent=away is not None)},
     )
+
+
+def _decided(record: DirectoryRecord, change: Change, at: float, *, silent: bool) -> dict[str, Any]:
+    """Return what there is to say of a decision; no values where nothing was recorded ``at``."""
+    said: dict[str, Any] = {"differences": (), "alternatives": (), "decision": None}
+    if Mark.REMOVED in change.marks:
+        gone = f"{change.target} is no longer configured, since {rfc3339(change.time)}"
+        return said | {"lines": (_plain(gone),)}
+    try:
+        entry = record.entry(change)
+    except RecordError as error:
+        lost = _plain(f"there is no more of it: {error}")
+        return said | {"lines": (_plain(change.message), lost)}
+    said = {
+        "lines": tuple(explain(entry).splitlines()),
+        "differences": tuple(_differences(record, change, entry)),
+        "alternatives": alternatives(entry),
+        "decision": whole(entry).document(),
+    }
+    return said if silent else said | {"values": tuple(_values(record, change, entry, at))}
 
 
 def _plain(text: str) -> str:
@@ -178,107 +162,6 @@ def _who(record: DirectoryRecord, change: Change) -> str:
         return wording.foreign(entry.decision.foreign)
     who = f'"{change.by}"' if change.by else "somebody else"
     return f"{who} set the replicas to {change.current}"
-
-
-# -- what would have had to be different --------------------------------------------------------
-
-
-def alternatives(entry: SyncResult) -> tuple[str, ...]:
-    """Return a sentence for each thing that would have changed the target's count."""
-    told: list[str] = []
-    values: list[str] = []
-    for one in alternatives_of(entry):
-        match one:
-            case OtherValue():
-                values.append(_value(one, entry))
-            case OtherBound():
-                told.append(_bound(one, entry.decision))
-            case LeftOut(what, desired):
-                without = f"without {_what(what, entry.decision)} it"
-                goes = _goes(desired, entry.decision)
-                told.append(f"{without} {goes}{_until(what, entry.decision)}")
-    told += values[:_MOST_VALUES]
-    return tuple(dict.fromkeys(told))
-
-
-def _goes(desired: int, decision: Decision) -> str:
-    stays = desired == decision.current
-    return f"would have {'stayed at' if stays else 'gone to'} {desired}"
-
-
-def _what(what: Without, decision: Decision) -> str:
-    held = decision.stabilization
-    if what is Without.RECOMMENDATION and held is not None and held.held_by is not None:
-        by = wording.recommendation(held.held_by, decision.time)
-        return f"{by}," if held.held_by.first else by
-    if what is Without.FAILURES:
-        failed = [
-            wording.metric_name(result.metric)
-            for result in decision.metrics
-            if isinstance(result.outcome, MetricFailure) and result.fallback is None
-        ]
-        named = failed[0] if len(failed) == 1 else f"the {len(failed)} metrics"
-        return f"{named}, which failed,"
-    return {
-        Without.RECOMMENDATION: "the earlier recommendations",
-        Without.RECOMMENDATIONS: "the earlier recommendations",
-        Without.GAP: "the gap in the readings",
-        Without.POLICIES: "the limit of each step",
-        Without.FALLBACK: "the fallback",
-        Without.PAUSE: "the pause",
-        Without.IDLE: "its `idle`",
-        Without.REVERSALS: "the changes that others made against ours",
-        Without.BREAKER: "the scale-down breaker",
-        Without.HOLD: HOLD_QUERY,
-    }[what]
-
-
-def _until(what: Without, decision: Decision) -> str:
-    held, limit, now = decision.stabilization, decision.limit, decision.time
-    of_window = {Without.RECOMMENDATION, Without.RECOMMENDATIONS, Without.GAP}
-    if what is Without.HOLD and decision.hold is None and decision.hold_refill is not None:
-        return f"; that no longer counts from {time_of_day(decision.hold_refill.until, now)} on"
-    if what in of_window and held is not None and held.until is not None:
-        which = "that"
-        if what is Without.RECOMMENDATIONS and held.held_by is not None:
-            at = time_of_day(held.held_by.time, now)
-            which = f"the last that holds it, {held.held_by.replicas} at {at},"
-        return f"; {which} no longer counts from {time_of_day(held.until, now)} on"
-    if what is Without.POLICIES and limit is not None and limit.until is not None:
-        return f"; more is permitted from {time_of_day(limit.until, now)} on"
-    if what is Without.BREAKER and decision.breaker is not None:
-        return f"; that holds until {time_of_day(decision.breaker.until, now)}"
-    if what is Without.REVERSALS and decision.held_until is not None:
-        return f"; they count until {time_of_day(decision.held_until, now)}"
-    return ""
-
-
-def _bound(one: OtherBound, decision: Decision) -> str:
-    then = f"it {_goes(one.desired, decision)}"
-    if one.which is BoundKey.ASKED_MINIMUM:
-        return f"if {one.which} had given {one.replicas} {then}"
-    first = " first" if one.which is BoundKey.MAXIMUM and one.desired < one.replicas else ""
-    return f"with a {one.which} of {one.replicas} {then}{first}"
-
-
-def _value(one: OtherValue, entry: SyncResult) -> str:
-    decision = entry.decision
-    name = wording.metric_name(decision.metrics[one.index].metric)
-    asks = f"{name} would have asked for {one.result.proposal}"
-    return f"{_other(one, entry)}, {asks}, and the target {_goes(one.desired, decision)}"
-
-
-def _other(one: OtherValue, entry: SyncResult) -> str:
-    was, result = entry.decision.metrics[one.index], one.result
-    read = entry.inputs.observation.readings[one.index]
-    if isinstance(result.reading, Values) and isinstance(read, Values):
-        then, now = (Decimal(sum(one.values)) / 1000 for one in (result.reading, read))
-        return f"at {then:f} instead of {now:f}"
-    word = "more" if (one.parts or 0) > 0 else "less"
-    change = f"{abs(one.parts or 0) * 100 / PARTS:.10g}"
-    before, after = wording.usage(was), wording.usage(result)
-    shown = f" ({after} instead of {before})" if after != before else ""
-    return f"with {change}% {word} load on each pod{shown}"
 
 
 # -- all targets ---------------------------------------------------------------------------------

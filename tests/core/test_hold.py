@@ -17,7 +17,7 @@ from autoscaler.core.spec import Flags, LabelSelector
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.persistence.codec import dumps, loads
-from autoscaler.rendering.alternatives import LeftOut, Without, alternatives_of
+from autoscaler.rendering.alternatives import LeftOut, alternatives_of
 from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 
@@ -277,9 +277,12 @@ def entry_of(line: Timeline) -> SyncResult:
 def test_what_it_prevents_is_an_alternative() -> None:
     """While it holds, and while a range is filled after it."""
     line = down().over(120.0).at("15s", queue=100).held(AWAY).at("30s", queue=30)
-    without = LeftOut(Without.HOLD, 3)
-    assert without in [*alternatives_of(entry_of(line))]
-    line.held(FREE).at("45s", queue=30)
-    assert [one for one in alternatives_of(entry_of(line)) if isinstance(one, LeftOut)] == [without]
-    line = down().held(AWAY).at("15s", queue=100)
-    assert without not in [*alternatives_of(entry_of(line))]
+    assert ("holdScaleDownQuery", 3) in left_out(line)
+    assert left_out(line.held(FREE).at("45s", queue=30)) == [("holdScaleDownQuery", 3)]
+    assert left_out(down().held(AWAY).at("15s", queue=100)) == []
+
+
+def left_out(line: Timeline) -> list[tuple[str, int]]:
+    """Return without what there would be which count."""
+    found = alternatives_of(entry_of(line))
+    return [(one.what, one.desired) for one in found if isinstance(one, LeftOut)]

@@ -15,9 +15,10 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError, Sample
+from autoscaler.rendering.alternatives import alternatives
 from autoscaler.rendering.answers import Explanation
 from autoscaler.rendering.explanation import explain
-from autoscaler.rendering.instant import alternatives, change_of, explanation_at, recorded_targets
+from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
 from tests.core.builders import (
     BASE,
     average,
