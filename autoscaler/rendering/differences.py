@@ -3,7 +3,7 @@
 All that `record.changes.change_key` calls a change has a sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autoscaler.config.written import field_changes, written
 from autoscaler.core.decision import (
@@ -12,36 +12,27 @@ from autoscaler.core.decision import (
     MetricFailure,
     MetricResult,
     Outcome,
-    Stabilization,
     Zone,
 )
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import READY
 from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
-from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable, time_of_day
 from autoscaler.core.writes import Superseded, WriteFailed
-from autoscaler.persistence.record.changes import is_held, of_hpa, of_idle, of_stabilization
+from autoscaler.persistence.record.changes import (
+    change_key,
+    is_held,
+    of_hpa,
+    of_idle,
+    of_stabilization,
+)
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.hpa import hpa_text
-from autoscaler.rendering.record import WRITTEN, write_word
+from autoscaler.rendering.record import WRITTEN, defaults_of, write_word
 
 _MOST_KEYS = 10
 _LONGEST_VALUE = 100
-
-_UNASKED, _ASKED = "the metrics were not asked", "the metrics were asked"
-_NO_WINDOW, _NOT_HELD = (
-    "no earlier recommendation was looked at",
-    "no earlier recommendation holds it",
-)
-_NO_LIMITS, _WITHIN = "bounds and policies had nothing to do", "within bounds and policies"
-_NO_IDLING = "whether it is idle was not looked at"
-_NOT_FOREIGN = "no other client set the replicas between these two decisions"
-_FOLLOWING = frozenset(
-    {_NOT_FOREIGN, _UNASKED, _ASKED, _NO_WINDOW, _NOT_HELD, _NO_LIMITS, _WITHIN, _NO_IDLING}
-)
-"""What follows from other differences, and is told only where there are none."""
 
 _ZONES = {
     Zone.METRICS: "the metrics decide",
@@ -53,7 +44,6 @@ _ZONES = {
     Zone.IDLE: "no metric is active, and it is idle",
 }
 _ACTIVITIES = {
-    None: "whether {} is active does not matter now",
     Activity.ACTIVE: "{} is active",
     Activity.INACTIVE: "{} is not active",
     Activity.UNKNOWN: "it is not known whether {} is active",
@@ -68,13 +58,14 @@ _OUTCOMES = {
 def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that differs."""
     old, new = before.decision, after.decision
-    found = [*_count(old, new), *_move(before, after), *_zone(old, new), *_standing(old, new)]
-    for compare in (_bounds, _metrics, _stabilization):
-        found += compare(old, new)
-    found += [*_limits(before, after), *_idle(old, new), *_hpa(old, new), *_conditions(old, new)]
-    found += _rules(before, after)
-    told = [one for one in found if one not in _FOLLOWING] or found or _marks(before, after)
-    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(told))
+    found = [*_count(old, new), *_move(before, after), *_zone(old, new)]
+    found += _compared(_besides_metrics(old), _besides_metrics(new))
+    found += [*_bounds(old, new), *_metrics(old, new)]
+    found += _compared(_stages(before), _stages(after))
+    found += [*_conditions(old, new), *_rules(before, after)]
+    if not found and change_key(before) != change_key(after):
+        found = ["the same is decided in another way"]
+    return tuple(printable(one, LONGEST_SENTENCE) for one in dict.fromkeys(found))
 
 
 def _count(old: Decision, new: Decision) -> Iterator[str]:
@@ -102,23 +93,6 @@ def _move(before: SyncResult, after: SyncResult) -> Iterator[str]:
         yield _write(after)
 
 
-def _hpa(old: Decision, new: Decision) -> Iterator[str]:
-    """Say what is new of the HPA that controls it."""
-    hpa, before = new.hpa, old.hpa
-    if of_hpa(before) == of_hpa(hpa):
-        return
-    if hpa is None:
-        yield "no HPA is compared with it now"
-    elif before is None or before.name != hpa.name:
-        yield f"beside it: {hpa_text(hpa)}"
-    else:
-        wanted, wants = (
-            "nothing" if one.status is None else f"{one.status.desired_replicas}"
-            for one in (before, hpa)
-        )
-        yield f"its HPA wants {wants} replicas, before {wanted}"
-
-
 def _write(after: SyncResult) -> str:
     word, write = write_word(after.write), after.write
     if word is None:
@@ -143,31 +117,27 @@ def _zone(old: Decision, new: Decision) -> Iterator[str]:
         yield f"the reason is no longer: {wording.reason(old)}"
 
 
-def _standing(old: Decision, new: Decision) -> Iterator[str]:
-    """Say what besides the metrics decides, where that was not so, was otherwise, or has ended."""
-    was, now = (
-        {end: (what, told) for end, what, told in (*_besides_metrics(one), *_prevents_moves(one))}
-        for one in (old, new)
-    )
-    yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
-    ended = [end for end in was if end not in now]
-    yield from (end for end in ended if _PART_OF.get(end) not in ended)
-
-
+_Fact = tuple[str, object, str]
+"""The sentence of its end, what makes it another one, and the sentence of what is so."""
 _PART_OF = {
     "the pause prevents nothing now": "it is paused no longer",
     f"{HOLD_QUERY} prevents nothing now": f"{HOLD_QUERY} holds nothing any more",
 }
 """Which ends are not told beside another."""
 
-_Fact = tuple[str, object, str]
-"""The sentence of its end, what makes it another one, and the sentence of what is so."""
+
+def _compared(old: Iterable[_Fact], new: Iterable[_Fact]) -> Iterator[str]:
+    """Say what was not so, was otherwise, or has ended."""
+    was, now = ({end: (what, told) for end, what, told in facts} for facts in (old, new))
+    yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
+    ended = [end for end in was if end not in now]
+    yield from (end for end in ended if _PART_OF.get(end) not in ended)
 
 
 def _besides_metrics(of: Decision) -> Iterator[_Fact]:
     if of.foreign is not None:
-        who = wording.foreign(of.foreign)
-        yield _NOT_FOREIGN, (of.stamp, of.foreign), who
+        ended = "no other client set the replicas between these two decisions"
+        yield ended, (of.stamp, of.foreign), wording.foreign(of.foreign)
     if of.pause is not None:
         yield "it is paused no longer", of.pause, reasons.pause(of.pause, of.time)
     if of.pause is not None and of.paused_from is not None:
@@ -181,6 +151,7 @@ def _besides_metrics(of: Decision) -> Iterator[_Fact]:
     if (lasting := of.lasting_saturation) is not None:
         told = reasons.saturation(lasting, of.time)
         yield "no replicas are missing any more", None, told
+    yield from _prevents_moves(of)
 
 
 def _prevents_moves(of: Decision) -> Iterator[_Fact]:
@@ -217,18 +188,17 @@ def _bounds(old: Decision, new: Decision) -> Iterator[str]:
 
 def _metrics(old: Decision, new: Decision) -> Iterator[str]:
     if not new.metrics or not old.metrics:
-        if len(new.metrics) != len(old.metrics):
-            yield _ASKED if new.metrics else _UNASKED
         return
     for one, other in zip(old.metrics, new.metrics, strict=False):
         if one.metric == other.metric:
-            yield from _metric(one, other, new.time)
+            yield from _metric(one, other)
+    yield from _compared(_of_metrics(old), _of_metrics(new))
     now, was = new.combination, old.combination
     if now is not None and was is not None and now.winner != was.winner and now.winner:
         yield f"{wording.plain(now.winner, new)} asks for the most now"
 
 
-def _metric(old: MetricResult, new: MetricResult, time: float) -> Iterator[str]:
+def _metric(old: MetricResult, new: MetricResult) -> Iterator[str]:
     name, was, now = wording.metric_name(new.metric), old.outcome, new.outcome
     if isinstance(now, MetricFailure):
         if not isinstance(was, MetricFailure):
@@ -240,14 +210,20 @@ def _metric(old: MetricResult, new: MetricResult, time: float) -> Iterator[str]:
         yield f"{name} is read again: {measured}, and asks for {new.proposal}"
     else:
         yield from _value(old, new, name)
-    if (old.fallback is None) != (new.fallback is None):
-        yield reasons.fallback(new) or f"the fallback stands for {name} no longer"
-    if old.refill is None and new.refill is not None:
-        yield f"{name}: {wording.refill(new.refill, time)}"
-    elif old.refill is not None and new.refill is None:
-        yield f"{name} counts in full again after its gap"
-    if old.activity is not new.activity:
-        yield _ACTIVITIES[new.activity].format(name)
+
+
+def _of_metrics(of: Decision) -> Iterator[_Fact]:
+    for metric in of.metrics:
+        name = wording.metric_name(metric.metric)
+        if metric.fallback is not None:
+            told = reasons.fallback(metric)
+            yield f"the fallback stands for {name} no longer", None, told
+        if metric.refill is not None:
+            told = f"{name}: {wording.refill(metric.refill, of.time)}"
+            yield f"{name} counts in full again after its gap", None, told
+        if metric.activity is not None:
+            told = _ACTIVITIES[metric.activity].format(name)
+            yield f"whether {name} is active does not matter now", metric.activity, told
 
 
 def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
@@ -262,79 +238,34 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
 # -- stages --------------------------------------------------------------------------------------
 
 
-def _stabilization(old: Decision, new: Decision) -> Iterator[str]:
-    was, now = old.stabilization, new.stabilization
-    if of_stabilization(was) == of_stabilization(now) and is_held(old) == is_held(new):
-        return
-    if now is None:
-        yield _NO_WINDOW
-    elif _holds(now):
-        yield reasons.hold(now, new.time)
-    else:
-        yield "stabilization holds it no longer" if _holds(was) else _NOT_HELD
-
-
-def _holds(stage: Stabilization | None) -> bool:
-    return stage is not None and stage.before != stage.after and stage.reason != READY
-
-
-def _limits(before: SyncResult, after: SyncResult) -> Iterator[str]:
-    was, now = before.decision.limit, after.decision.limit
-    if was is not None and now is not None and (was.reason, was.policy) == (now.reason, now.policy):
-        return
-    if now is not None and now.before != now.after:
-        yield f"limited from {now.before} to {now.after}: {reasons.restriction(now, after)}"
-    elif was is not None and was.before != was.after:
-        yield "neither a bound nor a policy limits it any more"
-    elif was is not None and now is not None:
-        yield f"limits: {now.reason}"
-    elif was is not now:
-        yield _NO_LIMITS if now is None else _WITHIN
-
-
-def _idle(old: Decision, new: Decision) -> Iterator[str]:
-    was, now = old.idle, new.idle
-    if of_idle(was) == of_idle(now):
-        return
-    if now is None:
-        yield _NO_IDLING
-    elif now.asleep and (was is None or not was.asleep):
-        yield reasons.asleep(new)
-    elif was is not None and was.asleep and not now.asleep:
-        yield "it is awake"
-    elif now.kept_awake and (was is None or not was.kept_awake):
-        yield "a minimum of a schedule or a query keeps it awake"
-    else:
-        yield "it may go idle" if was is None else "it may go idle again"
+def _stages(of: SyncResult) -> Iterator[_Fact]:
+    decision = of.decision
+    held, limit, idle, hpa = decision.stabilization, decision.limit, decision.idle, decision.hpa
+    if held is not None and held.before != held.after and held.reason != READY:
+        kind = of_stabilization(held), is_held(decision)
+        yield "stabilization holds it no longer", kind, reasons.hold(held, decision.time)
+    if limit is not None and limit.before != limit.after:
+        told = f"limited from {limit.before} to {limit.after}: {reasons.restriction(limit, of)}"
+        yield "neither a bound nor a policy limits it any more", (limit.reason, limit.policy), told
+    if idle is not None:
+        told = "it is awake, and may go idle"
+        if idle.asleep:
+            told = reasons.asleep(decision)
+        elif idle.kept_awake:
+            told = "a minimum of a schedule or a query keeps it awake"
+        yield "it cannot go idle now", of_idle(idle), told
+    if hpa is not None:
+        yield "no HPA is compared with it now", of_hpa(hpa), hpa_text(hpa)
 
 
 def _conditions(old: Decision, new: Decision) -> Iterator[str]:
-    was = {
-        condition.type: f"{condition.status} ({condition.reason})" for condition in old.conditions
-    }
-    now = {
-        condition.type: f"{condition.status} ({condition.reason})" for condition in new.conditions
-    }
-    for type_, value in now.items():
-        if was.get(type_) != value:
+    was, now = (
+        {one.type: f"{one.status} ({one.reason})" for one in of.conditions} for of in (old, new)
+    )
+    for type_ in dict.fromkeys((*now, *was)):
+        if was.get(type_) != now.get(type_):
             before = f", before {was[type_]}" if type_ in was else ""
-            yield f"condition {type_}: {value}{before}"
-    for type_ in was:
-        if type_ not in now:
-            yield f"there is no condition {type_} any more"
-    if [*was] != [*now] and was.keys() == now.keys():
-        yield "the conditions stand in another order"
-
-
-def _marks(before: SyncResult, after: SyncResult) -> list[str]:
-    """Say what is so now, and was not; what is more than that has a sentence of its own."""
-    old, new = before.classified(), after.classified()
-    gone, begun = old.marks & ~new.marks, new.marks & ~old.marks
-    told = [f"now: {word}" for mark, word in wording.MARK_WORDS.items() if mark in begun]
-    told += [f"no longer: {word}" for mark, word in wording.MARK_WORDS.items() if mark in gone]
-    if not told and old.cause != new.cause:
-        told.append(f"the cause is now: {new.cause or 'none'}")
-    return told
+            yield f"condition {type_}: {now.get(type_, 'none')}{before}"
 
 
 # -- the configuration ---------------------------------------------------------------------------
@@ -344,23 +275,15 @@ def _rules(before: SyncResult, after: SyncResult) -> Iterator[str]:
     if before.rules == after.rules:
         return
     changes = list(field_changes(written(before.target), written(after.target)))
-    settings = list(field_changes(_settings(before.flags), _settings(after.flags)))
+    was, now = (defaults_of(one.flags).document() for one in (before, after))
+    settings = list(field_changes(was, now))
     for change in (*changes[:_MOST_KEYS], *settings):
-        now, was = _shown(change.after), _shown(change.before)
-        yield f"the configuration: {change.path} is {now}, before {was}"
+        values = f"{_shown(change.after)}, before {_shown(change.before)}"
+        yield f"the configuration: {change.path} is {values}"
     if len(changes) > _MOST_KEYS:
         yield f"the configuration: {len(changes) - _MOST_KEYS} more keys are different"
     if not changes and not settings:
         yield "the configuration: its queries are others, or are asked otherwise"
-
-
-def _settings(flags: Flags) -> dict[str, object]:
-    return {
-        "tolerance": flags.tolerance,
-        "downscaleStabilization": flags.downscale_stabilization,
-        "cpuInitializationPeriod": flags.cpu_initialization_period,
-        "initialReadinessDelay": flags.initial_readiness_delay,
-    }
 
 
 def _shown(value: object) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from autoscaler.config.durations import format_seconds
 from autoscaler.core.classification import State
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
 from autoscaler.core.extensions import Mode
@@ -21,7 +22,7 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.spec import MetricSpec
+from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.status import current_metrics
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
@@ -195,6 +196,16 @@ def _stage(stage: Stage, decision: Decision) -> answers.DecisionStage:
         details = {"policy": limit.policy, "unseen_until": limit.unseen, "until": limit.until}
     return answers.DecisionStage(
         name=stage.name, before=stage.before, after=stage.after, reason=stage.reason, **details
+    )
+
+
+def defaults_of(flags: Flags) -> answers.Defaults:
+    """Return the settings of all targets, as they are written."""
+    return answers.Defaults(
+        tolerance=flags.tolerance,
+        downscale_stabilization=format_seconds(flags.downscale_stabilization),
+        cpu_initialization_period=format_seconds(flags.cpu_initialization_period),
+        initial_readiness_delay=format_seconds(flags.initial_readiness_delay),
     )
 
 

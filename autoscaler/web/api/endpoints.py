@@ -7,7 +7,6 @@ from itertools import islice
 
 from autoscaler import __version__, clock
 from autoscaler.agreement.sentences import AGREEMENT_SECONDS
-from autoscaler.config.durations import format_seconds as duration
 from autoscaler.config.written import as_written
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.extensions import Schedule
@@ -19,6 +18,7 @@ from autoscaler.rendering.chart import Chart, chart_of
 from autoscaler.rendering.instant import change_of, explanation_at
 from autoscaler.rendering.record import (
     UNKNOWN,
+    defaults_of,
     metrics_without_values,
     name_fields,
     target_state,
@@ -169,12 +169,7 @@ def one_target(key: str, views: Views, now: float) -> answers.TargetDetail:
     return answers.TargetDetail(
         state=state_of(known),
         configuration=as_written(known.target),
-        defaults=answers.Defaults(
-            tolerance=flags.tolerance,
-            downscale_stabilization=duration(flags.downscale_stabilization),
-            cpu_initialization_period=duration(flags.cpu_initialization_period),
-            initial_readiness_delay=duration(flags.initial_readiness_delay),
-        ),
+        defaults=defaults_of(flags),
         schedules=tuple(_schedule(schedule, now) for schedule in known.target.extensions.schedules),
     )
 
