@@ -9,8 +9,9 @@ from autoscaler import clock
 from autoscaler.agreement.comparison import Agreement
 from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.cli import times
+from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import exit_code, wrapped
-from autoscaler.cli.sources import SourceOptions, live_of
+from autoscaler.cli.sources import live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.text import duration, printable
 from autoscaler.rendering import wording

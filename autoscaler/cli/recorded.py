@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler import clock
 from autoscaler.cli import times
+from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text, who_leads
 from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,
     DirectorySource,
-    SourceOptions,
     source_of,
 )
 from autoscaler.cli.target_names import chosen

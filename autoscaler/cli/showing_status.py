@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from autoscaler.agreement.sentences import moved
+from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import counts, exit_code, who_leads, wrapped
-from autoscaler.cli.sources import SourceOptions, live_of
+from autoscaler.cli.sources import live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.classification import State
 from autoscaler.core.observation import LONGEST_SENTENCE

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,6 +15,7 @@ from autoscaler import clock
 from autoscaler.agreement.database import AgreementError, DirectoryAgreement
 from autoscaler.agreement.sentences import agreement_answer, kept_of
 from autoscaler.cli import times
+from autoscaler.cli.options import DaemonOptions, SourceOptions
 from autoscaler.cli.output import CommandError
 from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.documents import Value, child, documents
@@ -60,7 +60,6 @@ _LINE = re.compile(r"^listen[ \t]*:.*$", re.MULTILINE)
 _PAGE = 1000
 _LONGEST_LINE = 2 * LONGEST_SENTENCE
 """With the name of its stage, or of the target, before the sentence."""
-_NO_SIGN_IN = Daemon("")
 
 
 class NoAddressError(CommandError):
@@ -81,20 +80,6 @@ class NotRunningError(CommandError):
         self.sentence = sentence
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """Where the command line says to read; ``sign_in`` has no address, and is for any."""
-
-    config: Path | None = None
-    directory: Path | None = None
-    url: str | None = None
-    sign_in: Daemon = _NO_SIGN_IN
-
-    def at(self, url: str) -> Daemon:
-        """Return the daemon at an address."""
-        return replace(self.sign_in, url=url)
-
-
 class Standings(NamedTuple):
     """How all targets stand, and each as JSON, with what only other versions know."""
 
@@ -109,7 +94,7 @@ def source_of(place: SourceOptions) -> "DecisionSource":
     """Return what to read of the past: a directory that holds something, or a daemon."""
     directory, nothing = _directory_of(place), ""
     if directory is not None:
-        if place.directory is not None or directory.holds_something():
+        if place.state_directory is not None or directory.holds_something():
             return directory
         nothing = f"nothing is recorded in {directory.path}, and "
     try:
@@ -121,7 +106,7 @@ def source_of(place: SourceOptions) -> "DecisionSource":
 def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
     """Return what to read of the present, a daemon or else a directory; the standings; a note."""
     directory = _directory_of(place)
-    if directory is None or place.directory is None:
+    if directory is None or place.state_directory is None:
         daemon = daemon_of(place)
         try:
             return daemon, daemon.standings(), ""
@@ -138,8 +123,8 @@ def live_of(place: SourceOptions) -> tuple["DecisionSource", Standings, str]:
 def _directory_of(place: SourceOptions) -> "DirectorySource | None":
     if place.url is not None:
         return None
-    directory = place.directory or Path(STATE_DIRECTORY)
-    if place.directory is None and place.config is not None:
+    directory = place.state_directory or Path(STATE_DIRECTORY)
+    if place.state_directory is None and place.config is not None:
         try:
             found = load(place.config, namespace_or_anywhere).state_directory
         except ConfigError:  # its `listen` may be readable all the same
@@ -169,7 +154,13 @@ def daemon_of(place: SourceOptions, why: str = "") -> "DaemonSource":
                 f"the daemon at {url} is asked",
                 file=sys.stderr,
             )
-    return DaemonSource(place.at(url), why)
+    return DaemonSource(daemon_at(place, url), why)
+
+
+def daemon_at(place: DaemonOptions, url: str) -> Daemon:
+    """Return the daemon at an address, to which one signs in as the options say."""
+    key = place.ca_file, place.cert_file, place.key_file
+    return Daemon(url, *key, place.token_file, place.user, place.password_file)
 
 
 _ApiAddress = tuple[Address | None, str, bool]

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
 
 QUEUE = "orders"
 DEPLOYMENT = "order-worker"
@@ -93,18 +96,28 @@ MOST_CLUSTERS = len(_REGIONS)
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """``context`` is that of the user's kubeconfig; None means ``clusters`` embedded stand-ins.
+    """What the command line says; an embedded stand-in is a cluster of the demo's own."""
 
-    ``namespace`` is created for the demo and removed at its end.
-    ``keep`` is whether the demo goes on after its story until it is interrupted; None means that
-    it does on a terminal.
-    """
-
-    context: str | None = None
-    namespace: str = "autoscaler-demo"
+    context: Annotated[
+        str | None,
+        typer.Option(help="Use this context's cluster instead of the embedded stand-in."),
+    ] = None
+    namespace: Annotated[
+        str, typer.Option(help="With --context: the namespace to create and remove.")
+    ] = "autoscaler-demo"
+    clusters: Annotated[
+        int,
+        typer.Option(min=1, help="Have so many stand-ins, with one daemon for all of them."),
+    ] = 1
+    keep: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep/--no-keep",
+            help="Whether it then goes on until Ctrl-C; by default it does on a terminal.",
+            show_default=False,
+        ),
+    ] = None
     story: Story = STORY
-    keep: bool | None = None
-    clusters: int = 1
 
     @property
     def regions(self) -> Sequence[Region]:

@@ -23,8 +23,8 @@ from autoscaler.lab.engine.comparison import (
 from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.outcome import TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.lab.options import RehearsalOptions, ReportOptions
 from autoscaler.lab.rehearsing import (
-    RehearsalOptions,
     RehearsalPlan,
     plan_of,
     progress_bar,
@@ -39,7 +39,6 @@ from autoscaler.lab.rendering import (
 )
 from autoscaler.lab.report_page import (
     ComparisonTable,
-    ReportOptions,
     refuse_to_overwrite,
     write_report,
 )

@@ -1,7 +1,6 @@
 """What `replay`, `compare` and `tune` have in common: which data, which targets, which time."""
 
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -37,6 +36,7 @@ from autoscaler.lab.engine.building import (
 from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
 from autoscaler.lab.engine.processes import LostProcessError, in_processes
 from autoscaler.lab.engine.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
+from autoscaler.lab.options import RehearsalOptions
 from autoscaler.lab.past.file_data import FileData
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder
@@ -46,26 +46,6 @@ from autoscaler.persistence.record import DirectoryRecord
 
 _FORM = "assumptions are a mapping with `loads` and `workloads`"
 _LONGEST_SECONDS = 400 * 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class RehearsalOptions:
-    """What the command line says of a rehearsal, besides its configuration."""
-
-    begin: str | None = None
-    end: str | None = None
-    targets: Sequence[str] = ()
-    step: float | None = None
-    """The seconds between two points that are read from Prometheus; None for the sync period."""
-    from_record: bool = False
-    state_directory: Path | None = None
-    csv: Sequence[str] = ()
-    """FILE, or NAME=FILE of a query or metric."""
-    assume: Path | None = None
-    cache: Path | None = None
-    """Where answers of Prometheus are kept; None for the user's cache folder."""
-    no_cache: bool = False
-    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.lab.engine.rehearse import Explain, own_reason
-from autoscaler.lab.rehearsing import RehearsalOptions, plan_of, progress_bar, rehearsed
+from autoscaler.lab.options import RehearsalOptions, ReportOptions
+from autoscaler.lab.rehearsing import plan_of, progress_bar, rehearsed
 from autoscaler.lab.rendering import (
     MEASURES,
     RehearsalAnswer,
@@ -19,7 +20,7 @@ from autoscaler.lab.rendering import (
     measure_text,
     told_measures,
 )
-from autoscaler.lab.report_page import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import refuse_to_overwrite, write_report
 from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.wording import counted
 

@@ -6,7 +6,6 @@ It has the charts and the style of the pages, and its data, in itself.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from markupsafe import Markup
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.core.text import duration
 from autoscaler.file_contents import write_output
+from autoscaler.lab.options import ReportOptions
 from autoscaler.lab.rendering import (
     MEASURES,
     ReasonAnswer,
@@ -212,14 +212,6 @@ def _bundled() -> str:
 @cache
 def _read(name: str) -> str:
     return (_STATIC / name).read_text("utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """Which file is to be written, and whether over one that is there."""
-
-    report: Path | None = None
-    force: bool = False
 
 
 def refuse_to_overwrite(options: ReportOptions) -> None:

@@ -21,6 +21,7 @@ from autoscaler.config.sources import included
 from autoscaler.core.decision import Decision
 from autoscaler.core.text import printable
 from autoscaler.file_contents import write_output
+from autoscaler.lab.options import PolicyTestOptions
 from autoscaler.lab.policy_tests.expectations import Unmet, desired_of, proposal_of, unmet
 from autoscaler.lab.policy_tests.generated import CounterExample, searched
 from autoscaler.lab.policy_tests.kept_world import TargetRun, TooLargeTestError
@@ -172,16 +173,6 @@ def _reading(decision: Decision) -> str:
 _POLL_SECONDS = 0.5
 _TEXT_FROM = EXPLAINED_FROM + 2
 """An explanation is indented by two."""
-
-
-@dataclass(frozen=True)
-class PolicyTestOptions:
-    """What is asked for besides the files."""
-
-    verbose: bool = False
-    name: str | None = None
-    junit: Path | None = None
-    watch: bool = False
 
 
 @dataclass(frozen=True)

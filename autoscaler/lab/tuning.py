@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,15 @@ from autoscaler.lab.engine.tuning import (
     applied_to,
     settings_of,
 )
+from autoscaler.lab.options import RehearsalOptions, ReportOptions, SearchOptions
 from autoscaler.lab.rehearsing import (
-    RehearsalOptions,
     RehearsalPlan,
     plan_of,
     progress_bar,
     rehearsed,
 )
 from autoscaler.lab.rendering import answer_of
-from autoscaler.lab.report_page import ReportOptions, refuse_to_overwrite, write_report
+from autoscaler.lab.report_page import refuse_to_overwrite, write_report
 from autoscaler.lab.tuning_text import document_of, lines_of
 from autoscaler.rendering.wording import counted
 
@@ -55,22 +55,12 @@ _BATCH = 8
 """So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What the command line says of the search."""
-
-    preference: Preference
-    space: Path | None
-    trials: int
-    seed: int
-
-
 @exit_code
 def tune(
     name: str,
     file: Path,
     options: RehearsalOptions,
-    search: Search,
+    search: SearchOptions,
     report: ReportOptions | None = None,
     *,
     as_json: bool = False,
@@ -192,10 +182,12 @@ def _days_of(choice: Choice) -> tuple[Measures, ...]:
 class _Searching:
     """One search; the optimizer sees the first days of its candidates only."""
 
-    def __init__(self, plan: RehearsalPlan, space: TuningSpace, search: Search) -> None:
+    def __init__(self, plan: RehearsalPlan, space: TuningSpace, search: SearchOptions) -> None:
         self._plan = plan
         self._space = space
         self._search = search
+        costs = search.shortage_cost, search.replica_hour_cost
+        self._preference = Preference(*costs, search.most_shortage)
         self._days = round((plan.end - plan.begin) / A_DAY)
         self._split = min(self._days - 1, max(1, round(self._days * _CHOOSING_SHARE)))
         self._found: dict[tuple[int, ...], Candidate] = {}
@@ -223,7 +215,7 @@ class _Searching:
         return Tuned(
             self._plan.targets[0],
             self._space,
-            self._search.preference,
+            self._preference,
             self._days,
             self._split,
             tuple(self._found.values()),
@@ -264,7 +256,7 @@ class _Searching:
             self._rehearse(pool, choices)
             for one, choice in zip(asked, choices, strict=True):
                 days = self._found[_key(choice)].days[: self._split]
-                study.tell(one, self._search.preference.objectives(total(days)))
+                study.tell(one, self._preference.objectives(total(days)))
             yield float(begun + len(asked))
 
     def _rehearse(self, pool: ProcessPoolExecutor, choices: Iterable[Choice]) -> None:

@@ -8,11 +8,11 @@ import shlex
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
+from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import CommandError, exit_code, print_text
-from autoscaler.cli.sources import SourceOptions, daemon_of
+from autoscaler.cli.sources import daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
@@ -34,6 +34,7 @@ from autoscaler.migrate.moving import (
     named,
     verdict_of,
 )
+from autoscaler.migrate.options import Wishes
 from autoscaler.migrate.replaced import (
     HPA_KIND,
     PAUSED_REPLICAS,
@@ -47,17 +48,6 @@ _BACKUP = "replaced"
 """The folder beside the configuration for what was replaced."""
 _CONFLICT = 409
 _LONGEST_COUNT = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the command line asks for besides the targets."""
-
-    context: str | None = None
-    backup: Path | None = None
-    execute: bool = False
-    back: bool = False
-    anyway: bool = False
 
 
 @exit_code

@@ -7,10 +7,8 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Literal
 
 from autoscaler import clock
 from autoscaler.cli.output import CommandError, exit_code
@@ -41,6 +39,7 @@ from autoscaler.migrate.import_report import ImportReport
 from autoscaler.migrate.import_sources import ImportSources
 from autoscaler.migrate.manifests import Manifest, ManifestRole
 from autoscaler.migrate.manifests_of_cluster import ClusterManifests
+from autoscaler.migrate.options import ImportOptions
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND
 
@@ -53,25 +52,6 @@ _MOST_NAMED = 5
 _NAME_OF_NONE = "import.yaml"
 _NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of the command, as they are given."""
-
-    from_cluster: bool = False
-    namespace: str | None = None
-    all_namespaces: bool = False
-    context: str | None = None
-    adapter_rules: tuple[Path, ...] = ()
-    prometheus: str | None = None
-    output: Path | None = None
-    report: Literal["text", "json", "markdown"] = "text"
-    shadow: bool = False
-    verbose: bool = False
-    split: bool = False
-    write_secrets: Path | None = None
-    force: bool = False
 
 
 @exit_code

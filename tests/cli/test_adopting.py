@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from autoscaler.cli.sources import SourceOptions
-from autoscaler.daemon.client import Daemon
+from autoscaler.cli.options import SourceOptions
 from autoscaler.migrate import adopting, adoption_text, moving
-from autoscaler.migrate.adopting import Wishes, adopt
+from autoscaler.migrate.adopting import adopt
 from autoscaler.migrate.moving import Move, Other
+from autoscaler.migrate.options import Wishes
 from autoscaler.migrate.replaced import Replaced, ReplacedAutoscalers
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json
@@ -39,7 +39,7 @@ class Bed:
     ) -> tuple[int, str, str]:
         """Adopt a target; return the exit code, what is printed, and what is wrong."""
         url = url or f"http://{self.daemon.address}"
-        place = SourceOptions(file or self.daemon.file, None, url, Daemon(""))
+        place = SourceOptions(url, config=file or self.daemon.file)
         code = adopt([f"{self.world.namespace}/{name}"], place, wishes)
         printed = self.capsys.readouterr()
         key = f"{self.world.key(name)}: "
@@ -274,7 +274,7 @@ def test_two_at_once_come_to_the_same_end(run: Callable[..., Bed]) -> None:
     bed.decided("web", 1)
     path = f"{others.path_of(bed.world.namespace)}/web"
     spec = bed.world.api.get(path)["spec"]
-    place = SourceOptions(bed.daemon.file, None, f"http://{bed.daemon.address}", Daemon(""))
+    place = SourceOptions(f"http://{bed.daemon.address}", config=bed.daemon.file)
     for wishes, there in ((EXECUTE, []), (BACK, ["web"])):
         with ThreadPoolExecutor(2) as pool:
             both = [

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from autoscaler.config import load
-from autoscaler.migrate.importing import ImportOptions, import_autoscalers
+from autoscaler.migrate.importing import import_autoscalers
+from autoscaler.migrate.options import ImportOptions
 from tests.cli.test_commands import NOWHERE, autoscaler, ran
 from tests.importers.importing import imported, run
 from tests.importers.test_horizontal_pod_autoscalers import RULES
@@ -174,10 +175,10 @@ def test_rules_from_a_file_of_their_own(tmp_path: Path) -> None:
     rules = tmp_path / "values.yaml"
     url = "prometheus: {url: http://prom.monitoring, port: 9090}\n"
     rules.write_text(f"{url}rules:\n{textwrap.indent(RULES, '  ').replace('rules:', 'custom:')}")
-    done = imported(tmp_path, hpa(POD_METRIC), options=ImportOptions(adapter_rules=(rules,)))
+    done = imported(tmp_path, hpa(POD_METRIC), options=ImportOptions(adapter_rules=[rules]))
     assert done.code == 0
     assert done.document["prometheus"]["url"] == "http://prom.monitoring:9090"
-    given = ImportOptions(adapter_rules=(rules,), prometheus="http://127.0.0.1:9")
+    given = ImportOptions(adapter_rules=[rules], prometheus="http://127.0.0.1:9")
     asked = imported(tmp_path, hpa(POD_METRIC), options=given)
     assert asked.document["prometheus"]["url"] == "http://127.0.0.1:9"
     assert asked.code == 0
@@ -289,7 +290,7 @@ def test_files_of_namespaces_and_secrets_are_written_over_only_when_asked(tmp_pa
 
 
 def test_what_is_not_read_from_prometheus_is_undecided(tmp_path: Path) -> None:
-    """The rest of its ScaledObject is imported; `--partial` is still taken, and says no more."""
+    """The rest of its ScaledObject is imported."""
     other = "  - {type: redis, metadata: {address: r, listName: l, listLength: '5'}}\n---"
     text = SCALED.replace("---", other).replace("    authenticationRef: {name: auth}\n", "")
     text = text.replace("authModes: bearer, ", "")
@@ -297,8 +298,6 @@ def test_what_is_not_read_from_prometheus_is_undecided(tmp_path: Path) -> None:
     assert part.code == 3
     assert any(left["type"] == "redis" for left in part.target["undecided"])
     assert part.decided.targets
-    again = ran("import", str(tmp_path / "0.yaml"), "--partial")
-    assert again[:2] == (3, part.text)
 
 
 def test_the_namespace_of_authentications_that_name_none(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ story = Story(
 keep = "--keep" in sys.argv or None
 clusters = 3 if "--three" in sys.argv else 1
 context = next((one for one in sys.argv[1:] if not one.startswith("--")), None)
-options = DemoOptions(context, "demo-under-test", story, keep, clusters)
+options = DemoOptions(context, "demo-under-test", clusters, keep, story)
 sys.exit(run(options))
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.migrate.importing import ImportOptions
+from autoscaler.migrate.options import ImportOptions
 from tests.importers.importing import run
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Json

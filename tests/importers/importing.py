@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from autoscaler.config import Config, load
-from autoscaler.migrate.importing import ImportOptions, import_autoscalers
+from autoscaler.migrate.importing import import_autoscalers
+from autoscaler.migrate.options import ImportOptions
 
 Json = Any
 """Parsed JSON or YAML, whose form the tests know."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.migrate.importing import ImportOptions
+from autoscaler.migrate.options import ImportOptions
 from tests.importers.accounting import unaccounted
 from tests.importers.importing import Ran, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.migrate.importing import ImportOptions
+from autoscaler.migrate.options import ImportOptions
 from tests.importers.importing import imported
 from tests.tables import rows
 

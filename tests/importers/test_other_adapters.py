@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.migrate.importing import ImportOptions
+from autoscaler.migrate.options import ImportOptions
 from tests.importers.importing import imported
 from tests.importers.test_horizontal_pod_autoscalers import autoscaler
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.cli.output import CommandError
+from autoscaler.lab.options import ReportOptions
 from autoscaler.lab.rendering import MEASURES, answer_of, measure_text
 from autoscaler.lab.report_page import (
-    ReportOptions,
     _section,
     refuse_to_overwrite,
     report_of,
