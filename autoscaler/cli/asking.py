@@ -18,8 +18,7 @@ from autoscaler.cli.asked_queries import (
     queries_of,
 )
 from autoscaler.config import Config
-from autoscaler.config.container_usage import duplicates
-from autoscaler.config.queries import CONTAINER, SERIES
+from autoscaler.config.queries import CONTAINER, SERIES, duplicates
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.numbers import format_milli, saturate64
 from autoscaler.core.observation import Gap

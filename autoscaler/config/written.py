@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from autoscaler.config.documents import Location, one_line, path_of
 from autoscaler.config.durations import format_seconds
-from autoscaler.config.models import fields_by_key, model_at
 from autoscaler.config.promql import range_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
@@ -41,49 +40,6 @@ def as_written(target: Target) -> Parts:
     """Return an entry of `targets` that is the same target anywhere, without what is off."""
     parts: Parts = _without_nothing(written(target, complete=False))
     return parts
-
-
-def changed_parts(before: Target, after: Target) -> Parts:
-    """Return the keys of an entry of `targets` that differ; None for one that is left out."""
-    old, new = as_written(before), as_written(after)
-    return {key: new.get(key) for key in new | old if new.get(key) != old.get(key)}
-
-
-_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
-_IN_THE_API = (ResourceMetric, ContainerResourceMetric)
-
-
-def as_autoscaler(target: Target) -> tuple[Parts, tuple[str, ...]]:
-    """Return the HorizontalPodAutoscaler of a target, by its workload's name, and what it lacks.
-
-    What it lacks are the paths of the target's own fields, and each metric that an adapter would
-    have to serve, as a sentence.
-    """
-    spec = {key: part for key, part in _parts(target.spec).items() if key in _OF_AN_AUTOSCALER}
-    sources = [(metric, _parts(metric)) for metric in target.spec.metrics]
-    spec["metrics"] = [{"type": one.type, SOURCES[one.type]: source} for one, source in sources]
-    whole, usual = (
-        as_written(target),
-        {"cluster", "namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER},
-    )
-    lost = [f"`{key}` is of this autoscaler only" for key in whole if key not in usual]
-    lost += [
-        f"{metric.type} metric {metric.metric.name}: a metrics adapter has to serve it by that name"
-        for metric in target.spec.metrics
-        if not isinstance(metric, _IN_THE_API)
-    ]
-    parts: Parts = _without_nothing(
-        {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {
-                "name": target.spec.scale_target_ref.name,
-                "namespace": target.namespace,
-            },
-            "spec": spec,
-        }
-    )
-    return parts, tuple(lost)
 
 
 def written(target: Target, *, complete: bool = True) -> Parts:
@@ -202,33 +158,6 @@ def _without_nothing(part: Any) -> Any:
         left = {key: one for key, one in part.items() if one not in (None, [])}
         return {key: _without_nothing(one) for key, one in left.items() if one is not False}
     return list(map(_without_nothing, part)) if isinstance(part, list) else part
-
-
-def without_defaults(part: object, model: type[BaseModel]) -> object:
-    """Leave out of a part of a document what is the default of its key in ``model`` anyway."""
-    if not isinstance(part, Mapping):
-        return part
-    known, left = fields_by_key(model), {}
-    for key, value in part.items():
-        inner = model_at(model, (key,))
-        shorter = value if inner is None else without_defaults(value, inner)
-        if key not in known or not _is_default(model, key, shorter):
-            left[key] = shorter
-    return left
-
-
-def _is_default(model: type[BaseModel], key: str, value: object) -> bool:
-    field = fields_by_key(model)[key]
-    if value is None or field.is_required():
-        return value is None  # which counts as absent
-    kind: Any = field.annotation
-    if field.metadata:
-        kind = Annotated[kind, *field.metadata]
-    try:
-        usual: object = field.get_default(call_default_factory=True)
-        return bool(TypeAdapter(kind).validate_python(value) == usual)
-    except ValidationError:
-        return False
 
 
 _AT_RESTART = (

@@ -17,7 +17,6 @@ from autoscaler.cli.asked_queries import named_queries
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
-from autoscaler.config.other_files import load_file
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
@@ -37,6 +36,7 @@ from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
 from autoscaler.lab.engine.processes import LostProcessError, in_processes
 from autoscaler.lab.engine.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
 from autoscaler.lab.options import RehearsalOptions
+from autoscaler.lab.other_files import load_file
 from autoscaler.lab.past.file_data import FileData
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder

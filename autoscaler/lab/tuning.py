@@ -18,7 +18,6 @@ from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
 from autoscaler.config.documents import Location
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.other_files import read_file
 from autoscaler.config.problems import Finding
 from autoscaler.core.target import Target
 from autoscaler.core.text import duration
@@ -35,6 +34,7 @@ from autoscaler.lab.engine.tuning import (
     settings_of,
 )
 from autoscaler.lab.options import RehearsalOptions, ReportOptions, SearchOptions
+from autoscaler.lab.other_files import read_file
 from autoscaler.lab.rehearsing import (
     RehearsalPlan,
     plan_of,

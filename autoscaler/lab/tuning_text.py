@@ -9,7 +9,7 @@ from autoscaler.cli.output import aligned, wrapped
 from autoscaler.config import Config
 from autoscaler.config.documents import as_flow, as_yaml
 from autoscaler.config.durations import format_seconds
-from autoscaler.config.written import as_written, changed_parts
+from autoscaler.config.written import as_written
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import rfc3339
@@ -190,7 +190,8 @@ def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
 
     Metrics whose query is one of `queries` go on naming it.
     """
-    changed = changed_parts(before, after)
+    old, new = as_written(before), as_written(after)
+    changed = {key: new.get(key) for key in new | old if new.get(key) != old.get(key)}
     if "metrics" in changed:
         changed["metrics"] = _by_name(after, changed["metrics"], named_queries(config))
     yield from as_yaml(changed).splitlines()

@@ -16,7 +16,6 @@ from autoscaler.cli.sources import daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.written import as_autoscaler
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.text import printable
@@ -31,6 +30,7 @@ from autoscaler.migrate.moving import (
     Move,
     Other,
     Situation,
+    as_autoscaler,
     named,
     verdict_of,
 )

@@ -6,9 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
+
+from pydantic import ValidationError
 
 from autoscaler import clock
 from autoscaler.cli.output import CommandError, exit_code
@@ -18,7 +20,6 @@ from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.sources import unusable_files
 from autoscaler.config.spec_model import HorizontalPodAutoscalerBehavior
-from autoscaler.config.written import without_defaults
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.text import printable
 from autoscaler.file_contents import read_bytes, write_below, write_output
@@ -299,8 +300,10 @@ def _leave_out_defaults(conversion: Conversion) -> None:
         if target.get("minReplicas") == 1:
             del target["minReplicas"]
         if "behavior" in target:
-            model = HorizontalPodAutoscalerBehavior
-            target["behavior"] = without_defaults(target["behavior"], model)
+            with suppress(ValidationError):  # what is not valid is refused later, as it is written
+                behavior = HorizontalPodAutoscalerBehavior.model_validate(target["behavior"])
+                dumped = behavior.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+                target["behavior"] = dumped
 
 
 # -- what a configuration refuses ------------------------------------------------------------------

@@ -18,10 +18,11 @@ from autoscaler.agreement.sentences import AGREEMENT_SECONDS, EARLY, NOT_COMPARE
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.sources import DaemonSource, NotRunningError
 from autoscaler.config.documents import documents
-from autoscaler.config.written import as_autoscaler
+from autoscaler.config.written import as_written
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
+from autoscaler.core.spec import SOURCES, ContainerResourceMetric, ResourceMetric
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.file_contents import read_bytes, write_below
@@ -46,6 +47,34 @@ _PATIENCE_SECONDS, _PATIENCE_PERIODS = 30.0, 2.0
 _MOST_OF_A_MANIFEST = 2**20
 _LONGEST_NAME = 253
 AGAIN = "run the same command again to go on, or with --back to go back"
+
+
+_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+_OF_THE_PLACE = ("cluster", "namespace", "mode", "syncPeriod")
+
+
+def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
+    """Return the HorizontalPodAutoscaler of a target, by its workload's name, and what it lacks.
+
+    What it lacks are the paths of the target's own fields, and each metric that an adapter would
+    have to serve, as a sentence.
+    """
+    parts: JsonObject = as_written(target)
+    spec = {key: parts[key] for key in _OF_AN_AUTOSCALER if key in parts}
+    lost = [
+        f"`{key}` is of this autoscaler only" for key in parts if key not in {*spec, *_OF_THE_PLACE}
+    ]
+    for metric, written in zip(target.spec.metrics, spec["metrics"], strict=True):
+        written.pop("activation", None)
+        source = written[SOURCES[metric.type]]
+        source.pop("query", None)
+        if not isinstance(metric, ResourceMetric | ContainerResourceMetric):
+            source["metric"].pop("query")
+            name = f"{metric.type} metric {metric.metric.name}"
+            lost.append(f"{name}: a metrics adapter has to serve it by that name")
+    named = {"name": target.spec.scale_target_ref.name, "namespace": target.namespace}
+    head = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": named}
+    return {**head, "spec": spec}, tuple(lost)
 
 
 class ShadowVerdict(NamedTuple):

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from autoscaler.config.container_usage import usage_once
-from autoscaler.config.queries import CONTAINER
+from autoscaler.config.queries import CONTAINER, usage_once
 from benchmarks.agreement.loads import Load
 from tests.worlds.controlplane.api import Json
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from autoscaler.config.other_files import load_file
 from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.other_files import load_file
 from autoscaler.lab.rendering import MEASURES
 from tests.cli.test_commands import queue_config, ran
 from tests.core.builders import BASE

@@ -9,11 +9,11 @@ from autoscaler.config.documents import Location, Value
 from autoscaler.config.fields import absolute
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.models import fields_by_key
-from autoscaler.config.other_files import OtherFile, read_file
 from autoscaler.config.problems import Finding, Problem, below
 from autoscaler.config.settings import KEYS, Sources
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.building import BuildError, is_called
+from autoscaler.lab.other_files import OtherFile, read_file
 from autoscaler.lab.policy_tests.checks import listed, mistakes_of, of_no_pod
 from autoscaler.lab.policy_tests.running import built_targets
 from autoscaler.lab.policy_tests.series_names import (
