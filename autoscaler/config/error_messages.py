@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from autoscaler.config import durations
-from autoscaler.config.documents import Location, child, one_line
-from autoscaler.config.models import fields_by_key, inner_models, model_at
+from autoscaler.config.documents import Location, one_line
+from autoscaler.config.models import fields_by_key, model_at
 from autoscaler.config.problems import Finding
 from autoscaler.config.settings import MainFile
+from autoscaler.config.spec_model import TargetModel
 
 _TYPES = {
     "bool_type": "must be true or false",
@@ -26,11 +26,18 @@ _TYPES = {
     "recursion_loop": "must not contain itself",
     "string_type": "must be a text",
 }
+_UNITS = {"averageUtilization": " of percent"}
 _BOUNDS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "too_short": "needs at least {min_length} entry; leave the key out for the default",
 }
+
+_PLACES: dict[type[BaseModel], str] = {
+    MainFile: "at the top of the main file",
+    TargetModel: "in the target itself",
+}
+"""Where keys of a model belong that stand elsewhere."""
 
 _MOST_ERRORS = 10_000
 """Of one part: pydantic hands over all or none, and takes a second for 100,000."""
@@ -125,7 +132,7 @@ def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
     if detail["type"] == "extra_forbidden":
         return _unknown_key(location, root)
     if detail["type"] == "missing":
-        message = _missing(location, root, detail["input"])
+        message = _missing(location, root)
         return Finding(location, message, show_value=False, missing=(location,))
     return Finding(location, _sentence(detail, root))
 
@@ -133,11 +140,13 @@ def _finding(detail: ErrorDetails, root: type[BaseModel]) -> Finding:
 def _sentence(detail: ErrorDetails, root: type[BaseModel]) -> str:
     kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
     if kind == "value_error":
-        return f"{context['error']}{percent(detail['loc'], given)}"
+        return str(context["error"])
     if kind == "literal_error":
         return _choice(given, re.findall(r"'(\w+)'", str(context["expected"])))
     if kind in {"int_type", "int_from_float"}:
-        return whole_number(str(detail["loc"][-1]), given)
+        key = str(detail["loc"][-1])
+        unit = " of seconds" if key.endswith("Seconds") else _UNITS.get(key, "")
+        return f"must be a whole number{unit}"
     if kind == "string_type" and isinstance(given, int | float):
         read_as = "boolean" if isinstance(given, bool) else "number"
         return f"must be a text, and YAML reads this as a {read_as}: put it in quotes"
@@ -192,10 +201,10 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
     close = closest(key, known, cutoff=0.8)
     if close is None and "matchLabels" in known:
         return _unknown(location, "a label and its value belong in `matchLabels`")
-    place = None if close else _place_of_key(key, model, root)
-    if place is not None:
-        where, begins_with = place
-        return _unknown(location, f"it belongs {where}", *begins_with)
+    if close is None:
+        for other, where in _PLACES.items():
+            if key in fields_by_key(other):
+                return _unknown(location, f"it belongs {where}")
     close = close or closest(key, known)
     if close is not None and len(known) > _MOST_LISTED:
         return _unknown(location, f"did you mean `{close}`?", close)
@@ -207,88 +216,11 @@ def _unknown(location: Location, advice: str, *meant: str | None) -> Finding:
     return Finding(location, f"is not known here: {advice}", show_value=False, meant=places)
 
 
-def _missing(location: Location, root: type[BaseModel], around: object) -> str:
-    if location[-2:] == ("target", "type") and len(location) > 2:
-        return f"is missing: {_target_type(str(location[-3]), around)}"
+def _missing(location: Location, root: type[BaseModel]) -> str:
     model = model_at(root, location[:-1])
     field = None if model is None else fields_by_key(model).get(str(location[-1]))
     description = ((field.description if field else None) or "").partition(";")[0]
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
-
-
-_TARGET_TYPES = {
-    "averageUtilization": "Utilization",
-    "averageValue": "AverageValue",
-    "value": "Value",
-}
-"""The type of a metric's target by the key of its number."""
-
-
-def _target_type(source: str, target: object) -> str:
-    """Say which type a target needs: that of its number, else those of its metric."""
-    given = [_TARGET_TYPES[key] for key in _TARGET_TYPES if child(target, key) is not None]
-    if len(given) == 1:
-        return f"write type: {given[0]}"
-    if source == "pods":
-        return "write type: AverageValue"
-    of_pods = source in {"resource", "containerResource"}
-    return f"{'Utilization' if of_pods else 'Value'} or AverageValue"
-
-
-_MOST_PLACES = 5
-_ANY = "NAME"
-"""Stands for any key of a mapping."""
-
-
-def _place_of_key(
-    key: str, model: type[BaseModel], root: type[BaseModel]
-) -> tuple[str, Sequence[str]] | None:
-    """Say where a key belongs that ``model`` lacks, and which keys lead there; None if unclear."""
-    below = _nearest_places(key, model)
-    if below:
-        first = (path.split(".")[0].removesuffix("[]") for path in below)
-        return _in(below), tuple(dict.fromkeys(first))
-    if model is not root and key in fields_by_key(root):
-        return ("at the top" if root is MainFile else "in the target itself"), ()
-    elsewhere = _nearest_places(key, root)
-    if elsewhere:
-        return _in(elsewhere), ()
-    return ("at the top of the main file", ()) if key in fields_by_key(MainFile) else None
-
-
-def _in(paths: list[str]) -> str:
-    named = [f"`{path}`" for path in paths]
-    listed = ", ".join(named[:-1])
-    return f"in {listed} or {named[-1]}" if listed else f"in {named[-1]}"
-
-
-def _nearest_places(key: str, root: type[BaseModel]) -> list[str]:
-    """Return the places of the least depth that take a key, unless they are many."""
-    # Far from a query its keys are words that are meant otherwise.
-    places = [path for path, keys in _places(root) if key in keys and not path.endswith(".query")]
-    least = min(map(_depth, places), default=0)
-    nearest = [path for path in places if _depth(path) == least]
-    return nearest if len(nearest) <= _MOST_PLACES else []
-
-
-def _depth(path: str) -> int:
-    return path.replace(f".{_ANY}", "[]").count(".")
-
-
-@functools.cache
-def _places(root: type[BaseModel]) -> tuple[tuple[str, frozenset[str]], ...]:
-    return tuple(_walk(root, "", ()))
-
-
-def _walk(
-    model: type[BaseModel], path: str, around: tuple[type[BaseModel], ...]
-) -> Iterator[tuple[str, frozenset[str]]]:
-    for key, inner, many in inner_models(model):
-        if inner not in around:
-            step = f"{key}.{_ANY}" if many is dict else f"{key}[]" if many else key
-            below = f"{path}.{step}" if path else step
-            yield below, frozenset(fields_by_key(inner))
-            yield from _walk(inner, below, (*around, inner))
 
 
 class Hint(NamedTuple):
@@ -388,64 +320,3 @@ _HINTS = {
     "clientSecret": _in_file("clientSecretFile"),
     "secretKey": _in_file("secretKeyFile"),
 }
-
-
-def whole_number(key: str, given: object) -> str:
-    """Say what is wrong with a value that should be a whole number, and what would be right."""
-    sentence = "must be a whole number"
-    if key.endswith("Seconds"):
-        sentence += " of seconds"
-    elif key == "averageUtilization":
-        sentence += " of percent"
-    if isinstance(given, float):
-        return f"{sentence}{_of_fraction(key, given)}"
-    return f"{sentence}{_of_text(key, given.strip())}" if isinstance(given, str) else sentence
-
-
-def percent(location: Sequence[str | int], given: object) -> str:
-    """Say what to write for a percentage where a quantity or a ratio belongs; else nothing."""
-    text = given if isinstance(given, str) else ""
-    form = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *%", text)
-    if form is None or location[-1] not in {"value", "averageValue", "tolerance"}:
-        return ""
-    ratio = f"{float(form[1]) / 100:g}"
-    if location[-1] == "tolerance":
-        return f"; write {ratio} for {form[1]}%"
-    if {"resource", "containerResource"} & set(location):
-        return "; percent of the request are `averageUtilization`, without the sign"
-    return (
-        f"; write the number that the query is to give, {form[1]} or {ratio} (only Resource and "
-        "ContainerResource metrics have percent, as `averageUtilization`)"
-    )
-
-
-def _of_fraction(key: str, given: float) -> str:
-    if key == "averageUtilization" and 0 < given <= 1:
-        return f": {round(given * 100)} for {given:g} of the request"
-    return f": {given:.0f}" if given.is_integer() and abs(given) < 1e15 else ""
-
-
-def _of_text(key: str, given: str) -> str:
-    digits = given.lstrip("+-")
-    if digits.isdecimal():
-        if len(digits) > 1 and digits.startswith("0"):
-            return ", without leading zeros"
-        return ", without quotes"
-    percent = re.fullmatch(r"([0-9]{1,9})(?:\.0*)? *(?:%|percent)", given)
-    if percent is not None:
-        return f", without the %: {int(percent[1])}"
-    if key.endswith("Seconds"):
-        return _of_duration(given)
-    try:
-        fraction = _of_fraction(key, float(given))
-    except ValueError:
-        return ""
-    return f"{fraction}, without quotes" if fraction else ""
-
-
-def _of_duration(given: str) -> str:
-    try:
-        seconds = durations.parse(durations.tidied(given) or given)
-    except ValueError:
-        return ""
-    return f", without a unit: {seconds:.0f}" if seconds.is_integer() else ", without a unit"

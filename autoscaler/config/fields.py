@@ -1,6 +1,5 @@
 """The types of single fields.  Each refuses with a sentence that says what would be right."""
 
-import difflib
 import functools
 import ipaddress
 import math
@@ -45,11 +44,6 @@ _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _UNIT = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,4})?"
 QUANTITY_PATTERN = rf"^\+?{_NUMBER}{_UNIT}$"
 _NANO_PER_MILLI = 10**6
-_UNITS = {
-    *("/s", "ps", "rps", "qps", "req/s", "requests/s", "req", "requests", "messages", "msgs"),
-    *("s", "sec", "seconds", "core", "cores", "cpu", "cpus"),
-}
-"""What people write after a number whose unit the metric has already."""
 _FIVE_FIELDS = r"^\s*[^\s]+(\s+[^\s]+){4}\s*$"
 _ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"
 POSITIVE_QUANTITY_PATTERN = rf"^\+?(?=[0.]*[1-9]){_NUMBER}{_UNIT}$"
@@ -146,8 +140,7 @@ def quantity_text(value: object) -> str:
         return text
     advice = "is not a quantity: write a number with an optional suffix (n u m k M G T P E, "
     advice += "Ki Mi Gi Ti Pi Ei) or exponent, such as 500m, 1.5, 1Gi or 2e3"
-    meant = _meant_quantity(text.strip())
-    raise ValueError(f"{advice}; {meant}" if meant else advice)
+    raise ValueError(advice)
 
 
 def _number_text(value: object) -> str | None:
@@ -158,28 +151,6 @@ def _number_text(value: object) -> str | None:
             return None
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)
-
-
-def _meant_quantity(text: str) -> str:
-    """Say what was probably meant by a quantity with another unit, or with blanks or commas."""
-    zeros = re.sub("[oO]", "0", text)
-    if zeros != text and _is_quantity(zeros):
-        return f"did you mean {zeros}, with zeros in place of the letter O?"
-    form = re.fullmatch(r"([+-]?[0-9.]+)\s*([A-Za-zµ/]*)", text)
-    if form is None or not _is_quantity(form[1]):
-        digits = re.sub(r"(?<=[0-9])[,_' ](?=[0-9]{3}\b)", "", text)
-        return f"did you mean {digits}?" if re.fullmatch(r"[0-9]+", digits) else ""
-    number, unit = form[1], form[2]
-    if unit.lower() in {"ms", "msec"}:
-        return f"{number} milliseconds are {number}m of a metric in seconds"
-    if unit == "m":
-        return f"did you mean {number}m?"
-    size = re.fullmatch(r"([kmgtpe])(i?)(?:b|bytes)?", unit, re.IGNORECASE)
-    if size is None:
-        return f"did you mean {number}?" if unit.lower() in _UNITS else ""
-    prefix = size[1].upper()
-    decimal, binary = f"{number}{prefix.replace('K', 'k')}", f"{number}{prefix}i"
-    return f"did you mean {binary if size[2] else f'{decimal} or {binary}'}?"
 
 
 def _is_quantity(text: str) -> bool:
@@ -225,20 +196,8 @@ def _cron(text: str) -> str:
 
 @functools.lru_cache(10_000)
 def _time_zone(name: str) -> str:
-    try:
-        schedules.time_zone(name)
-    except ValueError as error:
-        raise ValueError(f"{error}{_meant_zone(name)}") from None
+    schedules.time_zone(name)
     return name
-
-
-def _meant_zone(name: str) -> str:
-    """Say which zone was probably meant by one in another case, misspelt or without its region."""
-    zones = zoneinfo.available_timezones()
-    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
-    city = name.rpartition("/")[2].strip().replace(" ", "_").lower()
-    close = difflib.get_close_matches(city, cities, n=1, cutoff=0.8)
-    return f"; did you mean {cities[close[0]]}?" if close else ""
 
 
 def _tolerance(value: object) -> float:
@@ -363,21 +322,8 @@ _SHARE = re.compile(r"([1-9][0-9]?)%")
 def _share(value: object) -> int:
     form = _SHARE.fullmatch(value) if isinstance(value, str) else None
     if form is None:
-        raise ValueError(
-            f"must be a share from 1% to 99%, in whole percent, such as 30%{_meant_share(value)}"
-        )
+        raise ValueError("must be a share from 1% to 99%, in whole percent, such as 30%")
     return int(form[1])
-
-
-def _meant_share(value: object) -> str:
-    """Say which share was probably meant by a number: a ratio, or percent without the sign."""
-    text = value.strip() if isinstance(value, str) else _number_text(value) or ""
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) is None:
-        return ""
-    number = float(text)
-    percent = number * 100 if number < 1 else number
-    meant = f"{percent:.0f}%"
-    return f"; did you mean {meant}?" if _SHARE.fullmatch(meant) else ""
 
 
 Share = Annotated[int, BeforeValidator(_share), matching(f"^{_SHARE.pattern}$")]

@@ -168,6 +168,20 @@ def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
             yield InnerModel(key, inner, many)
 
 
+def without_unknown(value: object, model: type[BaseModel]) -> object:
+    """Return what a model knows of a value, of which a later version may have more keys."""
+    if not isinstance(value, Mapping):
+        return value
+    known = {key: inner for key, inner in value.items() if key in fields_by_key(model)}
+    for key, of, many in inner_models(model):
+        inner = known.get(key)
+        if many is tuple and isinstance(inner, list):
+            known[key] = [without_unknown(one, of) for one in inner]
+        elif many is None and key in known:
+            known[key] = without_unknown(inner, of)
+    return known
+
+
 def _container(annotation: object) -> type | None:
     """Return what holds the many values of an annotation, also out of Annotated and Optional."""
     origin: type | None = get_origin(annotation)

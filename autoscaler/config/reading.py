@@ -37,8 +37,6 @@ MOST_OF_A_FILE = 16 * 2**20
 MOST_OF_ALL = 24 * 2**20
 """Bytes of all files of a configuration."""
 
-_PIECE = 2**18
-
 _IS_A_LINE_MISSING = ", of which the first was read; between two manifests there is a line of ---"
 
 _SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
@@ -185,9 +183,13 @@ class Reading:
             message = f"with this file a configuration has more than {MOST_OF_ALL // 2**20} MiB"
             self._refuse(path, f"{message}; leave out some")
             return None
-        fault = _not_utf8(data)
-        if fault is not None:
-            line, byte = data.count(b"\n", 0, fault) + 1, f"the byte 0x{data[fault]:02x}"
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            line, byte = (
+                data.count(b"\n", 0, error.start) + 1,
+                f"the byte 0x{data[error.start]:02x}",
+            )
             self._refuse(path, "the file is not UTF-8; save it as UTF-8", line, byte)
             return None
         return data.removeprefix(codecs.BOM_UTF8)
@@ -196,19 +198,6 @@ class Reading:
         self, path: Path, message: str, line: int | None = None, value: str | None = None
     ) -> None:
         self.problems.append(Problem(str(path), line, "", value, message))
-
-
-def _not_utf8(data: bytes) -> int | None:
-    """Return the position of what is not UTF-8; piece by piece, as a whole text takes much."""
-    begin = 0
-    while begin < len(data):
-        piece = data[begin : begin + _PIECE]
-        try:
-            _, used = codecs.utf_8_decode(piece, "strict", begin + _PIECE >= len(data))
-        except UnicodeDecodeError as error:
-            return begin + error.start
-        begin += used
-    return None
 
 
 def _unreadable(error: OSError) -> str:

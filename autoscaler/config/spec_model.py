@@ -179,7 +179,7 @@ class MetricTarget(Model):
     in_core: ClassVar = dict.fromkeys(("value", "average_value"), numbers.parse_milli)
 
     type: Literal["Utilization", "Value", "AverageValue"]
-    """Utilization: percent of the request; AverageValue: per pod; Value: as it is."""
+    """What the number is: Utilization (percent of the request), AverageValue (per pod) or Value."""
     value: TargetQuantity | None = None
     """The metric itself should be this, whatever the replicas."""
     average_value: TargetQuantity | None = None
@@ -444,10 +444,7 @@ def _paused(value: object, handler: ValidatorFunctionWrapHandler) -> object:
         return PausedReplicas.model_validate(value)
     if isinstance(value, bool) or value in ("scaleDown", "scaleUp"):
         return handler(value)
-    forms = {form.lower(): form for form in ("true", "false", "scaleDown", "scaleUp")}
-    meant = forms.get(str(value).replace("-", "").lower())
-    advice = "" if meant is None else f"; did you mean {meant}?"
-    raise ValueError(f"must be true, false, scaleDown, scaleUp or {{replicas: N}}{advice}")
+    raise ValueError("must be true, false, scaleDown, scaleUp or {replicas: N}")
 
 
 Paused: TypeAlias = Annotated[

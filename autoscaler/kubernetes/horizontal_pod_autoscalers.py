@@ -4,32 +4,15 @@ The API server has checked and defaulted them; another program may have written 
 """
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
-from autoscaler.core.numbers import parse_milli, parse_quantity, tolerance_value
+from autoscaler.config import to_core
+from autoscaler.config.models import without_unknown
+from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
+from autoscaler.core.numbers import parse_milli
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
-from autoscaler.core.spec import (
-    SOURCES,
-    Behavior,
-    ContainerResourceMetric,
-    ExternalMetric,
-    HorizontalPodAutoscalerSpec,
-    LabelSelector,
-    MetricIdentifier,
-    MetricSpec,
-    MetricTarget,
-    ObjectMetric,
-    Operator,
-    PodsMetric,
-    PolicyType,
-    Requirement,
-    ResourceMetric,
-    ScaleTargetRef,
-    ScalingPolicy,
-    ScalingRules,
-    SelectPolicy,
-    TargetType,
-)
+from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import SCALING_ACTIVE
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
@@ -40,7 +23,8 @@ KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"
 _LONGEST_NAME = 253
 _LONGEST_REASON = 100
-_MOST_METRICS, _MOST_CONDITIONS, _MOST_POLICIES, _MOST_LABELS = 100, 10, 20, 100
+_MOST_ENTRIES, _MOST_CONDITIONS = 100, 10
+"""As many of each list and mapping are read."""
 _Read = TypeVar("_Read")
 
 
@@ -49,7 +33,7 @@ def hpa_of(obj: JsonObject, received: float = 0.0) -> Hpa:
     metadata = obj["metadata"]
     spec = _or_none(lambda given: typed(_spec(given)), obj.get("spec"))
     metrics = obj["spec"].get("metrics")
-    number = min(len(metrics), _MOST_METRICS) if isinstance(metrics, list) else 0
+    number = min(len(metrics), _MOST_ENTRIES) if isinstance(metrics, list) else 0
     status = _or_none(lambda given: typed(_status(given, number, received)), obj.get("status"))
     return Hpa(
         printable(metadata["name"], _LONGEST_NAME),
@@ -77,77 +61,16 @@ def _or_none(read: Callable[[Any], _Read], given: object) -> _Read | None:
         return None
 
 
-# -- the spec ------------------------------------------------------------------------------------
-
-
 def _spec(given: Mapping[str, Any]) -> HorizontalPodAutoscalerSpec:
-    least = given.get("minReplicas")
-    behavior = given.get("behavior")
-    return HorizontalPodAutoscalerSpec(
-        _ref(given["scaleTargetRef"]),
-        1 if least is None else checked_count(least),
-        checked_count(given["maxReplicas"]),
-        tuple(_metric(one) for one in (given.get("metrics") or [])[:_MOST_METRICS]),
-        None
-        if behavior is None
-        else Behavior(_rules(behavior["scaleUp"]), _rules(behavior["scaleDown"])),
-    )
+    """Read a spec as that of a target is read, with no more of its lists than is compared."""
+    known = without_unknown(given, SpecModel)
+    return to_core(SpecModel.model_validate(_shortened(known)))
 
 
-def _ref(given: Mapping[str, Any]) -> ScaleTargetRef:
-    return ScaleTargetRef(given.get("apiVersion", ""), given["kind"], given["name"])
-
-
-def _metric(given: Mapping[str, Any]) -> MetricSpec:
-    kind = given["type"]
-    source = given[SOURCES[kind]]
-    target = _target(source["target"])
-    if kind == ResourceMetric.type:
-        return ResourceMetric(source["name"], target)
-    if kind == ContainerResourceMetric.type:
-        return ContainerResourceMetric(source["name"], source["container"], target)
-    selector = source["metric"].get("selector")
-    identifier = MetricIdentifier(
-        source["metric"]["name"], None if selector is None else _selector(selector)
-    )
-    if kind == ObjectMetric.type:
-        return ObjectMetric(_ref(source["describedObject"]), identifier, target)
-    return (PodsMetric if kind == PodsMetric.type else ExternalMetric)(identifier, target)
-
-
-def _target(given: Mapping[str, Any]) -> MetricTarget:
-    value, average = given.get("value"), given.get("averageValue")
-    return MetricTarget(
-        TargetType(given["type"]),
-        value=None if value is None else parse_milli(str(value)),
-        average_value=None if average is None else parse_milli(str(average)),
-        average_utilization=given.get("averageUtilization"),
-    )
-
-
-def _selector(given: Mapping[str, Any]) -> LabelSelector:
-    labels = list((given.get("matchLabels") or {}).items())[:_MOST_LABELS]
-    expressions = (given.get("matchExpressions") or [])[:_MOST_LABELS]
-    return LabelSelector(
-        tuple(sorted(labels)),
-        tuple(
-            Requirement(one["key"], Operator(one["operator"]), tuple(one.get("values") or ()))
-            for one in expressions
-        ),
-    )
-
-
-def _rules(given: Mapping[str, Any]) -> ScalingRules:
-    tolerance = given.get("tolerance")
-    return ScalingRules(
-        given.get("stabilizationWindowSeconds"),
-        SelectPolicy(given.get("selectPolicy") or SelectPolicy.MAX),
-        tuple(
-            ScalingPolicy(PolicyType(one["type"]), one["value"], one["periodSeconds"])
-            for one in (given.get("policies") or [])[:_MOST_POLICIES]
-        ),
-        None if tolerance is None else tolerance_value(parse_quantity(str(tolerance))),
-    )
+def _shortened(part: object) -> object:
+    if isinstance(part, Mapping):
+        return {key: _shortened(inner) for key, inner in islice(part.items(), _MOST_ENTRIES)}
+    return list(map(_shortened, part[:_MOST_ENTRIES])) if isinstance(part, list) else part
 
 
 # -- the status ----------------------------------------------------------------------------------

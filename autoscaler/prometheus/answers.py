@@ -17,7 +17,7 @@ from autoscaler.transport.retries import FailureKind, RequestFailure, retry_afte
 
 
 class QueryError(Exception):
-    """Carries a RequestFailure through prometheus-api-client; never leaves this package."""
+    """Carries a RequestFailure out of a request; never leaves this package."""
 
     def __init__(
         self,

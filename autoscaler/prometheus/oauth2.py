@@ -10,13 +10,12 @@ from http.client import responses
 from urllib.parse import quote_plus, urlencode
 
 import requests
-import urllib3
 from oauthlib.oauth2 import BackendApplicationClient, MissingTokenError, OAuth2Error
 
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import OAuth2Settings
 from autoscaler.prometheus.answers import QueryError, connection_failure
-from autoscaler.prometheus.tls import ConnectionPools, Endpoint, proxies_for
+from autoscaler.prometheus.tls import ConnectionPools, Endpoint
 from autoscaler.transport.answers import MIB, TooLarge, UnexpectedEncoding, read_body
 from autoscaler.transport.credentials import (
     FETCH_SECONDS,
@@ -95,20 +94,10 @@ class OAuth2Fetch:
 
     def _post(self, headers: Mapping[str, str], body: str) -> tuple[int, bytes]:
         until = clock.monotonic() + _SECONDS
-        endpoint = self._endpoint
-        with requests.Session() as session:
-            session.trust_env = False
-            session.proxies = proxies_for(endpoint)
-            session.verify = not endpoint.tls.insecure_skip_verify
-            asked = requests.Request("POST", endpoint.url, {**_HEADERS, **headers}, data=body)
-            request = session.prepare_request(asked)
-            with self._pools.current().send(
-                request,
-                stream=True,
-                timeout=urllib3.Timeout(total=_SECONDS),  # type: ignore[arg-type]  # handed on
-                proxies=session.proxies,
-            ) as answer:
-                return answer.status_code, read_body(answer.raw, until, MIB)
+        send = self._pools.sender(_SECONDS)
+        request = requests.Request("POST", self._endpoint.url, {**_HEADERS, **headers}, data=body)
+        with send(request.prepare()) as answer:
+            return answer.status_code, read_body(answer.raw, until, MIB)
 
     def _token(self, status: int, body: bytes, redactor: Redactor) -> Token[str]:
         try:

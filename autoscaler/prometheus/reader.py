@@ -1,8 +1,5 @@
 """Reads metrics: one query, several tries, one answer or one sentence why there is none.
 
-`PrometheusConnect.custom_query` puts the query into the URL even of a POST, limits neither time nor
-size, and returns nothing but `data.result`; but it takes a session of ours, which does all that.
-
 Queries are sent by POST, whose length nothing limits.  A proxy that permits only GET answers POST
 with 405, or with 403 where it maps methods to rights: then the query is sent by GET, and so are the
 next ones once that succeeds.
@@ -10,17 +7,13 @@ next ones once that succeeds.
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 import requests
-import urllib3
-from prometheus_api_client import PrometheusConnect
-from requests.adapters import BaseAdapter
 
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import PrometheusSettings
@@ -34,8 +27,8 @@ from autoscaler.prometheus.answers import (
     refusal,
 )
 from autoscaler.prometheus.ranges import AskedRange, Matrix, matrix_of
-from autoscaler.prometheus.sign_in import sign_in_of
-from autoscaler.prometheus.tls import POOL_SIZE, ConnectionPools, Endpoint, proxies_for
+from autoscaler.prometheus.sign_in import SignIn
+from autoscaler.prometheus.tls import POOL_SIZE, ConnectionPools, Endpoint
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import (
     MIB,
@@ -63,8 +56,6 @@ _SHORTEST_SECRET = 6
 _ENCODING = "gzip"
 """What Prometheus compresses with."""
 _LONGEST_ENCODING = 100
-_NO_RETRIES = urllib3.Retry(total=0)
-_ANY_TIME = datetime.fromtimestamp(0, UTC)
 _OTHER_METHOD = {"POST": "GET", "GET": "POST"}
 _NO_SUCH_METHOD = frozenset({405, 501})
 _MAY_BE_THE_METHOD = _NO_SUCH_METHOD | {403, 414, 431}
@@ -91,7 +82,7 @@ class QueriedServer:
         """The server with its URL, for messages."""
         self.headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
         self.redactor = Redactor(self._fixed_secrets())
-        self.sign_in = sign_in_of(settings)
+        self.sign_in = SignIn(settings)
         self.method = "POST"
         """The method that was successful last."""
 
@@ -110,97 +101,70 @@ class QueriedServer:
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
-class WholeAnswer(requests.Response):
-    """A success that shows the library the whole answer, parsed, in place of the result."""
-
-    def __init__(self, document: dict[str, object]) -> None:
-        super().__init__()
-        self.status_code = 200
-        self._document = document
-
-    def json(self, **_: object) -> dict[str, dict[str, dict[str, object]]]:
-        """Return the answer, two levels deeper than it was sent."""
-        return {"data": {"result": self._document}}
-
-
-class QuerySession(requests.Session):
-    """A session for one query, which ends in time; of the environment only proxies count."""
+class _Request:
+    """One request, which ends in time; of the environment only proxies count."""
 
     def __init__(self, server: QueriedServer, seconds: float) -> None:
-        super().__init__()
-        self.trust_env = False
-        self.verify = not server.settings.tls.insecure_skip_verify
-        self.proxies = proxies_for(server.endpoint)
-        self.headers["Accept-Encoding"] = _ENCODING
-        self.headers.update(server.headers)
         self._server = server
-        self.redactor = server.redactor
-        """Hides what the request has carried; complete once it is prepared."""
-        self._pool = server.pools.current()
         self._seconds = seconds
         self._expires = clock.monotonic() + seconds
+        self._send = server.pools.sender(seconds)
+        self.redactor = server.redactor
+        """Hides what the request has carried; complete once it is signed."""
         self.memory = OneAnswer(server.memory, self._expires, seconds)
         """The memory of the answer."""
 
-    def get_adapter(self, url: str) -> BaseAdapter:  # noqa: ARG002 - the signature of requests
-        """Return the shared connections, whatever the library mounted."""
-        return self._pool
-
-    def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
-        """Move a POST's query into its body, add the user's parameters to the URL, and sign it."""
-        parameters = [
-            (name, value)
-            for name, values in self._server.settings.query_parameters.items()
-            for value in values
-        ]
-        if request.method == "POST":
-            request.data, request.params = request.params, parameters
-        else:
-            request.params = [*request.params.items(), *parameters]
-        try:
-            prepared = super().prepare_request(request)
-        except (requests.RequestException, ValueError) as error:
-            # A URL or a header that cannot be sent.
-            raise self._server.failure(error, self._seconds) from None
-        try:
-            self.redactor = self._server.sign_in.sign(prepared, self.redactor, self._seconds)
-        except (SecretError, TokenError) as error:
-            self._server.observer.prometheus_sign_in_failed(self._server.name, str(error))
-            raise QueryError(str(error)) from None
-        return prepared
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Follow nothing; requests would even unasked read the body and parse the location."""
-
-    def send(self, request: requests.PreparedRequest, **settings: object) -> requests.Response:
+    def document(self, method: str, path: str, query: Mapping[str, str]) -> dict[str, object]:
         """Send and read within the time; raises QueryError unless the answer is a success."""
-        timeout = urllib3.Timeout(total=self._seconds)
-        settings |= {"stream": True, "allow_redirects": False, "timeout": timeout}
+        server, signed = self._server, self._signed(method, path, query)
         begun, ended, status = clock.monotonic(), math.inf, ""
         try:
-            with super().send(request, **settings) as response:  # type: ignore[arg-type]  # as given
+            with self._send(signed) as response:
                 answer = receive(
                     response.raw, self.memory, self.redactor, self._expires, encoding=_ENCODING
                 )
             ended = clock.monotonic()
             # A login page with status 200 is no answer of Prometheus, and does not count as one.
             try:
-                document = self._document(answer)
+                document = self._parsed(answer)
             except QueryError:
                 # Prometheus did answer, if only to refuse the query.
                 status = "200" if prometheus_error(answer.body, self.redactor)[0] else ""
                 raise
             status = str(answer.status)
         except RAISED as error:
-            raise self._server.failure(error, self._seconds) from None
+            raise server.failure(error, self._seconds) from None
         finally:
             seconds = min(ended, clock.monotonic()) - begun
-            self._server.observer.prometheus_request(self._server.name, status, seconds)
+            server.observer.prometheus_request(server.name, status, seconds)
         if answer.status != 200:
-            raise refusal(self._server.subject, answer, self.redactor)
-        return WholeAnswer(document)
+            raise refusal(server.subject, answer, self.redactor)
+        return document
 
-    def _document(self, answer: Answer) -> dict[str, object]:
+    def _signed(self, method: str, path: str, query: Mapping[str, str]) -> requests.PreparedRequest:
+        """Return a request: a POST has the query in its body, the user's parameters in its URL."""
+        server = self._server
+        parameters = [
+            (name, value)
+            for name, values in server.settings.query_parameters.items()
+            for value in values
+        ]
+        in_url = parameters if method == "POST" else [*query.items(), *parameters]
+        headers = {"Accept-Encoding": _ENCODING, **server.headers}
+        url, body = f"{server.settings.url}/api/v1/{path}", query if method == "POST" else None
+        try:
+            request = requests.Request(method, url, headers, data=body, params=in_url).prepare()
+        except (requests.RequestException, ValueError) as error:
+            # A URL or a header that cannot be sent.
+            raise server.failure(error, self._seconds) from None
+        try:
+            self.redactor = server.sign_in.sign(request, self.redactor, self._seconds)
+        except (SecretError, TokenError) as error:
+            server.observer.prometheus_sign_in_failed(server.name, str(error))
+            raise QueryError(str(error)) from None
+        return request
+
+    def _parsed(self, answer: Answer) -> dict[str, object]:
         """Return what a success is parsed to; nothing for a refusal."""
         subject = self._server.subject
         try:
@@ -263,7 +227,8 @@ class PrometheusReader:
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
-        outcome = self._answer(partial(self._instant, promql, at), deadline)
+        parameters = {"query": promql} | ({} if at is None else {"time": f"{at:.3f}"})
+        outcome = self._answer(partial(self._result, "query", parameters, answer_of), deadline)
         if isinstance(outcome, QueryResult):
             return outcome
         return QueryFailure(outcome.message, refused=outcome.kind is FailureKind.WRONG_QUERY)
@@ -275,7 +240,10 @@ class PrometheusReader:
 
         What is slow is not tried again: a shorter range may be faster.
         """
-        return self._answer(partial(self._range, promql, asked), deadline, slow_again=False)
+        parameters = {"query": promql, **asked.parameters}
+        convert = partial(matrix_of, asked=asked)
+        exchange = partial(self._result, "query_range", parameters, convert)
+        return self._answer(exchange, deadline, slow_again=False)
 
     def close(self) -> None:
         """Close the connections; no query may run."""
@@ -335,27 +303,19 @@ class PrometheusReader:
         except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
             return self._server.failure(error, seconds).failure
 
-    def _instant(self, promql: str, at: float | None, method: str, seconds: float) -> QueryResult:
-        time = None if at is None else {"time": f"{at:.3f}"}
-        with QuerySession(self._server, seconds) as session:
-            document: dict[str, object] = self._connect(session, method).custom_query(promql, time)
-        result = answer_of(self._server.subject, document, session.redactor)
-        session.memory.keep(result)
+    def _result(
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        convert: Callable[[str, dict[str, object], Redactor], A],
+        method: str,
+        seconds: float,
+    ) -> A:
+        request = _Request(self._server, seconds)
+        document = request.document(method, path, parameters)
+        result = convert(self._server.subject, document, request.redactor)
+        request.memory.keep(result)
         return result
-
-    def _range(self, promql: str, asked: AskedRange, method: str, seconds: float) -> Matrix:
-        with QuerySession(self._server, seconds) as session:
-            # The parameters replace the library's whole seconds.
-            document: dict[str, object] = self._connect(session, method).custom_query_range(
-                promql, _ANY_TIME, _ANY_TIME, "", asked.parameters
-            )
-        matrix = matrix_of(self._server.subject, document, session.redactor, asked)
-        session.memory.keep(matrix)
-        return matrix
-
-    def _connect(self, session: QuerySession, method: str) -> PrometheusConnect:
-        url = self._server.settings.url
-        return PrometheusConnect(url=url, session=session, retry=_NO_RETRIES, method=method)
 
 
 def _says_more(second: RequestFailure) -> bool:

@@ -23,11 +23,9 @@ from botocore.exceptions import (
 from requests import PreparedRequest
 
 from autoscaler import clock
-from autoscaler.config.prometheus_connection import PrometheusSettings, SigV4Settings
-from autoscaler.prometheus.sign_in import SignIn
+from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.transport.credentials import (
     EXPIRED,
-    BackgroundToken,
     SecretError,
     SecretFile,
     Token,
@@ -65,37 +63,22 @@ class SigningKeys(NamedTuple):
         return f"Credentials(region={self.region!r})"
 
 
-class SigV4SignIn(SignIn):
-    """Signs each request here, with credentials kept valid in the background."""
-
-    def __init__(self, settings: PrometheusSettings, own: SigV4Settings) -> None:
-        super().__init__(settings)
-        self._credentials = BackgroundToken("AWS credential", CredentialsFetch(own))
-
-    def _authorize(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
-        """Add the headers.  Only those are signed that no proxy changes."""
-        keys, region = self._credentials.get(seconds)
-        request.url = _encoded_as_signed(request.url or "")
-        headers = {
-            name: value
-            for name, value in request.headers.items()
-            if name.lower() in {"host", "content-type"} or name.lower().startswith("x-amz-")
-        }
-        signed = AWSRequest(request.method, request.url, headers=headers, data=request.body or b"")
-        SigV4Auth(keys, _SERVICE, region).add_auth(signed)
-        request.headers.update(signed.headers.items())
-        authorization = str(signed.headers["Authorization"])
-        # The same for many requests: what is to be hidden of it is found out once.
-        redactor.remember(keys.token, _HEADER_OF_TOKEN)
-        return redactor.also(authorization, authorization.rpartition("=")[2])
-
-    def refused(self, status: int) -> None:  # noqa: ARG002 - Amazon refuses what expired by 403
-        """Look for new credentials soon."""
-        self._credentials.refused()
-
-    def close(self) -> None:
-        """Look for credentials no more."""
-        self._credentials.close()
+def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Redactor) -> Redactor:
+    """Add the headers, and return what hides them.  Only those are signed that no proxy changes."""
+    keys, region = signing
+    request.url = _encoded_as_signed(request.url or "")
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name.lower() in {"host", "content-type"} or name.lower().startswith("x-amz-")
+    }
+    signed = AWSRequest(request.method, request.url, headers=headers, data=request.body or b"")
+    SigV4Auth(keys, _SERVICE, region).add_auth(signed)
+    request.headers.update(signed.headers.items())
+    authorization = str(signed.headers["Authorization"])
+    # The same for many requests: what is to be hidden of it is found out once.
+    redactor.remember(keys.token, _HEADER_OF_TOKEN)
+    return redactor.also(authorization, authorization.rpartition("=")[2])
 
 
 class CredentialsFetch:

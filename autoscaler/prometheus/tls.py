@@ -3,15 +3,17 @@
 import ssl
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from re import escape
 from typing import Any
 from urllib.parse import urlsplit
 
-import urllib3.exceptions
+import urllib3
+from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies, select_proxy
 
@@ -106,6 +108,19 @@ class ConnectionPools:
                 self._seen = stamps
             return self._pool
 
+    def sender(self, seconds: float) -> Callable[[PreparedRequest], Response]:
+        """Return what sends a request within the time, redirects not followed.
+
+        Raises QueryError as `current` does, and for a proxy that cannot be used.
+        """
+        return partial(
+            self.current().send,
+            stream=True,
+            timeout=urllib3.Timeout(total=seconds),  # type: ignore[arg-type]  # handed on
+            verify=not self._endpoint.tls.insecure_skip_verify,
+            proxies=_proxies_for(self._endpoint),
+        )
+
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
@@ -113,7 +128,7 @@ class ConnectionPools:
                 self._pool.close()
 
 
-def proxies_for(endpoint: Endpoint) -> dict[str, str]:
+def _proxies_for(endpoint: Endpoint) -> dict[str, str]:
     """Return the proxies of the environment, none for a loopback address; raises QueryError."""
     proxies = {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
     proxy = select_proxy(endpoint.url, proxies)

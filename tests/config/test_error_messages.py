@@ -20,15 +20,6 @@ from tests.config.documents import (
 T = "targets[0]."
 
 
-def percent(value: str) -> str:
-    target_ = f"{{type: Utilization, averageUtilization: {value}}}"
-    return metric(f"type: Resource\nresource: {{name: cpu, target: {target_}}}\n")
-
-
-def quantity(value: str) -> str:
-    return external(f"metric: {{name: rps}}\ntarget: {{type: Value, value: {value}}}\n")
-
-
 def beside_external(key: str) -> str:
     return target(f"metrics:\n{EXTERNAL}  {key}\n")
 
@@ -37,53 +28,25 @@ def reference(text: str) -> str:
     return target("", f"namespace: shop\nmaxReplicas: 3\nscaleTargetRef: {text}\n")
 
 
-PERCENTS = """
-70% => averageUtilization: a whole number of percent, without the %: 70
-0.7 => averageUtilization: a whole number of percent: 70 for 0.7 of the request
-70.0 => averageUtilization: a whole number of percent: 70 (got
-'0.7' => averageUtilization: 70 for 0.7 of the request, without quotes
-"""
-QUANTITIES = """
-100ms => value: 100 milliseconds are 100m of a metric in seconds
-1 Gi => value: did you mean 1Gi?
-50MB => value: did you mean 50M or 50Mi?
-1gb => value: did you mean 1G or 1Gi?
-5kb => value: did you mean 5k or 5Ki?
-'1,000' => value: did you mean 1000?
-30rps => value: did you mean 30?
-100 m => value: did you mean 100m?
-3O => value: did you mean 30, with zeros in place of the letter O?
-1oOm => value: did you mean 100m, with zeros
-30 req/s => value: did you mean 30?
-70% => value: write the number that the query is to give, 70 or 0.7 (only Resource
-"""
 BEHAVIORS = """
-scaleDown: {stabilizationWindowSeconds: 60s} => scaleDown: without a unit: 60
-scaleDown: {stabilizationWindowSeconds: 5m} => scaleDown: must be a whole number
-scaleDown: {stabilizationWindowSeconds: 5m} => scaleDown: without a unit: 300
-scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 1 min}]}
-    => scaleDown: without a unit: 60
+scaleDown: {stabilizationWindowSeconds: 5m} => scaleDown: must be a whole number of seconds (got
 scaleDown: {tolerance: 5%} => scaleDown.tolerance: is not a quantity
-scaleDown: {tolerance: 5%} => scaleDown.tolerance: write 0.05
-stabilizationWindowSeconds: 60 => stabilizationWindowSeconds: it belongs in `scaleUp` or `scaleDown`
 """
 TOP = """
 syncPeriod: 30 seconds => syncPeriod: did you mean 30s?
 downscaleStabilization: 5 Minutes => downscaleStabilization: did you mean 5m?
 tolerance: 10% => tolerance: must be a number such as 0.1
-tolerance: 10% => tolerance: write 0.1 for 10%
 queries: {a: {__name__="x", job="b"}}
     => queries.a: put it in quotes, as in '{__name__="x", job="b"}' (got a mapping)
 queries: [{name: a, query: up}] => queries: names to values, each with its PromQL
 include: a.yaml => include: must be a list: put it in [ ] (got "a.yaml")
-minReplicas: 1 => minReplicas: it belongs in `targets[]`
 queries: {a: {query: up, ignoreNullValues: true}}
     => queries.a.ignoreNullValues: here it is `empty` of a query: fail or zero
 query: up => query: each under the name that metrics use: queries: {NAME: PROMQL}
 promql: up => promql: queries: {NAME: PROMQL}
+minReplicas: 1 => minReplicas: it belongs in the target itself
 interval: 15s => interval: here it is `syncPeriod`
 triggers: [] => triggers: a metric of type External in a target's `metrics`
-maxAge: 1m => maxAge: it belongs in `record`, `queries.NAME` or `resourceQueries.NAME`
 """
 TARGETS = """
 labels: {team: a} => labels: is not known here: known are behavior, cluster
@@ -114,16 +77,11 @@ deployment/web => scaleTargetRef: a mapping with apiVersion, kind, name (got
 METRICS = """
 type: prometheus => type: did you mean External?
 type: cron => type: cron trigger of KEDA is a window in `sched
-type: Resource; resource: {name: cpu, target: {type: Value, averageValue: 70%}}
-    => averageValue: percent of the request are `averageUtilization`, without the sign
 type: External; external: {metric: {name: rps}, target: {averageValue: 30}}
-    => external.target: type: is missing: write type: AverageValue
+    => external.target.type: is missing: what the number is: Utilization (percent of
 type: External; external: {metric: {name: rps, selector: {queue: a}}, target: {type: Value,
     value: 1}}
     => selector.queue: a label and its value belong in `matchLabels`
-type: Object; object: {describedObject: {kind: a, name: a}, metric: {name: rps},
-    target: {averageValue: 30, value: 1}}
-    => object.target: type: is missing: Value or AverageValue
 """
 BESIDE_EXTERNAL = """
 metadata: {} => metadata: its query is PromQL in `queries`, and its threshold the `target` of
@@ -132,8 +90,6 @@ threshold: 5 => threshold: here it is `averageValue` of the metric's `target`, o
 activationThreshold: '5' => activationThreshold: here it is `activation` of the metric
 """
 ROWS = [
-    *cases(percent, "", PERCENTS),
-    *cases(quantity, "", QUANTITIES),
     *cases(behavior, "behavior.", BEHAVIORS),
     *cases(top, "", TOP),
     *cases(target, T, TARGETS),
@@ -160,7 +116,6 @@ MISSPELT = [
     (external("metric: {name: rps}\ntarget: {type: Value, val: 1}\n"), "val"),
     (external("metric: {name: rps}\ntargt: {type: Value, value: 1}\n"), "targt"),
     (metric("type: External\nexternl: {}\n"), "externl"),
-    (external("name: rps\nvalue: 1\n"), "name"),
     (target(f"metrics:\n{EXTERNAL}").replace("prometheus:", "promethues:"), "promethues"),
     (target("").replace("targets:", "target:"), "target"),
     (target("").replace("maxReplicas", "maxReplicaCount"), "maxReplicaCount"),

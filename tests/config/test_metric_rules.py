@@ -62,7 +62,7 @@ RESOURCES = """
 {name: cpu, target: {type: Utilization, averageUtilization: 0}}
     => target.averageUtilization: at least 1
 {name: cpu, target: {type: Utilization, averageUtilization: '80'}}
-    => target.averageUtilization: quotes
+    => target.averageUtilization: must be a whole number of percent (got "80")
 {name: cpu, target: {type: Utilization, value: 3}}
     => target: averageUtilization or averageValue is missing
 {name: cpu, target: {type: Utilization, averageUtilization: 80, averageValue: 1}}
@@ -87,7 +87,7 @@ value: 1 => .type: is missing
 type: value, value: 1 => .type: did you mean Value?
 type: Value => : value or averageValue is missing
 type: Value, value: 1, averageValue: 1 => : not both
-type: Value, value: 1.5Gb => .value: mean 1.5G or 1.5Gi?
+type: Value, value: 1.5Gb => .value: such as 500m, 1.5, 1Gi or 2e3 (got "1.5Gb")
 type: Value, value: '' => .value: is not a quantity
 type: Value, value: [1] => .value: must be a quantity such
 type: Value, value: true => .value: quantity such

@@ -144,7 +144,7 @@ OF_MIMIR = """
 timeout: 10s => url: is missing
 url: http://m, timout: 10s => timout: did you mean `timeout`?
 url: http://m, tls: {certFile: ca.pem} => tls.certFile: needs keyFile beside it
-url: http://m, servers: {} => servers: it belongs in `prometheus`
+url: http://m, servers: {} => servers: is not known here
 """
 REPLACED = [
     ("queue_length, server: other", "queries.bound.server", "known are default, mimir, other"),

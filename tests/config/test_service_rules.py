@@ -19,8 +19,7 @@ def breaker(snippet: str) -> str:
 
 
 BREAKERS = """
-share: 30 => share: such as 30%; did you mean 30%? (got 30)
-share: 0.3 => share: did you mean 30%? (got 0.3)
+share: 30 => share: such as 30% (got 30)
 share: a third => share: such as 30% (got
 enabled: true => enabled: leave it out: what is written is on
 share: 0% => share: in whole percent
@@ -47,7 +46,7 @@ stateDirectory: autoscaler.yaml ~> stateDirectory: must name a folder, and
 stateDirectory: "a\\0b" ~> stateDirectory: must be the name of a folder
 record: false => record: must be
 record: {maxSize: 1M} ~> record.maxSize: must be 16Mi or more
-record: {maxSize: 1GB} => record.maxSize: did you mean 1G or 1Gi?
+record: {maxSize: 1GB} => record.maxSize: is not a quantity
 record: {maxAge: 14} => record.maxAge: a plain number has no unit
 record: {maxAge: 30m} ~> record.maxAge: must be from 1h to 3650d
 events: 1 => events: must be true or false

@@ -25,8 +25,8 @@ maxReplicas: 2; namespace: {"a" * 64} => namespace: at most 63
 namespace: a => maxReplicas: is missing: the most replicas
 namespace: a; maxReplicas: => maxReplicas: (got nothing)
 namespace: a; maxReplicas: 0 => maxReplicas: at least 1 (got 0)
-namespace: a; maxReplicas: '3' => maxReplicas: without quotes
-namespace: a; maxReplicas: 010 => maxReplicas: leading zeros
+namespace: a; maxReplicas: '3' => maxReplicas: must be a whole number (got "3")
+namespace: a; maxReplicas: 010 => maxReplicas: must be a whole number (got "010")
 namespace: a; maxReplicas: 3.0 ~> maxReplicas: whole number
 namespace: a; maxReplicas: yes => maxReplicas: number (got yes)
 namespace: a; maxReplicas: 3000000000 => maxReplicas: at most

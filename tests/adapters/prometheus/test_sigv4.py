@@ -19,7 +19,7 @@ import requests
 
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import SigV4Settings
-from autoscaler.prometheus.sigv4 import SigV4SignIn
+from autoscaler.prometheus.sign_in import SignIn
 from autoscaler.transport import redaction
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading, settings
@@ -343,7 +343,7 @@ def test_a_failing_query_does_not_work_through_the_session_token_again(
 
     monkeypatch.setattr(redaction, "_without_blanks", counting)
     redactor, works = Redactor(), []
-    with closing(SigV4SignIn(settings(""), SigV4Settings(region=keyed.region))) as sign_in:
+    with closing(SignIn(settings("", sign_in=SigV4Settings(region=keyed.region)))) as sign_in:
         for _ in range(3):
             request = requests.Request("POST", "http://127.0.0.1/api/v1/query").prepare()
             own = sign_in.sign(request, redactor, 5.0)

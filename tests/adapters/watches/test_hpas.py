@@ -59,7 +59,7 @@ def decided(desired: object = 4, **more: Any) -> Json:
 
 AVERAGE = {"type": "AverageValue", "averageValue": "2500m"}
 PLAIN = {"name": "queue", "selector": {"matchLabels": {"b": "2", "a": "1"}}}
-QUEUE = MetricIdentifier("queue", LabelSelector((("a", "1"), ("b", "2"))))
+QUEUE = MetricIdentifier("queue", LabelSelector((("b", "2"), ("a", "1"))))
 PER_POD = MetricTarget(TargetType.AVERAGE_VALUE, average_value=2500)
 PERCENT = MetricTarget(TargetType.UTILIZATION, average_utilization=70)
 METRICS: list[tuple[Json, MetricSpec]] = [
@@ -96,7 +96,7 @@ METRICS: list[tuple[Json, MetricSpec]] = [
 
 @pytest.mark.parametrize(("given", "expected"), METRICS, ids=[one["type"] for one, _ in METRICS])
 def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
-    """With the quantities in milli-units, the labels in order; as the configuration reads it."""
+    """With the quantities in milli-units; as the configuration reads it."""
     spec = hpa_of(made(metrics=[given])).spec
     assert spec is not None
     assert spec.metrics == (expected,)
