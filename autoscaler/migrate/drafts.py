@@ -124,6 +124,13 @@ class Shared:
         return names
 
 
+def external(name: str, kind: object, value: object) -> dict[str, object]:
+    """Write a metric of type External; without a value its target is left to be written."""
+    key = "value" if kind == "Value" else "averageValue"
+    target = {"type": kind, **({} if value is None else {key: value})}
+    return {"type": "External", "external": {"metric": {"name": name}, "target": target}}
+
+
 def queries_of(target: Mapping[str, object]) -> Iterator[str]:
     """Yield the names of the queries that a target uses."""
     for _, metric in entries(target, "metrics"):

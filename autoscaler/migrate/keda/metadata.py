@@ -1,9 +1,10 @@
 """The metadata of a trigger of KEDA: texts, also where numbers and booleans are meant."""
 
+import json
 import math
-import re
+from collections.abc import Collection
 
-from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
+from autoscaler.migrate.fields import Fields
 
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
@@ -12,51 +13,31 @@ _NOT_A_TEXT = (
     "metadata of a trigger is text, and the API server refuses anything else; it is read as the "
     "text of this value"
 )
+_NOT_READ = "KEDA reads no such key of this trigger, so that it has no effect"
 _LONGEST_NUMBER = 40
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
-_NUMBERED = re.compile(r"s[0-9]++-")
-"""How the names of metrics begin that KEDA makes."""
 
 
-def text_of(metadata: Fields, key: str) -> str | None:
-    """Return a text without blanks around it; None where there is none, as KEDA takes it."""
-    value = metadata.peek(key)
-    if isinstance(value, bool):
-        value = "true" if value else "false"
-    elif isinstance(value, int | float):
-        value = repr(value)
-    if value is None:
-        if key in metadata.value:
+def texts_of(metadata: Fields, known: Collection[str]) -> dict[str, str]:
+    """Return the texts of the known keys without blanks around them, as KEDA takes them.
+
+    All other keys are ignored; what is neither a text nor a number or boolean is refused.
+    """
+    texts: dict[str, str] = {}
+    for key, value in metadata.value.items():
+        if key not in known:
+            metadata.ignored(key, why=_NOT_READ)
+        elif value is None:
             metadata.ignored(key, why="it has no value")
-        return None
-    if not isinstance(value, str):
-        metadata.refused(key, why="must be a text, as all metadata of a trigger")
-        return None
-    metadata.get(key)
-    if not isinstance(metadata.peek(key), str):
-        metadata.different(key, why=_NOT_A_TEXT)
-    return value.strip() or None
-
-
-def name_of(fields: Fields, default: str, key: str = "name") -> str:
-    """Return a name that somebody gave, as it may be written here; else the default."""
-    name = fields.peek(key)
-    given = isinstance(name, str) and _PLAIN.fullmatch(name) and not _NUMBERED.match(name)
-    return str(name) if given else default
-
-
-def number_of(metadata: Fields, key: str, kind: str) -> int | float | None:
-    """Return a number; None where there is none, and where what is there is refused."""
-    text = text_of(metadata, key)
-    if text is None:
-        return None
-    if found := placeholder(text):
-        metadata.refused(key, why=not_filled_in(found), kind=kind)
-        return None
-    number = parsed(text)
-    if number is None:
-        metadata.refused(key, why="is no number, without which KEDA fails", kind=kind)
-    return number
+        elif isinstance(value, dict | list):
+            metadata.refused(key, why="must be a text, as all metadata of a trigger")
+        else:
+            metadata.get(key)
+            text = value if isinstance(value, str) else json.dumps(value)
+            if text is not value:
+                metadata.different(key, why=_NOT_A_TEXT)
+            if text.strip():
+                texts[key] = text.strip()
+    return texts
 
 
 def parsed(text: object) -> int | float | None:

@@ -5,13 +5,12 @@ https://keda.sh/docs/latest/reference/scaledobject-spec/
 
 import re
 
-from autoscaler.migrate.drafts import ALWAYS_ZERO, Comment, Shared, TargetDraft
+from autoscaler.migrate.drafts import ALWAYS_ZERO, Comment, Shared, TargetDraft, external
 from autoscaler.migrate.fields import Fields, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.keda.authentications import Authentications
 from autoscaler.migrate.keda.metadata import is_false, is_true
 from autoscaler.migrate.keda.scaling_modifiers import add_composite
-from autoscaler.migrate.keda.trigger_types import external
-from autoscaler.migrate.keda.triggers import Triggers, read_triggers
+from autoscaler.migrate.keda.triggers import Triggers
 
 _PAUSED = "autoscaling.keda.sh/paused"
 _REPLICAS = f"{_PAUSED}-replicas"
@@ -119,9 +118,8 @@ class _ScaledObject:
             return TargetDraft({}, refusal=refusal)
         modifiers = self._spec.within("advanced", "scalingModifiers")
         formula = bool(modifiers.value)
-        triggers = read_triggers(
-            self._spec, self._names, authentications, shared, in_formula=formula
-        )
+        triggers = Triggers(*self._names, authentications, shared, formula)
+        triggers.read(self._spec)
         if formula:
             knows_nil = self._spec.peek("fallback", "behavior") == _NIL
             add_composite(modifiers, triggers, shared, knows_nil=knows_nil)

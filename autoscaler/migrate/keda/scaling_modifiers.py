@@ -10,11 +10,10 @@ import re
 from typing import TypeAlias
 
 from autoscaler.core.text import printable
-from autoscaler.migrate.drafts import Shared
+from autoscaler.migrate.drafts import Shared, external
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda.metadata import parsed
 from autoscaler.migrate.keda.promql import operand
-from autoscaler.migrate.keda.trigger_types import external
 from autoscaler.migrate.keda.triggers import FormulaTrigger, Triggers
 
 _LONGEST, _LONGEST_PROMQL, _LONGEST_SHOWN = 1_000, 10_000, 300

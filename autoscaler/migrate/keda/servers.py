@@ -1,14 +1,18 @@
 """The server that a prometheus trigger of KEDA asks -> settings as in `prometheus`."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from autoscaler.migrate.drafts import SecretValue, Shared
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
-from autoscaler.migrate.keda.authentications import NAMESPACED, Authentication, Authentications
-from autoscaler.migrate.keda.metadata import is_true, text_of
+from autoscaler.migrate.keda.authentications import (
+    NAMESPACED,
+    Authentication,
+    Authentications,
+    Parameter,
+)
+from autoscaler.migrate.keda.metadata import is_true
 
 _MODES = ("bearer", "basic", "tls", "custom")
 _OWN_IDENTITY = "the daemon's own identity signs in, not KEDA's: give it the same rights"
@@ -18,167 +22,160 @@ _CLOUDS = {
     "AzureUSGovernmentCloud": "AzureGovernment",
     "AzureChinaCloud": "AzureChina",
 }
-_USER, _HEADER, _ACCESS_KEY = "USERNAME", "HEADER-NAME", "ACCESS-KEY"
-"""Stand where a value is in a Secret that is not read."""
+_LACKS = "its authentication lacks the parameter {}, so that KEDA fails"
+_NO_AUTHENTICATION = (
+    "it names no authentication that is here: add its TriggerAuthentication to the input, or write "
+    "how to sign in to its server in `prometheus`"
+)
 
 
-@dataclass
-class TriggerSignIn:
-    """Settings of a server, the files that they name, and what is to be said of them."""
-
-    settings: dict[str, object] = field(default_factory=dict)
-    secrets: list[SecretValue] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    """What somebody has to decide."""
-    notes: list[str] = field(default_factory=list)
-    """What differs."""
+_KEPT_APART = ("identityOwner", "identityAuthorityHost")
+KEYS = (
+    *("serverAddress", "namespace", "customHeaders", "queryParameters", "timeout", "unsafeSsl"),
+    *("authModes", "awsRegion", "cloud", "azureManagedPrometheusResourceURL", "cortexOrgID"),
+    *("cortexOrgId", *_KEPT_APART),
+)
+"""The metadata of a trigger that says which server is asked, and how."""
 
 
-def sign_in_of(metadata: Fields, authentication: Authentication | None) -> TriggerSignIn:
-    """Return how a trigger signs in; the keys of its metadata that say so are accounted for."""
-    result = TriggerSignIn()
-    given = metadata.get("authModes")
-    modes = [mode.strip() for mode in given.split(",")] if isinstance(given, str) else []
-    modes = list(dict.fromkeys(mode for mode in modes if mode))
-    unknown = [mode for mode in modes if mode not in _MODES]
-    if unknown or (given is not None and not isinstance(given, str)):
-        why = f"prometheus triggers of KEDA sign in by {', '.join(_MODES)}, and by nothing else"
-        metadata.refused("authModes", why=why)
-    if {"bearer", "basic"} <= set(modes):
-        metadata.refused("authModes", why="KEDA refuses bearer and basic together: choose one")
-        modes.remove("basic")
-    if modes and authentication is None:
-        metadata.refused(
-            "authModes",
-            why="it names no authentication that is here: add its TriggerAuthentication to the "
-            "input, or write how to sign in to its server in `prometheus`",
-        )
-    elif authentication is not None and modes:
-        _by_modes(modes, authentication, result)
-    else:
-        _by_identity(metadata, authentication, result)
-    return result
+class _SignIn:
+    """How a trigger signs in; the keys of its metadata that say so are accounted for."""
 
+    def __init__(
+        self, metadata: Fields, texts: Mapping[str, str], authentication: Authentication | None
+    ) -> None:
+        self._metadata = metadata
+        self._texts = texts
+        self._given = authentication
+        self.settings: dict[str, object] = {}
+        """Settings of the server."""
+        self.secrets: list[SecretValue] = []
+        """The files that they name."""
+        self.problems: list[str] = []
+        """What somebody has to decide."""
+        self.notes: list[str] = []
+        """What differs."""
+        modes = dict.fromkeys(mode.strip() for mode in texts.get("authModes", "").split(","))
+        modes.pop("", None)
+        if not modes.keys() <= {*_MODES}:
+            why = f"prometheus triggers of KEDA sign in by {', '.join(_MODES)}, and by nothing else"
+            metadata.refused("authModes", why=why)
+        if modes.keys() >= {"bearer", "basic"}:
+            metadata.refused("authModes", why="KEDA refuses bearer and basic together: choose one")
+            del modes["basic"]
+        if modes and authentication is None:
+            metadata.refused("authModes", why=_NO_AUTHENTICATION)
+        elif modes:
+            self._by_modes(modes)
+        else:
+            self._by_identity()
 
-def _by_modes(modes: list[str], authentication: Authentication, result: TriggerSignIn) -> None:
-    if "bearer" in modes:
-        result.settings["bearerTokenFile"] = _file("bearerToken", authentication, result)
-    if "basic" in modes:
-        user = _text("username", _USER, authentication, result)
-        password = _file("password", authentication, result)
-        result.settings["basicAuth"] = {"username": user, "passwordFile": password}
-    tls: dict[str, object] = {}
-    if "tls" in modes or authentication.parameter("ca") is not None:
-        tls["caFile"] = _file("ca", authentication, result)
-    if "tls" in modes:
-        tls |= {f"{key}File": _file(key, authentication, result) for key in ("cert", "key")}
-    if tls:
-        result.settings["tls"] = tls
-    if "custom" in modes:
-        name = _text("customAuthHeader", _HEADER, authentication, result)
-        file = _file("customAuthValue", authentication, result)
-        result.settings["headersFiles"] = {name: file}
+    def _by_modes(self, modes: Collection[str]) -> None:
+        settings = self.settings
+        if "bearer" in modes:
+            settings["bearerTokenFile"] = self._file("bearerToken")
+        if "basic" in modes:
+            user, password = self._text("username", "USERNAME"), self._file("password")
+            settings["basicAuth"] = {"username": user, "passwordFile": password}
+        tls = ["ca"] if "tls" in modes or self._parameter("ca") is not None else []
+        tls += ["cert", "key"] if "tls" in modes else []
+        if tls:
+            settings["tls"] = {f"{key}File": self._file(key) for key in tls}
+        if "custom" in modes:
+            name = self._text("customAuthHeader", "HEADER-NAME")
+            settings["headersFiles"] = {name: self._file("customAuthValue")}
 
+    def _by_identity(self) -> None:
+        """Sign in to a managed Prometheus; what KEDA does without `authModes`."""
+        region = self._texts.get("awsRegion")
+        identity = Fields({}) if self._given is None else self._given.identity
+        match identity.get("provider"):
+            case "azure-workload":
+                self.settings["azuread"] = self._azure(identity)
+            case "gcp":
+                self.settings["googleIam"] = {}
+            case "aws" | "aws-eks":
+                role = identity.get("roleArn")
+                self.settings["sigv4"] = _without_nothing(region=region, roleArn=role)
+            case None | "" | "none" if region is not None:
+                self.settings["sigv4"] = self._amazon(region)
+            case None | "" | "none":
+                pass
+            case _:
+                self.problems.append(
+                    "the provider of its podIdentity is none that this project signs in with: "
+                    "write how to sign in to its server in `prometheus`"
+                )
+        if self.settings:
+            self.notes.append(_OWN_IDENTITY)
+        for fields in (self._metadata, identity):
+            for key in _KEPT_APART:
+                if fields.peek(key) is not None:
+                    fields.ignored(key, why=_OWN_IDENTITY)
 
-def _by_identity(
-    metadata: Fields, authentication: Authentication | None, result: TriggerSignIn
-) -> None:
-    """Sign in to a managed Prometheus; what KEDA does without `authModes`."""
-    region = metadata.get("awsRegion")
-    identity = Fields({}) if authentication is None else authentication.identity
-    match identity.get("provider"):
-        case "azure-workload":
-            result.settings["azuread"] = _azure(metadata, identity)
-        case "gcp":
-            result.settings["googleIam"] = {}
-        case "aws" | "aws-eks":
-            role = identity.get("roleArn")
-            result.settings["sigv4"] = _without_nothing(region=region, roleArn=role)
-        case None | "" | "none" if region is not None:
-            result.settings["sigv4"] = _amazon(region, authentication, result)
-        case None | "" | "none":
-            pass
-        case _:
-            result.problems.append(
-                "the provider of its podIdentity is none that this project signs in with: write "
-                "how to sign in to its server in `prometheus`"
-            )
-    if result.settings:
-        result.notes.append(_OWN_IDENTITY)
-    for fields in (metadata, identity):
-        for key in ("identityOwner", "identityAuthorityHost"):
-            if fields.peek(key) is not None:
-                fields.ignored(key, why=_OWN_IDENTITY)
+    def _azure(self, identity: Fields) -> dict[str, object]:
+        settings: dict[str, object] = {}
+        cloud = self._texts.get("cloud", _PUBLIC)
+        if cloud not in _CLOUDS:
+            why = f"is none of {', '.join(_CLOUDS)}: write it as `azuread`"
+            self._metadata.refused("cloud", why=why)
+        elif cloud != _PUBLIC:
+            settings["cloud"] = _CLOUDS[cloud]
+        address = self._texts.get("azureManagedPrometheusResourceURL")
+        if address is not None:
+            settings["scope"] = f"{address.rstrip('/')}/.default"
+        client, tenant = identity.get("identityId"), identity.get("identityTenantId")
+        workload = _without_nothing(clientId=client, tenantId=tenant)
+        return {**settings, "workloadIdentity": workload}
 
-
-def _azure(metadata: Fields, identity: Fields) -> dict[str, object]:
-    settings: dict[str, object] = {}
-    cloud = text_of(metadata, "cloud")
-    if cloud is not None and cloud not in _CLOUDS:
-        metadata.refused("cloud", why=f"is none of {', '.join(_CLOUDS)}: write it as `azuread`")
-    elif cloud is not None and cloud != _PUBLIC:
-        settings["cloud"] = _CLOUDS[cloud]
-    address = text_of(metadata, "azureManagedPrometheusResourceURL")
-    if address is not None:
-        settings["scope"] = f"{address.rstrip('/')}/.default"
-    client, tenant = identity.get("identityId"), identity.get("identityTenantId")
-    workload = _without_nothing(clientId=client, tenantId=tenant)
-    return {**settings, "workloadIdentity": workload}
-
-
-def _amazon(
-    region: object, authentication: Authentication | None, result: TriggerSignIn
-) -> dict[str, object]:
-    settings = _without_nothing(region=region)
-    if authentication is None:
+    def _amazon(self, region: str) -> dict[str, object]:
+        settings: dict[str, object] = {"region": region}
+        if self._parameter("awsAccessKeyID") is not None:
+            settings["accessKey"] = self._text("awsAccessKeyID", "ACCESS-KEY")
+            settings["secretKeyFile"] = self._file("awsSecretAccessKey")
+        if self._parameter("awsRoleArn") is not None:
+            settings["roleArn"] = self._text("awsRoleArn", "ROLE-ARN")
         return settings
-    if authentication.parameter("awsAccessKeyID") is not None:
-        settings["accessKey"] = _text("awsAccessKeyID", _ACCESS_KEY, authentication, result)
-        settings["secretKeyFile"] = _file("awsSecretAccessKey", authentication, result)
-    if authentication.parameter("awsRoleArn") is not None:
-        settings["roleArn"] = _text("awsRoleArn", "ROLE-ARN", authentication, result)
-    return settings
+
+    def _parameter(self, *names: str) -> Parameter | None:
+        """Return the first parameter of these names that the authentication has."""
+        if self._given is None:
+            return None
+        found = (self._given.parameter(name) for name in names)
+        return next((one for one in found if one is not None), None)
+
+    def _file(self, name: str) -> str:
+        """Return the file that holds a parameter."""
+        parameter = self._parameter(name, *(["token"] if name == "bearerToken" else []))
+        if parameter is not None and parameter.file is not None:
+            if parameter.file not in self.secrets:
+                self.secrets.append(parameter.file)
+            return parameter.file.file
+        self.problems.append(
+            _LACKS.format(name)
+            if parameter is None
+            else f"`{name}` comes from {parameter.origin}: write it to the file secrets/{name}, or "
+            "name another file"
+        )
+        return f"secrets/{name}"
+
+    def _text(self, name: str, placeholder: str) -> str:
+        """Return a parameter that is no secret here, if it is read; else what stands for it."""
+        parameter = self._parameter(name)
+        value = self._given.value(parameter) if self._given and parameter else None
+        if value is not None:
+            return value
+        self.problems.append(
+            _LACKS.format(name)
+            if parameter is None
+            else f"`{name}` is {parameter.origin}, which is not read: write it in `prometheus` in "
+            f"place of {placeholder}"
+        )
+        return placeholder
 
 
 def _without_nothing(**settings: object) -> dict[str, object]:
     return {key: value for key, value in settings.items() if value not in (None, "")}
-
-
-def _file(name: str, authentication: Authentication, result: TriggerSignIn) -> str:
-    """Return the file that holds a parameter."""
-    parameter = authentication.parameter(name)
-    if parameter is None and name == "bearerToken":
-        parameter = authentication.parameter("token")
-    if parameter is None:
-        result.problems.append(f"its authentication lacks the parameter {name}, so that KEDA fails")
-        return f"secrets/{name}"
-    if parameter.file is None:
-        result.problems.append(
-            f"`{name}` comes from {parameter.origin}: write it to the file secrets/{name}, or name "
-            "another file"
-        )
-        return f"secrets/{name}"
-    if parameter.file not in result.secrets:
-        result.secrets.append(parameter.file)
-    return parameter.file.file
-
-
-def _text(
-    name: str, placeholder: str, authentication: Authentication, result: TriggerSignIn
-) -> str:
-    """Return a parameter that is no secret here, if it is read; else what stands for it."""
-    parameter = authentication.parameter(name)
-    if parameter is None:
-        result.problems.append(f"its authentication lacks the parameter {name}, so that KEDA fails")
-        return placeholder
-    value = authentication.value(parameter)
-    if value is not None:
-        return value
-    result.problems.append(
-        f"`{name}` is {parameter.origin}, which is not read: write it in `prometheus` in place of "
-        f"{placeholder}"
-    )
-    return placeholder
 
 
 _ORDER = (
@@ -193,43 +190,51 @@ _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|s|m|h))+")
 
 
 def server_of(
-    trigger: Fields, namespace: str, authentications: Authentications, shared: Shared
+    trigger: Fields,
+    texts: Mapping[str, str],
+    namespace: str,
+    authentications: Authentications,
+    shared: Shared,
 ) -> tuple[str | None, list[SecretValue]]:
     """Add the server of a trigger to those of all; return its name, and the files that it names.
 
     The name is None where the trigger does not say which server is asked: that is refused.
     """
     metadata = trigger.within("metadata")
-    sign_in = _sign_in(trigger, namespace, authentications)
-    settings = dict(sign_in.settings)
-    url = _address(metadata)
-    settings |= _timeout(metadata)
-    settings |= _headers(metadata)
-    settings |= _parameters(metadata)
-    if is_true(text_of(metadata, "unsafeSsl")):
+    sign_in = _sign_in(trigger, texts, namespace, authentications)
+    url = _address(metadata, texts.get("serverAddress"))
+    settings = {
+        **({} if sign_in is None else sign_in.settings),
+        **_timeout(metadata, texts.get("timeout")),
+        **_headers(metadata, texts),
+        **_parameters(metadata, texts),
+    }
+    if is_true(texts.get("unsafeSsl")):
         tls = settings.get("tls")
         settings["tls"] = {**(tls if isinstance(tls, dict) else {}), "insecureSkipVerify": True}
     if url is None:
         return None, []
     settings["url"] = url
+    secrets = [] if sign_in is None else sign_in.secrets
     mounts = [
-        f"{one.file}: key {one.key} of {one.kind} {one.namespace}/{one.name}"
-        for one in sign_in.secrets
+        f"{one.file}: key {one.key} of {one.kind} {one.namespace}/{one.name}" for one in secrets
     ]
     ordered = {key: settings[key] for key in _ORDER if key in settings}
-    return shared.server(ordered, *mounts), sign_in.secrets
+    return shared.server(ordered, *mounts), secrets
 
 
-def _sign_in(trigger: Fields, namespace: str, authentications: Authentications) -> TriggerSignIn:
+def _sign_in(
+    trigger: Fields, texts: Mapping[str, str], namespace: str, authentications: Authentications
+) -> _SignIn | None:
     reference = trigger.within("authenticationRef")
     metadata = trigger.within("metadata")
     if not reference.value:
-        return sign_in_of(metadata, None)
+        return _SignIn(metadata, texts, None)
     found = authentications.find(reference, namespace)
     if found is None:
-        _not_there(trigger)
-        return TriggerSignIn()
-    result = sign_in_of(metadata, found)
+        _not_there(trigger, texts)
+        return None
+    result = _SignIn(metadata, texts, found)
     if result.problems:
         trigger.refused("authenticationRef", why="; ".join(result.problems), kind="prometheus")
     elif result.notes:
@@ -243,13 +248,14 @@ def _sign_in(trigger: Fields, namespace: str, authentications: Authentications) 
     return result
 
 
-def _not_there(trigger: Fields) -> None:
+def _not_there(trigger: Fields, texts: Mapping[str, str]) -> None:
     """Say what it means that an authentication is not in the input."""
-    reference, metadata = trigger.within("authenticationRef"), trigger.within("metadata")
+    reference = trigger.within("authenticationRef")
     what = f"{reference.peek('kind') or NAMESPACED} {reference.peek('name')} is not in the input"
-    signs_in = [metadata.get(key) for key in ("authModes", "awsRegion", "identityOwner")]
-    address = str(metadata.peek("serverAddress"))
-    if any(signs_in) or not address.lower().startswith("http://"):
+    address = texts.get("serverAddress", "")
+    if not texts.keys().isdisjoint(
+        ("authModes", "awsRegion", "identityOwner")
+    ) or not address.lower().startswith("http://"):
         why = f"{what}: add it, or write how to sign in to its server in `prometheus`"
         trigger.refused("authenticationRef", why=why, kind="prometheus")
     else:
@@ -257,8 +263,7 @@ def _not_there(trigger: Fields) -> None:
         trigger.different("authenticationRef", why=why)
 
 
-def _address(metadata: Fields) -> str | None:
-    address = text_of(metadata, "serverAddress")
+def _address(metadata: Fields, address: str | None) -> str | None:
     why = ""
     if address is None:
         why = "is required: name the server that is asked"
@@ -292,8 +297,7 @@ def _credentials_in(address: str) -> bool:
         return "@" in address
 
 
-def _timeout(metadata: Fields) -> dict[str, object]:
-    text = text_of(metadata, "timeout")
+def _timeout(metadata: Fields, text: str | None) -> dict[str, object]:
     if text is None:
         return {}
     if _MILLISECONDS.fullmatch(text):
@@ -305,14 +309,14 @@ def _timeout(metadata: Fields) -> dict[str, object]:
     return {}
 
 
-def _headers(metadata: Fields) -> dict[str, object]:
+def _headers(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]:
     headers: dict[str, object] = {}
     for key in ("cortexOrgID", "cortexOrgId"):
-        tenant = text_of(metadata, key)
+        tenant = texts.get(key)
         if tenant is not None:
             headers[_TENANT] = tenant
             metadata.different(key, why=f"KEDA no longer reads it; it is the header {_TENANT}")
-    for name, value in _pairs(metadata, "customHeaders"):
+    for name, value in _pairs(metadata, "customHeaders", texts):
         if _MAY_BE_SECRET.search(name):
             metadata.secret("customHeaders")
             metadata.refused(
@@ -326,12 +330,12 @@ def _headers(metadata: Fields) -> dict[str, object]:
     return {"headers": headers} if headers else {}
 
 
-def _parameters(metadata: Fields) -> dict[str, object]:
+def _parameters(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]:
     parameters: dict[str, object] = {}
-    of_namespace = text_of(metadata, "namespace")
+    of_namespace = texts.get("namespace")
     if of_namespace is not None:
         parameters["namespace"] = of_namespace
-    for name, value in _pairs(metadata, "queryParameters"):
+    for name, value in _pairs(metadata, "queryParameters", texts):
         if _MAY_BE_SECRET.search(name):
             metadata.secret("queryParameters")
             why = f"{name} may be secret and is not copied: write it at its server in `prometheus`"
@@ -341,12 +345,11 @@ def _parameters(metadata: Fields) -> dict[str, object]:
     return {"queryParameters": parameters} if parameters else {}
 
 
-def _pairs(metadata: Fields, key: str) -> Iterator[tuple[str, str]]:
+def _pairs(metadata: Fields, key: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what a text such as ``a=b,c=d`` has; KEDA refuses any other form."""
-    text = text_of(metadata, key)
-    if text is None:
+    if key not in texts:
         return
-    pairs = [[part.strip() for part in pair.split("=")] for pair in text.split(",")]
+    pairs = [[part.strip() for part in pair.split("=")] for pair in texts[key].split(",")]
     if all(len(pair) == 2 and pair[0] for pair in pairs):
         yield from ((name, value) for name, value in pairs)
         return

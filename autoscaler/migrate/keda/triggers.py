@@ -3,34 +3,38 @@
 https://keda.sh/docs/latest/reference/scaledobject-spec/#triggers
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from autoscaler.migrate.drafts import Comment, Query, SecretValue, Shared
-from autoscaler.migrate.fields import Fields
-from autoscaler.migrate.keda import exporters
+from autoscaler.config.promql_parser import parse
+from autoscaler.core import numbers
+from autoscaler.migrate.drafts import Comment, SecretValue, Shared, external
+from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
+from autoscaler.migrate.keda import cron, exporters, servers
 from autoscaler.migrate.keda.authentications import Authentications
-from autoscaler.migrate.keda.metadata import name_of, number_of
-from autoscaler.migrate.keda.servers import server_of
-from autoscaler.migrate.keda.trigger_types import (
-    NULLS,
-    RATIO,
-    Question,
-    external,
-    metric_of,
-    question_of,
-    schedule_of,
-    target_of,
-)
+from autoscaler.migrate.keda.metadata import is_false, parsed, texts_of
+from autoscaler.migrate.keda.promql import is_one_value
+from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio, may_be_nan, tidied
 
 _RESOURCES = ("cpu", "memory")
+_KNOWN = {
+    "prometheus": frozenset(
+        {"query", "threshold", "activationThreshold", "ignoreNullValues", *servers.KEYS}
+    ),
+    **dict.fromkeys(_RESOURCES, frozenset({"type", "value", "containerName"})),
+    "cron": frozenset(cron.KEYS),
+}
+"""The keys of metadata that KEDA reads, by the type of the trigger."""
+_PLAIN = re.compile(r"(?!s[0-9]+-)[A-Za-z0-9][A-Za-z0-9._:-]{0,62}")
+"""A name that somebody gave: those that KEDA makes begin with s0- and so on."""
 
 _NAMED_BY_ITSELF = "KEDA names its metrics itself since 2.12; it is only the query's name here"
 _NO_NAME = "KEDA names its metrics itself since 2.12"
 _TYPE_OF_TRIGGER = (
     "KEDA reads `metricType` beside `type` of the trigger; within `metadata` it has no effect"
 )
-_NOT_READ = "KEDA reads no such key of this trigger, so that it has no effect"
 _CACHED = (
     "KEDA reads it once in each pollingInterval; here it is read at each sync, once for all targets"
 )
@@ -38,10 +42,31 @@ _FAILOVER = (
     "KEDA asks the second trigger while this one fails: write both queries as one, `A or B`, if "
     "one server has both, or do without"
 )
-_OF_ONE_METRIC = (("metadata", "threshold"), ("metadata", "activationThreshold"), ("metricType",))
 _OF_FORMULA = "the formula stands for all triggers"
 _NAMELESS = "a formula needs the name of each trigger, without which KEDA fails"
 _CRON_IN_FORMULA = "a formula takes it for a number, which no query has: use `schedules`"
+_NULLS = (
+    "KEDA takes an empty answer, NaN and infinity for 0 (ignoreNullValues): leave out `empty` and "
+    "`nan` where they may be an outage, so that they scale nothing down"
+)
+_RATIO = A_RATIO_IS_DIVIDED.format("KEDA")
+_SMALLEST = 0.001
+"""Of a threshold, in KEDA and here: a thousandth."""
+_NULLS_IN_SHORT = "KEDA takes an empty answer for 0, and so it is here by `empty: zero`"
+_NAN_IN_SHORT = "NaN is 0, too, by `nan: zero`; with infinity, 0 in KEDA, nothing goes down here"
+_SEVERAL = "KEDA fails when the query returns several elements; here they are added up"
+_REQUIRED = "is required: KEDA fails without it"
+_TOO_SMALL = (
+    "must be 0.001 or more: Kubernetes refuses the HPA that KEDA makes of it; write what one "
+    "replica is to bear"
+)
+_NOT_EXTERNAL = "KEDA refuses it for a prometheus trigger: write AverageValue or Value"
+_BOTH = "KEDA refuses a type both here and beside the trigger: leave out one"
+_OLD = "KEDA refuses it since 2.18, where it is `metricType` of the trigger"
+_NEITHER = "KEDA refuses it without a metricType; a number is read as a percentage, Utilization"
+_NO_PERCENTAGE = "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it"
+_NO_QUANTITY = "must be a quantity above 0, such as 500m or 1Gi: KEDA or Kubernetes refuse it"
+_NO_TYPE = "must be Utilization or AverageValue, as KEDA refuses all others"
 
 
 class FormulaTrigger(NamedTuple):
@@ -51,12 +76,27 @@ class FormulaTrigger(NamedTuple):
     missing_is_zero: bool = True
 
 
+class _Question(NamedTuple):
+    """The query of a trigger, and how KEDA reads its answer."""
+
+    promql: str
+    nulls_are_zero: bool
+    may_be_nan: bool
+    is_ratio: bool
+
+
 @dataclass
 class Triggers:
-    """What the triggers of one ScaledObject become."""
+    """The triggers of one ScaledObject, and what they become.
+
+    With a formula the prometheus triggers are its operands, and no metrics by themselves.
+    """
 
     namespace: str
     name: str
+    authentications: Authentications
+    shared: Shared
+    in_formula: bool
     metrics: list[dict[str, object]] = field(default_factory=list)
     schedules: list[dict[str, object]] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -70,62 +110,37 @@ class Triggers:
     can_be_active: bool = False
     """Whether any of them keeps a target awake: all but those of cpu and memory."""
 
+    _names: set[str] = field(default_factory=set)
+
     def metrics_of_queries(self) -> list[dict[str, object]]:
         """Return the metrics of type External, and those alone."""
         return [metric for metric in self.metrics if metric["type"] == "External"]
 
-
-def read_triggers(
-    spec: Fields,
-    names: tuple[str, str],
-    authentications: Authentications,
-    shared: Shared,
-    *,
-    in_formula: bool,
-) -> Triggers:
-    """Convert the triggers of a ScaledObject, of a namespace and a name.
-
-    With a formula the prometheus triggers are its operands, and no metrics by themselves.
-    """
-    result = Triggers(*names)
-    behavior = spec.within("advanced", "horizontalPodAutoscalerConfig", "behavior")
-    reader = _TriggerReader(result, authentications, shared, behavior, in_formula=in_formula)
-    for index, trigger in enumerate(spec.each("triggers")):
-        reader.read(index, trigger)
-    return result
-
-
-class _TriggerReader:
-    def __init__(
-        self,
-        result: Triggers,
-        authentications: Authentications,
-        shared: Shared,
-        behavior: Fields,
-        *,
-        in_formula: bool,
-    ) -> None:
-        self._behavior = behavior
-        self._result = result
-        self._authentications = authentications
-        self._shared = shared
-        self._in_formula = in_formula
-        self._names: set[str] = set()
-
-    def read(self, index: int, trigger: Fields) -> None:
-        kind = trigger.get("type")
-        self._said_of_all(trigger, kind)
-        self._result.can_be_active |= kind not in _RESOURCES
-        if kind == "prometheus":
-            self._prometheus(trigger)
-        elif kind in _RESOURCES:
-            self._result.metrics.append(metric_of(str(kind), trigger))
-        elif kind == "cron":
-            self._cron(index, trigger)
-        else:
-            self._other(trigger)
-            return
-        _ignore_the_rest(trigger.within("metadata"))
+    def read(self, spec: Fields) -> None:
+        """Convert all of them."""
+        behavior = spec.within("advanced", "horizontalPodAutoscalerConfig", "behavior")
+        for index, trigger in enumerate(spec.each("triggers")):
+            kind = trigger.get("type")
+            self._said_of_all(trigger, kind)
+            self.can_be_active |= kind not in _RESOURCES
+            known = _KNOWN.get(kind) if isinstance(kind, str) else None
+            if known is None:
+                self._other(trigger)
+                continue
+            metadata = trigger.within("metadata")
+            texts = texts_of(metadata, known)
+            for key, why in (
+                ("metricName", _NAMED_BY_ITSELF if _name(metadata, "metricName") else _NO_NAME),
+                ("metricType", _TYPE_OF_TRIGGER),
+            ):
+                if metadata.peek(key) is not None:
+                    metadata.ignored(key, why=why)
+            if kind == "prometheus":
+                self._prometheus(trigger, texts)
+            elif kind == "cron":
+                self._cron(index, trigger, texts, behavior)
+            else:
+                self.metrics.append(_of_resource(str(kind), trigger, texts))
 
     def _said_of_all(self, trigger: Fields, kind: object) -> None:
         name = trigger.get("name")
@@ -143,36 +158,35 @@ class _TriggerReader:
         if trigger.peek("fallback") is not None:
             trigger.refused("fallback", why=_FAILOVER)
 
-    def _prometheus(self, trigger: Fields) -> None:
+    def _prometheus(self, trigger: Fields, texts: Mapping[str, str]) -> None:
         metadata = trigger.within("metadata")
-        server, secrets = server_of(
-            trigger, self._result.namespace, self._authentications, self._shared
+        server, secrets = servers.server_of(
+            trigger, texts, self.namespace, self.authentications, self.shared
         )
-        self._result.secrets += [one for one in secrets if one not in self._result.secrets]
-        question = question_of(metadata)
-        if self._in_formula:
+        self.secrets += [one for one in secrets if one not in self.secrets]
+        question = _question(metadata, texts)
+        if self.in_formula:
             self._operand(trigger, question, server or "")
             return
-        activation = number_of(metadata, "activationThreshold", "prometheus")
+        activation = _number(metadata, texts, "activationThreshold")
         if question is None:
             return
-        kind, threshold = target_of(trigger, question)
-        words = {**question.words, **({"server": server} if server else {})}
+        kind, threshold = _target(trigger, texts, question)
+        zero = {"empty": "zero"} if question.nulls_are_zero else {}
+        words = {**zero, **({"nan": "zero"} if zero and question.may_be_nan else {})}
+        words |= {"server": server} if server else {}
         query = {"query": question.promql, **words} if words else question.promql
-        named = name_of(trigger, "") or name_of(metadata, self._result.name, "metricName")
-        own = self._query(named, query, nulls=question.nulls_are_zero)
+        said = any(_NULLS in comments for comments in self.shared.query_comments.values())
+        named = _name(trigger, "name") or _name(metadata, "metricName") or self.name
+        own = self.shared.query(named, query, *([_NULLS] if zero and not said else []))
         metric = external(own, kind, threshold)
         if activation:
             metric["activation"] = activation
         if question.is_ratio and kind == "AverageValue":
-            self._result.comments.append(Comment(("metrics", len(self._result.metrics)), RATIO))
-        self._result.metrics.append(metric)
+            self.comments.append(Comment(("metrics", len(self.metrics)), _RATIO))
+        self.metrics.append(metric)
 
-    def _query(self, wanted: str, query: Query, *, nulls: bool) -> str:
-        said = any(NULLS in comments for comments in self._shared.query_comments.values())
-        return self._shared.query(wanted, query, *([NULLS] if nulls and not said else []))
-
-    def _operand(self, trigger: Fields, question: Question | None, server: str) -> None:
+    def _operand(self, trigger: Fields, question: _Question | None, server: str) -> None:
         for keys in (
             ("metadata", "threshold"),
             ("metadata", "activationThreshold"),
@@ -184,54 +198,162 @@ class _TriggerReader:
         if not isinstance(name, str) or not name:
             self._lose(trigger, _NAMELESS, "prometheus")
         elif question is not None:
-            self._result.operands.setdefault(
-                name, FormulaTrigger(question.promql, question.nulls_are_zero)
-            )
-            self._result.servers.add(server)
+            self.operands.setdefault(name, FormulaTrigger(question.promql, question.nulls_are_zero))
+            self.servers.add(server)
 
-    def _cron(self, index: int, trigger: Fields) -> None:
-        if self._in_formula:
-            self._lose(trigger, _CRON_IN_FORMULA, "cron")
-            return
+    def _cron(
+        self, index: int, trigger: Fields, texts: Mapping[str, str], behavior: Fields
+    ) -> None:
+        kind = trigger.get("metricType")
+        if kind not in (None, "", "AverageValue"):
+            why = "of a cron trigger makes no sense but as AverageValue: leave it out"
+            trigger.refused("metricType", why=why, kind="cron")
         try:
-            self._result.schedules.append(schedule_of(index, trigger, self._behavior))
+            if self.in_formula:
+                raise ValueError(_CRON_IN_FORMULA)  # noqa: TRY301 - as any other reason
+            window, differs = cron.schedule_of(texts, behavior)
         except ValueError as error:
             self._lose(trigger, str(error), "cron")
+            return
+        if differs:
+            trigger.different("metadata", "desiredReplicas", why=differs)
+        self.schedules.append({"name": _name(trigger, "name") or f"cron-{index}", **window})
 
     def _other(self, trigger: Fields) -> None:
-        kind = name_of(trigger, "unknown", "type")
+        kind = _name(trigger, "type") or "unknown"
         # It counts as named, though nothing of it is needed.
-        self._authentications.find(trigger.within("authenticationRef"), self._result.namespace)
+        self.authentications.find(trigger.within("authenticationRef"), self.namespace)
         proposal = exporters.proposal_for(kind, trigger.within("metadata"))
         why = f"it is not read from Prometheus: {exporters.instead_of(kind)}"
-        if proposal is None or self._in_formula:
+        if proposal is None or self.in_formula:
             self._lose(trigger, why, kind)
             return
-        own = self._shared.query(
-            name_of(trigger, f"{self._result.name}-{kind}"),
+        own = self.shared.query(
+            _name(trigger, "name") or f"{self.name}-{kind}",
             proposal.query,
             f"a proposal in place of a trigger of type {kind}: check the metric and its labels",
         )
         metric = external(own, "AverageValue", proposal.value)
         if proposal.activation:
             metric["activation"] = proposal.activation
-        self._result.metrics.append(metric)
+        self.metrics.append(metric)
         confirm = f"the query {own} stands for it: check it, then take this entry away"
         self._lose(trigger, f"{why}; {confirm}", kind)
 
     def _lose(self, trigger: Fields, why: str, kind: str) -> None:
         trigger.refused(why=why, kind=kind)
-        self._result.lost.append(kind)
+        self.lost.append(kind)
 
 
-def _ignore_the_rest(metadata: Fields) -> None:
-    """Say of the keys of which nothing was said that KEDA does not read them."""
-    if metadata.peek("metricName") is not None:
-        named = name_of(metadata, "", "metricName")
-        metadata.ignored("metricName", why=_NAMED_BY_ITSELF if named else _NO_NAME)
-    if metadata.peek("metricType") is not None:
-        metadata.ignored("metricType", why=_TYPE_OF_TRIGGER)
-    own = len(metadata.location)
-    said = {entry.location[own] for entry in metadata.entries() if len(entry.location) > own}
-    for key in metadata.value.keys() - said:
-        metadata.ignored(key, why=_NOT_READ)
+def _name(fields: Fields, key: str) -> str:
+    """Return a name that somebody gave, as it may be written here; empty for any other."""
+    name = fields.peek(key)
+    return name if isinstance(name, str) and _PLAIN.fullmatch(name) else ""
+
+
+def _number(metadata: Fields, texts: Mapping[str, str], key: str) -> int | float | None:
+    """Return a number; None where there is none, and where what is there is refused."""
+    text = texts.get(key)
+    number = None if text is None else parsed(text)
+    if text is not None and number is None:
+        found = placeholder(text)
+        why = not_filled_in(found) if found else "is no number, without which KEDA fails"
+        metadata.refused(key, why=why, kind="prometheus")
+    return number
+
+
+def _question(metadata: Fields, texts: Mapping[str, str]) -> _Question | None:
+    """Read the query of a trigger; None where there is none, which is refused."""
+    # It is true unless something else is said.
+    nulls_are_zero = not is_false(texts.get("ignoreNullValues"))
+    text = texts.get("query")
+    if text is None:
+        metadata.refused("query", why=_REQUIRED, kind="prometheus")
+        return None
+    promql = tidied(text) if "\n" in text else text
+    nan, one, ratio, problem = True, False, False, ""
+    try:
+        tree = parse(promql)
+    except ValueError as error:
+        problem = f"its PromQL is not understood: {error}; correct it, and delete this entry"
+    else:
+        nan, one, ratio = may_be_nan(tree), is_one_value(tree), is_ratio(tree)
+    if found := placeholder(text):
+        problem = not_filled_in(found)
+    if problem:
+        metadata.refused("query", why=problem, kind="prometheus")
+    else:
+        said = [_NULLS_IN_SHORT, *([_NAN_IN_SHORT] if nan else [])] if nulls_are_zero else []
+        why = "; ".join([*said, *([] if one else [_SEVERAL])])
+        if why:
+            metadata.different("query", why=why)
+    return _Question(promql, nulls_are_zero, nan, ratio)
+
+
+def _target(
+    trigger: Fields, texts: Mapping[str, str], question: _Question
+) -> tuple[str, int | float | None]:
+    """Return the type of the metric's target and its value; None for one that is refused."""
+    metadata = trigger.within("metadata")
+    kind = trigger.get("metricType") or "AverageValue"
+    if kind not in ("AverageValue", "Value"):
+        trigger.refused("metricType", why=_NOT_EXTERNAL, kind="prometheus")
+    number = _number(metadata, texts, "threshold")
+    if "threshold" not in texts:
+        metadata.refused("threshold", why=_REQUIRED, kind="prometheus")
+    elif number is not None and number < _SMALLEST:
+        metadata.refused("threshold", why=_TOO_SMALL, kind="prometheus")
+        number = None
+    elif number is not None and kind == "AverageValue" and question.is_ratio:
+        metadata.different("threshold", why=_RATIO)
+    return str(kind), number
+
+
+def _of_resource(resource: str, trigger: Fields, texts: Mapping[str, str]) -> dict[str, object]:
+    """Convert a trigger; what is wrong with its value is refused, and its target left open."""
+    target = _usage(resource, trigger, texts)
+    container = texts.get("containerName")
+    if container is None:
+        return {"type": "Resource", "resource": {"name": resource, "target": target}}
+    source = {"name": resource, "container": container, "target": target}
+    return {"type": "ContainerResource", "containerResource": source}
+
+
+def _usage(resource: str, trigger: Fields, texts: Mapping[str, str]) -> dict[str, object]:
+    metadata = trigger.within("metadata")
+    beside, within = trigger.get("metricType"), texts.get("type")
+    if beside and within:
+        metadata.refused("type", why=_BOTH, kind=resource)
+    elif within:
+        metadata.different("type", why=_OLD)
+    kind = beside or within or "Utilization"
+    problem, value = _value(kind, texts.get("value"))
+    if problem:
+        place = () if value is not None else ("value",)
+        (trigger if value is not None else metadata).refused(*place, why=problem, kind=resource)
+        return {"type": kind} if value is None else {"type": "Utilization"}
+    if not beside and not within:
+        metadata.different("value", why=_NEITHER)
+    return {"type": kind, "averageUtilization" if kind == "Utilization" else "averageValue": value}
+
+
+def _value(kind: object, text: str | None) -> tuple[str, object]:
+    """Return what is wrong with a value, or nothing and the value."""
+    if text is None:
+        return "is required: KEDA fails without it", None
+    if found := placeholder(text):
+        return not_filled_in(found), None
+    if kind == "Utilization":
+        number = parsed(text)
+        right = isinstance(number, int) and number > 0
+        return ("", number) if right else (_NO_PERCENTAGE, None)
+    if kind == "AverageValue":
+        return ("", text) if _is_positive(text) else (_NO_QUANTITY, None)
+    return _NO_TYPE, text
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return numbers.parse_quantity(text) > 0
+    except ValueError:
+        return False

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.extensions import Schedule
 from autoscaler.migrate.fields import Fields, KeyOutcome
-from autoscaler.migrate.keda.trigger_types import schedule_of
+from autoscaler.migrate.keda.cron import schedule_of
 from autoscaler.schedules import Cron, open_windows
 from tests.importers.keda.converting import converted, prometheus, scaled_object
 
@@ -18,9 +18,9 @@ A_WEEK, HALF_AN_HOUR = 7 * 86400, 1800
 NOT_IN_TURN = "starts and ends come in turn, a few a day: write `schedules` by hand"
 
 
-def schedule(start: str, end: str, count: object = "5", zone: str = "UTC") -> dict[str, object]:
+def schedule(start: str, end: str, count: str = "5", zone: str = "UTC") -> dict[str, object]:
     metadata = {"start": start, "end": end, "timezone": zone, "desiredReplicas": count}
-    return schedule_of(0, Fields({"type": "cron", "metadata": metadata}), Fields({}))
+    return schedule_of(metadata, Fields({}))[0]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def schedule(start: str, end: str, count: object = "5", zone: str = "UTC") -> di
 )
 def test_a_window(start: str, end: str) -> None:
     """Its minimum comes in through the policies, as the metric of KEDA's HPA does."""
-    times = {"name": "cron-0", "start": start.replace("?", "*"), "end": end.replace("?", "*")}
+    times = {"start": start.replace("?", "*"), "end": end.replace("?", "*")}
     assert schedule(start, end) == {**times, "minReplicas": 5, "gradual": True}
 
 
