@@ -199,13 +199,9 @@ class Api:
     ) -> ReadT | Failure:
         began = clock.monotonic()
         until = began + timeout
-        headers = urllib3.HTTPHeaderDict(access.impersonation)
-        headers |= {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
-        if access.authorization is not None:
-            headers["Authorization"] = access.authorization
+        headers = _headers_of(access, content)
         if content is not None:
             content.until = until
-            headers |= content.headers
 
         def exchange() -> ReadT:
             # The client's own method accepts no body that is generated while it is sent.
@@ -220,9 +216,8 @@ class Api:
             )
             return read(cast("urllib3.HTTPResponse", response), until)
 
-        answer: ReadT | Failure
         try:
-            answer = self._deadline.run(timeout + GRACE_SECONDS, exchange)
+            answer: ReadT | Failure = self._deadline.run(timeout + GRACE_SECONDS, exchange)
         except UnexpectedEncoding as error:
             answer = malformed(self.server, str(error))
         except RAISED as error:
@@ -272,6 +267,15 @@ class Api:
     def _fit(self, failure: Failure) -> Failure:
         """Return a failure whose message is short and has no credentials."""
         return replace(failure, message=self.redactor.line(failure.message, _LONGEST_MESSAGE))
+
+
+def _headers_of(access: Access, content: "_Content | None") -> urllib3.HTTPHeaderDict:
+    headers = urllib3.HTTPHeaderDict(access.impersonation)
+    headers |= {"Accept": "application/json", "User-Agent": f"autoscaler/{__version__}"}
+    if access.authorization is not None:
+        headers["Authorization"] = access.authorization
+    headers |= {} if content is None else content.headers
+    return headers
 
 
 def _address(url: str) -> tuple[object, ...]:

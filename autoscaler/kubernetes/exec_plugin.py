@@ -94,13 +94,17 @@ def main(seconds: float, names: str, command: list[str]) -> int:
                 plugin.kill() if at_terminal else os.killpg(plugin.pid, signal.SIGKILL)
                 plugin.wait()
         if code:
-            errors.seek(-min(errors.seek(0, os.SEEK_END), 4 * _MOST_WORDS), os.SEEK_END)
-            words = " ".join(errors.read().decode(errors="replace").split())
-            words = _without_tokens(words)[-_MOST_WORDS:].strip()
+            words = _last_words(errors)
             return _report(f"{command[0]} {how}" + (f": {words}" if words else ""))
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout.buffer)
         return 0
+
+
+def _last_words(errors: BinaryIO) -> str:
+    errors.seek(-min(errors.seek(0, os.SEEK_END), 4 * _MOST_WORDS), os.SEEK_END)
+    words = " ".join(errors.read().decode(errors="replace").split())
+    return _without_tokens(words)[-_MOST_WORDS:].strip()
 
 
 def _report(failure: str) -> int:

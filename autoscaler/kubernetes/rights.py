@@ -5,7 +5,7 @@ than RBAC decide.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -75,48 +75,48 @@ def rights_needed(
     events: bool,
 ) -> Iterator[Right]:
     """Yield the rights that a daemon needs for its targets, whose kinds are ``resources``."""
-
-    def namespaces(wanted: Callable[[Target], bool] = lambda _: True) -> tuple[str, ...]:
-        return tuple(sorted({target.namespace for target in targets if wanted(target)}))
-
-    def rights(
-        verbs: str, group: str, resource: str, where: tuple[str, ...] | None, otherwise: str
-    ) -> Iterator[Right]:
-        for verb in verbs.split():
-            yield Right(verb, group, resource, where, otherwise)
-
-    everywhere, with_pods = namespaces(), namespaces(lambda target: needs_pods(target.spec))
+    everywhere = _namespaces(targets)
+    with_pods = _namespaces(target for target in targets if needs_pods(target.spec))
+    to_zero = _namespaces(filter(_goes_to_zero, targets))
     for resource in resources:
         group, plural = resource.group, resource.plural
         each = "each scale is read at every sync, and pauses by annotation are not seen"
-        yield from rights("list watch", group, plural, everywhere, each)
+        yield from _rights("list watch", group, plural, everywhere, each)
         scale = f"{plural}/scale"
         yield Right("get", group, scale, everywhere, "no scale can be read by itself")
         yield Right("update", group, scale, everywhere, "nothing can be scaled")
         zero = "the object does not say that a zero is the autoscaler's"
-        yield Right("patch", group, scale, namespaces(_goes_to_zero), zero)
+        yield Right("patch", group, scale, to_zero, zero)
     yield Right("list", "", "pods", with_pods, "metrics of pods cannot be used")
     yield Right("watch", "", "pods", with_pods, "pods are listed at every sync")
     unknown = "it is not known whether a HorizontalPodAutoscaler controls a target too"
-    yield from rights("list watch", "autoscaling", HPAS, everywhere, unknown)
+    yield from _rights("list watch", "autoscaling", HPAS, everywhere, unknown)
     if events:
         untold = "no Events tell what happens to a workload"
-        yield from rights("create patch", "", "events", everywhere, untold)
+        yield from _rights("create patch", "", "events", everywhere, untold)
     if any(resource.group not in {"", "apps"} for resource in resources):
         crd, unwatched = "customresourcedefinitions", "custom resources cannot be watched"
         yield Right("get", "apiextensions.k8s.io", crd, None, unwatched)
     if lease is not None:
-        where = (lease.namespace,)
         unled = "it cannot become the leader, and writes nothing"
         late = "who stands by asks for the Lease once in a retryPeriod, and leads later"
-        leases = "coordination.k8s.io", "leases", where
-        for right in (
-            *rights("create get update", *leases, unled),
-            *rights("list watch", *leases, late),
-        ):
-            # What is created has no name yet.
-            name = "" if right.verb == "create" else lease.name
-            yield replace(right, manifest=LEASE, name=name)
+        for verbs, otherwise in (("create get update", unled), ("list watch", late)):
+            where = (lease.namespace,)
+            for right in _rights(verbs, "coordination.k8s.io", "leases", where, otherwise):
+                # What is created has no name yet.
+                name = "" if right.verb == "create" else lease.name
+                yield replace(right, manifest=LEASE, name=name)
+
+
+def _namespaces(targets: Iterable[Target]) -> tuple[str, ...]:
+    return tuple(sorted({target.namespace for target in targets}))
+
+
+def _rights(
+    verbs: str, group: str, resource: str, where: tuple[str, ...], otherwise: str
+) -> Iterator[Right]:
+    for verb in verbs.split():
+        yield Right(verb, group, resource, where, otherwise)
 
 
 def missing_rights(

@@ -357,43 +357,52 @@ def _written(
     parts = [one for one in parts if one[1:3] == first[1:3] and one.own == first.own]
     texts = list(dict.fromkeys(one.promql for one in parts))
     notes = list(dict.fromkeys(note for one in parts for note in one.notes))
-    if len(texts) > 1:
-        notes.append(
-            "which of these series there are decides what the adapter takes, the first here: "
-            f"{asked.advice}, or leave out the others"
-        )
-    if asked.advice == _ASKED and not candidates[0].is_found:
-        where = candidates[0].rule.where
-        notes.append(f"Prometheus has no series for {where} now: the adapter does not serve this")
-    notes += [
-        f"{one.rule.where} takes any series that its seriesQuery matches, and here {one.series}: "
-        + asked.advice
-        for one in candidates
-        if one.is_guess
-    ]
-    differ = {one.rule.where: one for one in others if not _has_text(one, texts, asked)}
-    if differ:
-        several = (
-            f" and {len(differ) - _MOST_NEAREST} others" if len(differ) > _MOST_NEAREST else ""
-        )
-        notes.append(
-            f"{', '.join(list(differ)[:_MOST_NEAREST])}{several} can give this metric, too: the "
-            f"adapter takes the last rule that finds series, and here {candidates[0].rule.where} "
-            f"counts: {asked.advice}, or leave out the others"
-        )
-    resource = asked.resource(candidates[0].rule.resources) or ""
-    namespace = candidates[0].rule.resources.label("", "Namespace") or ""
+    notes += _doubts(candidates, others, asked, texts)
     settings: dict[str, object] = {}
-    of_labels = {"namespace": namespace, "pod": resource if asked.kind == "Pods" else ""}
-    of_labels = {key: label for key, label in of_labels.items() if label not in {"", key}}
-    if of_labels and asked.kind != "External":
-        settings["labels"] = of_labels
-    if any(one.nan for one in parts) and asked.kind != "External":
-        settings["nan"] = "zero"  # as the custom metrics API of the adapter answers
+    if asked.kind != "External":
+        resources = candidates[0].rule.resources
+        pod = asked.resource(resources) if asked.kind == "Pods" else ""
+        labels = {"namespace": resources.label("", "Namespace"), "pod": pod}
+        if own := {key: label for key, label in labels.items() if label and label != key}:
+            settings["labels"] = own
+        if any(one.nan for one in parts):
+            settings["nan"] = "zero"  # as the custom metrics API of the adapter answers
     promql = "\nor ".join(texts)
     query: Query = {"query": promql, **settings} if settings else promql
     name = _OUTSIDE.sub("-", "-".join((asked.name, *filter(None, first.own))))[:_LONGEST_NAME]
     return Resolved(name, query, first.selector, first.labels, tuple(notes))
+
+
+def _doubts(
+    candidates: Sequence[_RuleCandidate],
+    others: Sequence[_RuleCandidate],
+    asked: _AskedMetric,
+    texts: Sequence[str],
+) -> Iterator[str]:
+    """Say where it is open which series there are, and so which rule counts."""
+    where = candidates[0].rule.where
+    if len(texts) > 1:
+        yield (
+            "which of these series there are decides what the adapter takes, the first here: "
+            f"{asked.advice}, or leave out the others"
+        )
+    if asked.advice == _ASKED and not candidates[0].is_found:
+        yield f"Prometheus has no series for {where} now: the adapter does not serve this"
+    for one in candidates:
+        if one.is_guess:
+            yield (
+                f"{one.rule.where} takes any series that its seriesQuery matches, and here "
+                f"{one.series}: {asked.advice}"
+            )
+    differ = dict.fromkeys(one.rule.where for one in others if not _has_text(one, texts, asked))
+    if differ:
+        more = len(differ) - _MOST_NEAREST
+        several = f" and {more} others" if more > 0 else ""
+        yield (
+            f"{', '.join(list(differ)[:_MOST_NEAREST])}{several} can give this metric, too: the "
+            f"adapter takes the last rule that finds series, and here {where} "
+            f"counts: {asked.advice}, or leave out the others"
+        )
 
 
 def _has_text(one: _RuleCandidate, texts: Sequence[str], asked: _AskedMetric) -> bool:

@@ -1,6 +1,6 @@
 """Manifests -> the targets of one configuration, and what became of each manifest."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, get_args
@@ -15,7 +15,7 @@ from autoscaler.migrate.adapter_queries import (
     resolve,
     resource_queries,
 )
-from autoscaler.migrate.adapter_rules import AdapterRules, merged, rules_in
+from autoscaler.migrate.adapter_rules import merged, rules_in
 from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
 from autoscaler.migrate.fields import KeyEntry, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
@@ -152,11 +152,11 @@ def _undecided(entry: KeyEntry) -> dict[str, object]:
 class Conversion:
     """What the manifests of an import become together."""
 
-    shared: Shared
-    imported: list[Imported]
-    resources: dict[str, Query]
+    shared: Shared = field(default_factory=Shared)
+    imported: list[Imported] = field(default_factory=list)
+    resources: dict[str, Query] = field(default_factory=dict)
     """`resourceQueries`, as the rules of prometheus-adapter have them."""
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
     """What is to be said of the configuration as a whole."""
     has_rules: bool = False
     """Whether any document has rules of prometheus-adapter."""
@@ -174,57 +174,31 @@ class Conversion:
 
 
 def convert(
-    manifests: Sequence[Manifest],
-    options: Options = _USUAL,
-    rules: Sequence[Manifest] = (),
+    manifests: Sequence[Manifest], options: Options = _USUAL, rules: Sequence[Manifest] = ()
 ) -> Conversion:
     """Convert the autoscalers among manifests, in their order.
 
     ``rules`` are documents with rules of prometheus-adapter, beside those among the manifests.
     """
-    shared = Shared()
-    authentications = Authentications(options.read_secret)
-    every = [*rules, *manifests]
-    found = {id(one): held for one in every if (held := _rules(one)) is not None}
-    adapter = merged(found.values())
-    url = options.prometheus or adapter.prometheus_url
+    result = Conversion()
+    importer = _Importer(options, result.shared, [*rules, *manifests])
+    url = options.prometheus or importer.rules.prometheus_url
     if url:
-        shared.servers[""] = {"url": url}
-    here = options.namespace or NO_NAMESPACE
-    for manifest in manifests:
-        if manifest.role is ManifestRole.AUTHENTICATION and manifest.group != KEDA_1:
-            authentications.add(manifest.fields, here)
-    tools = {
-        one.name: f"{tool}, by {one.kind} {one.name},"
-        for one in every
-        if (tool := defined_by(one.group, one.kind))
-    }
-    scaled = {
-        (one.namespace or here, one.name)
-        for one in every
-        if one.kind == SCALED_OBJECT and one.group != KEDA_1
-    }
-    importer = _Importer(options, shared, authentications, adapter, tools, scaled)
-    imported = []
-    for manifest in every:
-        if id(manifest) in found:
-            why = "; ".join(("rules of prometheus-adapter", *found[id(manifest)].problems))
-            imported.append(Imported(manifest, ImportState.USED, why=why))
-        else:
-            imported.append(importer.read(manifest))
-    authentications.account()
-    for one in imported:
-        _account_for_the_rest(one)
-    notes = []
-    written = [one for one in imported if one.target]
-    if not url and (lacking := shared.choose_default([one.target for one in written])) is not None:
-        notes += _unknown_server(shared, [written[index].manifest for index in lacking])
-        for one in written:
-            one.settle()
-    if importer.not_asked:
-        notes.append(importer.not_asked)
-    resources, problems = resource_queries(adapter)
-    return Conversion(importer.shared, imported, resources, [*notes, *problems], bool(found))
+        result.shared.servers[""] = {"url": url}
+    result.imported = importer.read_all()
+    written = result.written
+    if not url:
+        lacking = result.shared.choose_default([one.target for one in written])
+        if lacking is not None:
+            sources = [written[index].manifest for index in lacking]
+            result.notes += _unknown_server(result.shared, sources)
+            for one in written:
+                one.settle()
+    result.notes += filter(None, [importer.not_asked])
+    result.resources, problems = resource_queries(importer.rules)
+    result.notes += problems
+    result.has_rules = bool(importer.documents_of_rules)
+    return result
 
 
 def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
@@ -238,24 +212,46 @@ def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
     return notes
 
 
-def _rules(manifest: Manifest) -> AdapterRules | None:
-    return rules_in(manifest.fields) if manifest.role is ManifestRole.OTHER else None
-
-
-@dataclass
 class _Importer:
-    options: Options
-    shared: Shared
-    authentications: Authentications
-    rules: AdapterRules
-    tools: Mapping[str, str]
-    """Who serves a metric, by its name, as other documents say."""
-    scaled_objects: Container[tuple[str, str]] = ()
-    """The namespaces and names of those that are imported."""
-    not_asked: str = ""
-    """Why Prometheus is not asked any more."""
+    def __init__(self, options: Options, shared: Shared, manifests: Sequence[Manifest]) -> None:
+        self._options = options
+        self._shared = shared
+        self._manifests = manifests
+        self._here = options.namespace or NO_NAMESPACE
+        self.documents_of_rules = {
+            id(one): held
+            for one in manifests
+            if one.role is ManifestRole.OTHER and (held := rules_in(one.fields)) is not None
+        }
+        """Rules of prometheus-adapter, by the manifest in which they are."""
+        self.rules = merged(self.documents_of_rules.values())
+        self.not_asked = ""
+        """Why Prometheus is not asked any more."""
+        self._authentications = Authentications(options.read_secret)
+        for one in manifests:
+            if one.role is ManifestRole.AUTHENTICATION and one.group != KEDA_1:
+                self._authentications.add(one.fields, self._here)
+        self._tools = {
+            one.name: f"{tool}, by {one.kind} {one.name},"
+            for one in manifests
+            if (tool := defined_by(one.group, one.kind))
+        }
+        """Who serves a metric, by its name, as other documents say."""
+        self._scaled_objects = {
+            (one.namespace or self._here, one.name)
+            for one in manifests
+            if one.kind == SCALED_OBJECT and one.group != KEDA_1
+        }
 
-    def read(self, manifest: Manifest) -> Imported:
+    def read_all(self) -> list[Imported]:
+        """Convert all manifests, and account for each of their keys."""
+        imported = [self._read(one) for one in self._manifests]
+        self._authentications.account()
+        for one in imported:
+            _account_for_the_rest(one)
+        return imported
+
+    def _read(self, manifest: Manifest) -> Imported:
         """Convert a manifest, if it is an autoscaler."""
         match manifest.role:
             case ManifestRole.AUTHENTICATION if manifest.group != KEDA_1:
@@ -264,11 +260,11 @@ class _Importer:
                 manifest.fields.ignored(why=_KEPT_IN_FILES)
                 return Imported(manifest, ImportState.USED, why=_KEPT_IN_FILES)
             case ManifestRole.OTHER:
-                return Imported(manifest, ImportState.OTHER, why=_what_it_is(manifest))
+                return self._read_other(manifest)
         imported = Imported(manifest, ImportState.IMPORTED)
-        namespace = manifest.namespace or self.options.namespace or NO_NAMESPACE
+        namespace = manifest.namespace or self._here
         owner = _scaled_object_of(manifest)
-        if owner and (namespace, owner) in self.scaled_objects:
+        if owner and (namespace, owner) in self._scaled_objects:
             why = f"KEDA makes it of the ScaledObject {owner}, which stands for it"
             manifest.fields.ignored(why=why)
             return Imported(manifest, ImportState.USED, why=why)
@@ -283,36 +279,48 @@ class _Importer:
             self._complete(imported, namespace)
         return imported
 
+    def _read_other(self, manifest: Manifest) -> Imported:
+        rules = self.documents_of_rules.get(id(manifest))
+        if rules is None:
+            why = (
+                (manifest.kind or "no apiVersion and kind")
+                if manifest.fields.value
+                else "no mapping"
+            )
+            return Imported(manifest, ImportState.OTHER, why=why)
+        why = "; ".join(("rules of prometheus-adapter", *rules.problems))
+        return Imported(manifest, ImportState.USED, why=why)
+
     def _draft(self, manifest: Manifest, namespace: str) -> TargetDraft:
         if manifest.kind != HPA:
-            return scaled_object(manifest.fields, self.authentications, self.shared, namespace)
+            return scaled_object(manifest.fields, self._authentications, self._shared, namespace)
 
         def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
             asked = {**more, "namespace": namespace}
-            if name in self.tools:
-                return Unresolved(served_by(self.tools[name]))
+            if name in self._tools:
+                return Unresolved(served_by(self._tools[name]))
             if self.not_asked:
                 return resolve(self.rules, kind, name, **asked)
             try:
                 return resolve(
-                    self.rules, kind, name, **asked, find_series=self.options.find_series
+                    self.rules, kind, name, **asked, find_series=self._options.find_series
                 )
             except SeriesError as error:
                 self.not_asked = f"{error}; which series a rule is for is taken from its names"
                 return resolve(self.rules, kind, name, **asked)
 
-        return horizontal_pod_autoscaler(manifest.fields, self.shared, resolve_here)
+        return horizontal_pod_autoscaler(manifest.fields, self._shared, resolve_here)
 
     def _complete(self, imported: Imported, namespace: str) -> None:
         manifest, draft = imported.manifest, imported.draft
         draft.target = {"namespace": namespace, **draft.target}
-        if self.options.shadow:
+        if self._options.shadow:
             draft.target["mode"] = "shadow"
         if found := placeholder(namespace):
             manifest.fields.refused("metadata", "namespace", why=not_filled_in(found))
         elif manifest.namespace:
             manifest.fields.get("metadata", "namespace")
-        elif self.options.namespace is None:
+        elif self._options.namespace is None:
             why = f"the manifest names no namespace: {NO_NAMESPACE}, unless -n names another"
             draft.comments.append(Comment(("namespace",), why))
 
@@ -345,12 +353,6 @@ def _refusal(manifest: Manifest) -> str:
     if any(found.startswith("{{") for _, found in placeholders(manifest.fields.value)):
         return _TEMPLATE
     return ""
-
-
-def _what_it_is(manifest: Manifest) -> str:
-    if not manifest.fields.value:
-        return "no mapping"
-    return manifest.kind or "no apiVersion and kind"
 
 
 def _account_for_the_rest(imported: Imported) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tenacity import (
     RetryCallState,
@@ -114,10 +114,8 @@ class Retrier(Generic[F]):
             outcome = once()
             kind = outcome.kind if isinstance(outcome, RequestFailure) else None
             self.hold_back(outcome)
-            if kind is not FailureKind.ABSENT:
-                self._absent_since = None
-            elif self._absent_since is None:
-                self._absent_since = clock.monotonic()
+            is_absent = kind is FailureKind.ABSENT
+            self._absent_since = (self._absent_since or clock.monotonic()) if is_absent else None
             if not tries or kind is not FailureKind.CUT_SHORT:
                 last = outcome
             tries += 1
@@ -133,14 +131,8 @@ class Retrier(Generic[F]):
                 or (since is not None and seconds is not None and begin - since > seconds)
             )
 
-        retrying = Retrying(
-            retry=retry_if_result(_is_transient),
-            wait=_pause,
-            stop=is_over,
-            sleep=sleep_using_event(self.stop),
-            retry_error_callback=_outcome,
-        )
-        return retrying(attempt)
+        sleep = sleep_using_event(self.stop)
+        return Retrying(stop=is_over, sleep=sleep, **_BETWEEN_TRIES)(attempt)
 
     def hold_back(self, outcome: object) -> None:
         """Hold back all requests after a 429; any other outcome changes nothing."""
@@ -183,10 +175,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _is_transient(outcome: object) -> bool:
-    return isinstance(outcome, RequestFailure) and outcome.transient
-
-
 def _outcome(state: RetryCallState) -> object:
     return state.outcome.result() if state.outcome is not None else None
 
@@ -195,3 +183,10 @@ def _pause(state: RetryCallState) -> float:
     outcome = _outcome(state)
     asked = outcome.retry_after if isinstance(outcome, RequestFailure) else None
     return asked or _BACKOFF(state)
+
+
+_BETWEEN_TRIES: dict[str, Any] = {
+    "retry": retry_if_result(lambda last: isinstance(last, RequestFailure) and last.transient),
+    "wait": _pause,
+    "retry_error_callback": _outcome,
+}

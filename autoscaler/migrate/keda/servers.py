@@ -38,7 +38,7 @@ KEYS = (
 """The metadata of a trigger that says which server is asked, and how."""
 
 
-class _SignIn:
+class _TriggerSignIn:
     """How a trigger signs in; the keys of its metadata that say so are accounted for."""
 
     def __init__(
@@ -225,16 +225,16 @@ def server_of(
 
 def _sign_in(
     trigger: Fields, texts: Mapping[str, str], namespace: str, authentications: Authentications
-) -> _SignIn | None:
+) -> _TriggerSignIn | None:
     reference = trigger.within("authenticationRef")
     metadata = trigger.within("metadata")
     if not reference.value:
-        return _SignIn(metadata, texts, None)
+        return _TriggerSignIn(metadata, texts, None)
     found = authentications.find(reference, namespace)
     if found is None:
         _not_there(trigger, texts)
         return None
-    result = _SignIn(metadata, texts, found)
+    result = _TriggerSignIn(metadata, texts, found)
     if result.problems:
         trigger.refused("authenticationRef", why="; ".join(result.problems), kind="prometheus")
     elif result.notes:
