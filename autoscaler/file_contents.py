@@ -8,7 +8,6 @@ import errno
 import os
 import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,39 +68,6 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         # The path may lead to another file by now.
         refuse_other_than_file(path, os.fstat(file.fileno()).st_mode)
         yield file
-
-
-def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Write a file in one step: whoever reads it finds all of the old content or of the new.
-
-    A link goes on leading to it, and it keeps its owner and its mode; a new one, or a ``private``
-    one, can be read by its owner only.  Raises OSError, and leaves nothing behind then.
-    """
-    real = Path(os.path.realpath(path))
-    # Hidden, so that no pattern of files finds it.
-    descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            with suppress(FileNotFoundError):
-                status = real.stat()
-                own = os.fstat(file.fileno())
-                if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
-                if not private:
-                    os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(real)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-    folder = os.open(real.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def write_output(path: Path, content: bytes) -> None:

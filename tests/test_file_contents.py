@@ -8,23 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.file_contents import replace_file, with_home, write_below, write_output
+from autoscaler.file_contents import with_home, write_below, write_output
 from autoscaler.lab.past.range_files import default_folder
 
-
-def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
-    """What others see of it is another content, and no second file."""
-    file, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
-    file.write_bytes(b"before")
-    file.chmod(0o640)
-    link.symlink_to(file)
-    replace_file(link, b"after")
-    assert (link.is_symlink(), file.read_bytes()) == (True, b"after")
-    assert file.stat().st_mode & 0o777 == 0o640
-    replace_file(file, b"secret", private=True)
-    replace_file(tmp_path / "new", b"")
-    modes = {one.name: one.lstat().st_mode & 0o777 for one in tmp_path.iterdir() if one != link}
-    assert modes == {"real.yaml": 0o600, "new": 0o600}
+# -- files that a user names -----------------------------------------------------------------------
 
 
 def test_nothing_is_left_of_one_that_cannot_be_replaced(
@@ -39,11 +26,8 @@ def test_nothing_is_left_of_one_that_cannot_be_replaced(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        replace_file(file, b"after")
+        write_output(file, b"after")
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("a.yaml", b"before")]
-
-
-# -- files that a user names -----------------------------------------------------------------------
 
 
 def test_an_output_replaces_a_regular_file_and_keeps_its_mode(tmp_path: Path) -> None:

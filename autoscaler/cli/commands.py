@@ -14,6 +14,7 @@ from autoscaler.cli.options import (
     ConfigFile,
     Context,
     DaemonOptions,
+    ExplanationOptions,
     Output,
     SourceOptions,
     TargetNames,
@@ -165,20 +166,7 @@ def status(
 )
 def explain(
     target: Annotated[str, target_argument(f"{ONE_TARGET}.")],
-    at: Annotated[
-        str | None, time_option("The instant, such as 03:12, '10m ago' or 'yesterday 18:00'.")
-    ] = None,
-    last_change: Annotated[
-        bool, flag("last-change", "The last decision that changed the count.")
-    ] = False,
-    since: Annotated[str | None, time_option("Each change since then, such as 1h.")] = None,
-    recompute: Annotated[
-        bool,
-        flag(
-            "recompute",
-            "Decide again from what was read then, and compare; of a state directory only.",
-        ),
-    ] = False,
+    options: ExplanationOptions,
     output: Output = "text",
     *,
     place: SourceOptions,
@@ -196,17 +184,7 @@ def explain(
     """
     from autoscaler.cli.recorded import print_explanation
 
-    if sum((at is not None, last_change, since is not None)) > 1:
-        raise typer.BadParameter("give only one of --at, --last-change and --since")
-    return print_explanation(
-        target,
-        place,
-        at=at,
-        last_change=last_change,
-        since=since,
-        again=recompute,
-        as_json=output == "json",
-    )
+    return print_explanation(target, place, options, as_json=output == "json")
 
 
 @command("history", "history shop/order-worker --since yesterday --until 03:12")

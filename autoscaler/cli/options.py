@@ -49,6 +49,30 @@ Output = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class ExplanationOptions:
+    """Which instants are explained: one, by default now, or those of changes."""
+
+    at: Annotated[
+        str | None, time_option("The instant, such as 03:12, '10m ago' or 'yesterday 18:00'.")
+    ] = None
+    last_change: Annotated[
+        bool, flag("last-change", "The last decision that changed the count.")
+    ] = False
+    since: Annotated[str | None, time_option("Each change since then, such as 1h.")] = None
+    recompute: Annotated[
+        bool,
+        flag(
+            "recompute",
+            "Decide again from what was read then, and compare; of a state directory only.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        several = sum((self.at is not None, self.last_change, self.since is not None)) > 1
+        refuse({"give only one of --at, --last-change and --since": several})
+
+
 def seconds_of(text: str) -> float:
     """Read a duration that is longer than 0.  Raises BadParameter."""
     from autoscaler.config import durations

@@ -3,10 +3,10 @@
 import json
 import sys
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from autoscaler import clock
 from autoscaler.cli.asked_queries import MetricUse, queries_of
@@ -34,6 +34,9 @@ from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.sync.syncer import Syncer
 from autoscaler.transport import Observer
+
+_Findings = Mapping[str, Sequence[str]]
+"""By target what there is where a query of it found no series."""
 
 _PLAN_SECONDS = 30.0
 _FINDINGS_SECONDS = 10.0
@@ -74,28 +77,32 @@ def print_plan(
     except (ConnectError, PageError) as error:
         raise CommandError(f"autoscaler cannot plan: {error}") from None
     if as_json:
-        sources = query_sources(config)
-        decisions = [
-            whole(
-                result, sources[result.target.key], findings.get(result.target.key, ())
-            ).document()
-            for result in results
-        ]
-        print(json.dumps(decisions, indent=2))
+        print(json.dumps(_documents(config, results, findings), indent=2))
     elif not results:
         print(f"{file} names no targets")
     elif explain:
-        sources = query_sources(config)
-        told = [known.told(targets)]
-        for one in results:
-            key = one.target.key
-            lines = explain_result(one, sources[key], str(file))
-            told.append("\n  ".join((lines, *findings.get(key, ()))))
-        print_text("\n\n".join(told), EXPLAINED_FROM)
+        told = _explained(config, results, findings)
+        print_text("\n\n".join((known.told(targets), *told)), EXPLAINED_FROM)
     else:
         print_text(f"{known.told(targets)}\n\n{paragraphs(results, findings)}")
     blocked = any(result.decision.outcome is Outcome.BLOCKED for result in results)
     return 1 if blocked or not may_write else 0
+
+
+def _documents(
+    config: Config, results: Sequence[SyncResult], findings: _Findings
+) -> list[dict[str, Any]]:
+    sources = query_sources(config)
+    keyed = [(result.target.key, result) for result in results]
+    return [whole(one, sources[key], findings.get(key, ())).document() for key, one in keyed]
+
+
+def _explained(config: Config, results: Sequence[SyncResult], findings: _Findings) -> Iterator[str]:
+    sources = query_sources(config)
+    for one in results:
+        key = one.target.key
+        lines = explain_result(one, sources[key], str(config.path))
+        yield "\n  ".join((lines, *findings.get(key, ())))
 
 
 def query_sources(
@@ -130,7 +137,7 @@ def _source_name(use: MetricUse, place: str) -> str:
 
 def _plan(
     config: Config, targets: Sequence[Target], known: Remembered
-) -> tuple[list[SyncResult], Mapping[str, Sequence[str]], bool]:
+) -> tuple[list[SyncResult], _Findings, bool]:
     """Sync all targets of the namespaces, since selectors may overlap; return the named ones.
 
     Only what the named ones use is asked for.  With them come, by the keys of targets, what there
@@ -163,9 +170,7 @@ def _plan(
         return results, findings, not refused
 
 
-def _findings(
-    results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader]
-) -> Mapping[str, Sequence[str]]:
+def _findings(results: Sequence[SyncResult], metrics: Mapping[str, MetricsReader]) -> _Findings:
     """Return by target what there is where its queries found no series, for seconds at most."""
     until = clock.monotonic() + _FINDINGS_SECONDS
     findings = Findings(lambda server, promql: metrics[server].query(promql, None, until))
@@ -206,27 +211,22 @@ class _Notes(Observer):
     """Says what the plan waits for, once for each server, and what it cannot list."""
 
     def __init__(self) -> None:
-        self._prometheus = defaultdict[str, Callable[[str], None]](_once)
-        self._kubernetes = _once()
+        self._told: dict[str | None, object] = {}
+        """By Prometheus server, and of the API server."""
 
     def prometheus_retry(self, server: str, failure: str) -> None:
-        self._prometheus[server](failure)
+        self._tell(server, failure)
 
     def kubernetes_retry(self, failure: str) -> None:
-        self._kubernetes(failure)
+        self._tell(None, failure)
+
+    def _tell(self, server: str | None, failure: str) -> None:
+        first = object()
+        if self._told.setdefault(server, first) is first:  # any thread may call
+            _note(f"{failure}; it is tried again")
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: ARG002, FBT001 - the base's
         _note(sentence)
-
-
-def _once() -> Callable[[str], None]:
-    told = threading.Lock()
-
-    def tell(failure: str) -> None:
-        if told.acquire(blocking=False):
-            _note(f"{failure}; it is tried again")
-
-    return tell
 
 
 def _note(sentence: str) -> None:

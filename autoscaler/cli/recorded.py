@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler import clock
 from autoscaler.cli import times
-from autoscaler.cli.options import SourceOptions
-from autoscaler.cli.output import EXPLAINED_FROM, counts, exit_code, print_text, who_leads
+from autoscaler.cli.options import ExplanationOptions, SourceOptions
+from autoscaler.cli.output import EXPLAINED_FROM, aligned, counts, exit_code, print_text, who_leads
 from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,
@@ -19,6 +19,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.step import recompute
 from autoscaler.core.text import printable, rfc3339_milli
 from autoscaler.persistence.codec import is_same
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import Change, Explanation, Lapse
 from autoscaler.rendering.explanation import labelled
@@ -26,49 +27,25 @@ from autoscaler.rendering.explanation import labelled
 _MOST_EXPLAINED = 1000
 _AFTER = 1e-3
 """Seconds: the end of a time is left out, and what is asked for is meant with its end."""
-_GAP = "  "
 
 
 @exit_code
 def print_explanation(
-    name: str,
-    place: SourceOptions,
-    *,
-    at: str | None = None,
-    last_change: bool = False,
-    since: str | None = None,
-    again: bool = False,
-    as_json: bool = False,
+    name: str, place: SourceOptions, options: ExplanationOptions, *, as_json: bool
 ) -> int:
-    """Print what held for the named target; return the exit code.
-
-    That is at an instant, at the last change of the count, or all since an instant, as people write
-    times; each is decided ``again``, and compared.
-    """
+    """Print what held for the named target; return the exit code."""
     now = clock.wall()
-    until = now if at is None else times.last_of(times.instant(at, now))
-    begin = None if since is None else times.instant(since, now)
     source = source_of(place)
-    explanations: list[Explanation] = []
-    for key in sorted(chosen([name], source.targets())):
-        last = source.last_change(key, until) if last_change else until
-        instants = [] if last is None else [last]
-        if begin is not None:
-            instants = _changes_since(source, key, begin, until)
-        found = [source.explanation(key, instant) for instant in instants]
-        explanations += [one for one in found if one is not None]
-    if again and not isinstance(source, DirectorySource):
+    explanations, when = _explanations(name, source, options, now)
+    record = source.record if isinstance(source, DirectorySource) else None
+    if options.recompute and record is None:
         print("--recompute reads a state directory: give --state-directory or -c", file=sys.stderr)
         return 2
     if not explanations:
-        when = f"since {since}" if since else f"at {times.local(until)} or before"
-        when = "that changed its count" if last_change else when
         print(f"nothing is recorded of {name} {when}", file=sys.stderr)
         return 1
-    results = [
-        _recomputed(one, source) if again and isinstance(source, DirectorySource) else None
-        for one in explanations
-    ]
+    again = record if options.recompute else None
+    results = [None if again is None else _recomputed(one, again) for one in explanations]
     told = list(zip(explanations, results, strict=True))
     if as_json:
         documents = [
@@ -76,10 +53,28 @@ def print_explanation(
         ]
         print(json.dumps(documents, indent=2))
     else:
-        now = clock.wall()
         _tell_where(source, {one.target for one in explanations}, now)
         print_text("\n\n".join(_text(one, same, now) for one, same in told), EXPLAINED_FROM)
     return 1 if any(same is not None and not same[0] for same in results) else 0
+
+
+def _explanations(
+    name: str, source: DecisionSource, options: ExplanationOptions, now: float
+) -> tuple[list[Explanation], str]:
+    """Return what is recorded of the instants that are meant, and words for these."""
+    at, since = options.at, options.since
+    until = now if at is None else times.last_of(times.instant(at, now))
+    begin = None if since is None else times.instant(since, now)
+    explanations: list[Explanation] = []
+    for key in sorted(chosen([name], source.targets())):
+        last = source.last_change(key, until) if options.last_change else until
+        instants = [] if last is None else [last]
+        if begin is not None:
+            instants = _changes_since(source, key, begin, until)
+        found = [source.explanation(key, instant) for instant in instants]
+        explanations += [one for one in found if one is not None]
+    when = f"since {since}" if since else f"at {times.local(until)} or before"
+    return explanations, "that changed its count" if options.last_change else when
 
 
 def _changes_since(source: DecisionSource, key: str, begin: float, end: float) -> list[float]:
@@ -116,12 +111,12 @@ def _text(explanation: Explanation, again: tuple[bool, str] | None, now: float) 
     return "\n".join((times.localized(first, explanation.time, now), *others))
 
 
-def _recomputed(explanation: Explanation, source: DirectorySource) -> tuple[bool, str]:
-    change = source.record.change_at(explanation.target, explanation.time)
+def _recomputed(explanation: Explanation, record: DirectoryRecord) -> tuple[bool, str]:
+    change = record.change_at(explanation.target, explanation.time)
     try:
         if change is None:
             return False, "the decision is not recorded any more"
-        entry = source.record.entry(change)
+        entry = record.entry(change)
     except RecordError as error:
         return False, str(error)
     decision = recompute(entry)
@@ -177,14 +172,10 @@ def _print_lines(shown: Sequence[Change], lapses: Sequence[Lapse]) -> None:
         sentence = f"nothing was recorded until {times.local(lapse.end)}"
         timed.append((lapse.begin, (times.local(lapse.begin), "-", "-", "-", sentence)))
     rows = [row for _, row in sorted(timed, key=lambda one: one[0])]
-    if not sys.stdout.isatty():
-        for row in rows:
-            print("\t".join(row))
-        return
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print(_GAP.join([*cells, row[-1]]))
+    columns = range(5)
+    lines = aligned(rows, columns) if sys.stdout.isatty() else map("\t".join, rows)
+    for line in lines:
+        print(line)
 
 
 def _cells(one: Change) -> tuple[str, ...]:

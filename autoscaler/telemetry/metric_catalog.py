@@ -5,6 +5,7 @@ Those of each target are in `target_text.PER_TARGET`; a test compares docs/metri
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 
 class MetricKind(StrEnum):
@@ -34,21 +35,20 @@ class Family:
     """Whether it has the label `cluster` too, before the others, where there are `clusters`."""
 
 
-def _counter(name: str, meaning: str, *labels: str, by_cluster: bool = False) -> Family:
-    kind = MetricKind.COUNTER
-    return Family(f"autoscaler_{name}", kind, meaning, labels, by_cluster=by_cluster)
-
-
-def _gauge(name: str, meaning: str, *labels: str, by_cluster: bool = False) -> Family:
-    kind = MetricKind.GAUGE
-    return Family(f"autoscaler_{name}", kind, meaning, labels, by_cluster=by_cluster)
-
-
-def _histogram(
-    name: str, meaning: str, buckets: tuple[float, ...], *labels: str, by_cluster: bool = False
+def _family(
+    kind: MetricKind,
+    name: str,
+    meaning: str,
+    *labels: str,
+    buckets: tuple[float, ...] = (),
+    by_cluster: bool = False,
 ) -> Family:
-    kind = MetricKind.HISTOGRAM
     return Family(f"autoscaler_{name}", kind, meaning, labels, buckets, by_cluster)
+
+
+_counter = partial(_family, MetricKind.COUNTER)
+_gauge = partial(_family, MetricKind.GAUGE)
+_histogram = partial(_family, MetricKind.HISTOGRAM)
 
 
 # -- the process ---------------------------------------------------------------------------
@@ -74,9 +74,11 @@ TARGETS = _gauge(
     "targets", "Targets by the outcome of their last sync; none before the first.", "outcome"
 )
 SYNC_DURATION = _histogram(
-    "sync_duration_seconds", "How long a sync of the targets of one turn took.", _SYNC_BUCKETS
+    "sync_duration_seconds",
+    "How long a sync of the targets of one turn took.",
+    buckets=_SYNC_BUCKETS,
 )
-SYNC_LAG = _histogram("sync_lag_seconds", "How late a sync began.", _LAG_BUCKETS)
+SYNC_LAG = _histogram("sync_lag_seconds", "How late a sync began.", buckets=_LAG_BUCKETS)
 SYNCS_SKIPPED = _counter(
     "syncs_skipped_total", "Syncs left out because the one before was still running."
 )
@@ -119,9 +121,9 @@ PROMETHEUS_REQUEST_DURATION = _histogram(
     "prometheus_request_duration_seconds",
     "Requests to Prometheus, each try by itself, by HTTP status; error where no answer came"
     " that can be read. The server is a key of prometheus.servers, or default.",
-    _REQUEST_BUCKETS,
     "server",
     "code",
+    buckets=_REQUEST_BUCKETS,
 )
 PROMETHEUS_RETRIES = _counter(
     "prometheus_retries_total",
@@ -132,9 +134,9 @@ KUBERNETES_REQUEST_DURATION = _histogram(
     "kubernetes_request_duration_seconds",
     "Requests to the API server, each try by itself, by HTTP status; error where no answer came."
     " The verb WATCH measures until the watch began.",
-    _REQUEST_BUCKETS,
     "verb",
     "code",
+    buckets=_REQUEST_BUCKETS,
     by_cluster=True,
 )
 KUBERNETES_RETRIES = _counter(

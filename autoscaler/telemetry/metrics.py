@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -64,40 +64,44 @@ class Instruments:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library is half typed
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._gauge(catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
-        self.faults = self._counter(catalog.FAULTS)
-        self.sign_ins_failed = self._counter(catalog.SIGN_INS_FAILED)
+        self._new(Gauge, catalog.BUILD_INFO).labels(__version__, platform.python_version()).set(1)
+        self.faults = self._new(Counter, catalog.FAULTS)
+        self.sign_ins_failed = self._new(Counter, catalog.SIGN_INS_FAILED)
         for way in ("basic", "bearer", "certificate", "other"):
             self.sign_ins_failed.labels(way)
-        self.clock_steps = self._counter(catalog.CLOCK_STEPS)
+        self.clock_steps = self._new(Counter, catalog.CLOCK_STEPS)
 
-        self.sync_durations = self._histogram(catalog.SYNC_DURATION)
-        self.sync_lags = self._histogram(catalog.SYNC_LAG)
-        self.syncs_skipped = self._counter(catalog.SYNCS_SKIPPED)
-        self.syncs_failed = self._counter(catalog.SYNCS_FAILED)
+        self.sync_durations = self._new(Histogram, catalog.SYNC_DURATION)
+        self.sync_lags = self._new(Histogram, catalog.SYNC_LAG)
+        self.syncs_skipped = self._new(Counter, catalog.SYNCS_SKIPPED)
+        self.syncs_failed = self._new(Counter, catalog.SYNCS_FAILED)
         self.decisions = self._by_outcome(catalog.DECISIONS, _OK, _FAILED)
-        writes = self._counter(catalog.WRITES)
-        self.writes = {
+        self.writes = self._new_writes()
+
+        self._prometheus_requests = self._new(Histogram, catalog.PROMETHEUS_REQUEST_DURATION)
+        self._prometheus_retries = self._new(Counter, catalog.PROMETHEUS_RETRIES)
+        self.expect_servers([""])
+        self._kubernetes_requests = self._new(Histogram, catalog.KUBERNETES_REQUEST_DURATION)
+        self._kubernetes_retries = self._new(Counter, catalog.KUBERNETES_RETRIES)
+        self.watch_notes = self._new(Counter, catalog.WATCH_NOTES)
+
+        self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
+        self._reload_attempt = self._new(Gauge, catalog.RELOAD_ATTEMPT)
+        self._reload_success = self._new(Gauge, catalog.RELOAD_SUCCESS)
+        self._read_now(ok=True)
+        self._leader: Gauge | None = None
+        self._leading: dict[str, bool] = {}
+        self._transitions = self._new(Counter, catalog.LEADERSHIP_TRANSITIONS)
+        self.expect_clusters(clusters or {""})
+
+    def _new_writes(self) -> Mapping[tuple[type, bool], Counter]:
+        """Return the counters of writes, by what became of them and whether they went up."""
+        writes = self._new(Counter, catalog.WRITES)
+        return {
             (kind, up): writes.labels(word, "up" if up else "down")
             for kind, word in _WRITE_WORDS.items()
             for up in (True, False)
         }
-
-        self._prometheus_requests = self._histogram(catalog.PROMETHEUS_REQUEST_DURATION)
-        self._prometheus_retries = self._counter(catalog.PROMETHEUS_RETRIES)
-        self.expect_servers([""])
-        self._kubernetes_requests = self._histogram(catalog.KUBERNETES_REQUEST_DURATION)
-        self._kubernetes_retries = self._counter(catalog.KUBERNETES_RETRIES)
-        self.watch_notes = self._counter(catalog.WATCH_NOTES)
-
-        self._reloads = self._by_outcome(catalog.RELOADS, _SUCCEEDED, _FAILED)
-        self._reload_attempt = self._gauge(catalog.RELOAD_ATTEMPT)
-        self._reload_success = self._gauge(catalog.RELOAD_SUCCESS)
-        self._read_now(ok=True)
-        self._leader: Gauge | None = None
-        self._leading: dict[str, bool] = {}
-        self._transitions = self._counter(catalog.LEADERSHIP_TRANSITIONS)
-        self.expect_clusters(clusters or {""})
 
     def expect_servers(self, servers: Iterable[str]) -> None:
         """Have series of these servers; the name of the default one is empty, as in queries."""
@@ -156,7 +160,7 @@ class Instruments:
         if not self._counts(cluster):
             return
         if self._leader is None:
-            self._leader = self._gauge(catalog.LEADER)
+            self._leader = self._new(Gauge, catalog.LEADER)
         self._of(self._leader, cluster).set(leading)
         if leading is not self._leading.get(cluster, False):
             self._of(self._transitions, cluster).inc()
@@ -169,23 +173,14 @@ class Instruments:
             self._reload_success.set(now)
 
     def _by_outcome(self, family: catalog.Family, *outcomes: str) -> dict[str, Counter]:
-        counter = self._counter(family)
+        counter = self._new(Counter, family)
         return {outcome: counter.labels(outcome) for outcome in outcomes}
 
-    def _counter(self, family: catalog.Family) -> Counter:
-        return Counter(family.name, family.meaning, self._labels(family), registry=self.registry)
-
-    def _gauge(self, family: catalog.Family) -> Gauge:
-        return Gauge(family.name, family.meaning, self._labels(family), registry=self.registry)
-
-    def _histogram(self, family: catalog.Family) -> Histogram:
-        name, meaning, registry = family.name, family.meaning, self.registry
-        labels, buckets = self._labels(family), family.buckets
-        return Histogram(name, meaning, labels, buckets=buckets, registry=registry)
-
-    def _labels(self, family: catalog.Family) -> tuple[str, ...]:
+    def _new(self, kind: type[MetricT], family: catalog.Family) -> MetricT:
         by_cluster = self._by_cluster and family.by_cluster
-        return ("cluster", *family.labels) if by_cluster else family.labels
+        labels = ("cluster", *family.labels) if by_cluster else family.labels
+        more: dict[str, Any] = {"buckets": family.buckets} if family.buckets else {}
+        return kind(family.name, family.meaning, labels, registry=self.registry, **more)
 
 
 @dataclass(frozen=True, slots=True)

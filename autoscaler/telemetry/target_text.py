@@ -19,6 +19,7 @@ _Samples = Callable[[Sequence[TargetRow]], Iterable[tuple[str, float]]]
 
 PER_TARGET: dict[Family, _Samples] = {}
 """What gives each metric, in the order of the page; left out with `perTargetMetrics: false`."""
+_ACTIVE = {Activity.ACTIVE: 1, Activity.INACTIVE: 0}
 _LIMITED, _CONTESTED = int(Mark.LIMITED), int(Mark.CONTESTED)
 
 
@@ -182,24 +183,12 @@ _of_metrics(
     "What the fallback asks for in place of a metric that keeps failing; absent otherwise.",
     lambda metric: None if metric.fallback is None else metric.fallback.proposal,
 )
-
-
-@_family(
+_of_metrics(
     "metric_active",
     "1 while a metric is above its activation, else 0; absent while that is not known, and "
     "without idle.",
-    *("metric_name", "type"),
+    lambda metric: _ACTIVE.get(metric.activity) if metric.activity is not None else None,
 )
-def _active(rows: Sequence[TargetRow]) -> Iterable[tuple[str, float]]:
-    return [
-        (metric, 1 if one.activity is Activity.ACTIVE else 0)
-        for labels, decision, *_ in rows
-        if decision.idle is not None
-        for metric, one in zip(labels.metrics, decision.metrics, strict=False)
-        if one.activity is not None and one.activity is not Activity.UNKNOWN
-    ]
-
-
 _number(
     "idle",
     "1 while the replicas are at most idle.replicas, else 0; absent without idle.",

@@ -12,7 +12,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.cli import planning
 from autoscaler.cli.asked_queries import queries_of
-from autoscaler.cli.planning import _once, print_plan, query_sources
+from autoscaler.cli.planning import _Notes, print_plan, query_sources
 from autoscaler.cli.validating import validate_files
 from autoscaler.config import load
 from autoscaler.core.breaker import BreakerState, Trip
@@ -37,11 +37,13 @@ HPA = 'HorizontalPodAutoscaler "web"'
 
 def test_a_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     """Of a server, whatever fails after it and however often."""
-    tell = _once()
+    notes = _Notes()
     for failure in ("Prometheus at http://p refused the connection", "and again", "and again"):
-        tell(failure)
+        notes.prometheus_retry("", failure)
+    notes.kubernetes_retry("the API server is away")
     assert capsys.readouterr().err == (
         "note: Prometheus at http://p refused the connection; it is tried again\n"
+        "note: the API server is away; it is tried again\n"
     )
 
 
