@@ -1,4 +1,4 @@
-"""`autoscaler agreement`: how targets in shadow agree with the HPAs beside them, and why not."""
+"""`autoscaler agreement`: how targets in shadow agree with their HPAs, and what differs."""
 
 import json
 import shutil
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from autoscaler import clock
-from autoscaler.agreement.comparison import Agreement
 from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.cli import times
 from autoscaler.cli.options import SourceOptions
@@ -14,13 +13,13 @@ from autoscaler.cli.output import exit_code, wrapped
 from autoscaler.cli.sources import live_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.core.text import duration, printable
+from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import AgreementList, AgreementTime, Disagreement, TargetAgreement
 
 _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
-"""So many disagreements are told of a target."""
+"""So many disagreements of a target are printed."""
 _INDENT = "  "
-_REPLICAS = "replicas on average"
 
 
 @exit_code
@@ -59,19 +58,14 @@ def _lines(found: AgreementList, width: int) -> Iterator[str]:
 
 
 def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
-    label = max(map(len, (_REPLICAS, *(_word(time.kind) for time in one.times))))
+    label = max((len(_word(time.kind)) for time in one.times), default=0)
     for time in one.times:
         yield f"{_INDENT}{_word(time.kind).ljust(label)} {_time_text(time)}"
-    if one.mean_free_replicas is not None and one.mean_replicas is not None:
-        yield (
-            f"{_INDENT}{_REPLICAS.ljust(label)} {one.mean_replicas:.1f}; "
-            f"{one.mean_free_replicas:.1f} had it been live"
-        )
+    for reason in one.not_compared:
+        said = f"not compared for {duration(reason.seconds)}: {reason.reason}"
+        yield from wrapped(said, width, _INDENT)
     for field in one.differences:
         yield from wrapped(f"differs: {field_text(field)}", width, _INDENT)
-    for other in one.other_readings:
-        said = f"the same count, but {other.message}, in {percent(other.share)} of the time"
-        yield from wrapped(said, width, _INDENT)
     shown = one.disagreements[:most]
     for each in sorted(shown, key=lambda stretch: stretch.begin):
         yield from wrapped(_disagreement_text(each), width, _INDENT)

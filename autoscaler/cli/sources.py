@@ -12,7 +12,6 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter, ValidationError
 
 from autoscaler import clock
-from autoscaler.agreement.database import AgreementError, DirectoryAgreement
 from autoscaler.agreement.sentences import agreement_answer, kept_of
 from autoscaler.cli import times
 from autoscaler.cli.options import DaemonOptions, SourceOptions
@@ -247,18 +246,14 @@ class DirectorySource:
         return ChangeList(changes=changes, lapses=tuple(map(Lapse.model_validate, lapses)))
 
     def agreement(self, targets: Sequence[str], since: float) -> AgreementList:
-        """Return how targets agree with their HPAs, or all in shadow that something is kept of."""
-        reader = DirectoryAgreement(self.path)
-        live = {one.target for one in self.standings().targets.targets if not one.in_shadow}
-        try:
-            in_shadow = [key for key in reader.targets() if key not in live]
-            keys = targets or in_shadow
-            kept = kept_of(reader, keys, since)
-        except AgreementError as error:
-            raise CommandError(str(error)) from None
+        """Return how targets agree with their HPAs, or all that were in shadow last."""
+        known, now = self.standings().targets.targets, clock.wall()
+        in_shadow = [one.target for one in known if one.in_shadow]
+        keys = targets or in_shadow
+        kept = kept_of(self.record, keys, since, now)
         return AgreementList(
-            time=clock.wall(),
-            live=len(live),
+            time=now,
+            live=len(known) - len(in_shadow),
             shadow=len(in_shadow),
             targets=tuple(agreement_answer(key, kept.get(key)) for key in keys),
         )

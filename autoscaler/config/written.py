@@ -42,9 +42,18 @@ def as_written(target: Target) -> Parts:
     return parts
 
 
+_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+
+
+def own_fields(target: Target) -> tuple[str, ...]:
+    """Return the keys of a target that no HorizontalPodAutoscaler has."""
+    usual = {"cluster", "namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER}
+    return tuple(key for key in as_written(target) if key not in usual)
+
+
 def written(target: Target, *, complete: bool = True) -> Parts:
     """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
-    spec, extensions = target.spec, _parts(target.extensions)
+    spec, extensions = target.spec, parts_of(target.extensions)
     extensions |= {"pause": _paused(target.extensions.pause)}
     del extensions["activations"]
     activations = target.extensions.activations or (0.0,) * len(spec.metrics)
@@ -53,7 +62,7 @@ def written(target: Target, *, complete: bool = True) -> Parts:
     return {
         "cluster": target.cluster or None,
         "namespace": target.namespace,
-        **_parts(spec),
+        **parts_of(spec),
         "metrics": [_metric(*metric, complete=complete) for metric in metrics],
         "syncPeriod": format_seconds(target.sync_period),
         **{"paused" if key == "pause" else key: part for key, part in extensions.items()},
@@ -63,7 +72,8 @@ def written(target: Target, *, complete: bool = True) -> Parts:
     }
 
 
-def _parts(thing: "DataclassInstance") -> Parts:
+def parts_of(thing: "DataclassInstance") -> Parts:
+    """Return what a part of a target's spec is written as, by the keys of the YAML."""
     return {key: _plain(getattr(thing, name)) for name, key in _keys(type(thing))}
 
 
@@ -80,7 +90,7 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return _parts(value) | _otherwise(value)
+        return parts_of(value) | _otherwise(value)
     return value
 
 
@@ -101,11 +111,11 @@ def _otherwise(value: object) -> Parts:
 
 
 def _metric(metric: MetricSpec, query: Query, activation: float, *, complete: bool) -> Parts:
-    source, asked = _parts(metric), _query(query, complete=complete)
+    source, asked = parts_of(metric), _query(query, complete=complete)
     if isinstance(metric, ResourceMetric | ContainerResourceMetric):
         source |= {} if complete else {"query": asked}
     elif not complete:
-        source["metric"] = _parts(metric.metric) | {"query": asked}
+        source["metric"] = parts_of(metric.metric) | {"query": asked}
     return {
         "type": metric.type,
         SOURCES[metric.type]: source,
@@ -128,7 +138,7 @@ def _query(query: Query, *, complete: bool) -> Parts:
     window = (query.window != _USUAL.window or is_range) and not query.assumes_range
     return _answer(query, complete=complete) | {
         "window": format_seconds(query.window) if complete or window else None,
-        "labels": _parts(query.labels) if complete or query.labels != _USUAL.labels else None,
+        "labels": parts_of(query.labels) if complete or query.labels != _USUAL.labels else None,
     }
 
 

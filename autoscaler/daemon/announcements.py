@@ -159,10 +159,6 @@ class Announcements(ElectionObserver):
         """Report whether decisions are recorded."""
         self._log_state("record", ok, sentence, Component.RECORD)
 
-    def agreement(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether it is kept how targets in shadow agree with their HPAs."""
-        self._log_state("agreement", ok, sentence)
-
     def stands_by(self, directory: Path, holder: str) -> None:
         """Report who has the state directory, at each look; who waits in reserve is ready."""
         sentence = (

@@ -9,6 +9,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.daemon.announcements import Announcements
+from autoscaler.daemon.comparing import Comparer
 from autoscaler.persistence.record import DirectoryRecord, Limits, RecordWriter, SyncRow
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from autoscaler.persistence.record.rows import RecordError
@@ -58,9 +59,10 @@ class Recorder(Reporter):
 
 
 class Recording(NamedTuple):
-    """What hands in the results, and what reads them; None where nothing is recorded."""
+    """What hands in and compares the results, and what reads them; None where it is off."""
 
     recorder: Recorder | None = None
+    comparer: Comparer | None = None
     reader: DirectoryRecord | None = None
 
 
@@ -98,4 +100,5 @@ def open_recording(
     metrics.record = lambda: writer.status
     stack.enter_context(closing(writer))
     writer.start()
-    return Recording(Recorder(writer), reader)
+    comparer = stack.enter_context(closing(Comparer(writer)))
+    return Recording(Recorder(writer), comparer, reader)

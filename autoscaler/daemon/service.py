@@ -25,7 +25,6 @@ from autoscaler.daemon.clusters import (
     allow_many_connections,
     wait_for_watches,
 )
-from autoscaler.daemon.comparing import open_comparing
 from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.leadership import unique
 from autoscaler.daemon.listeners import open_listeners
@@ -143,8 +142,7 @@ class MainLoop:
         self._memory = memory = open_memory(config, announcements, metrics, stack)
         recording = open_recording(config, announcements, metrics, stack)
         self._recorder = recording.recorder
-        comparing = open_comparing(config, announcements, stack)
-        self._comparer = comparing.comparer
+        self._comparer = recording.comparer
         clusters = [*self._clusters.values()]
         for cluster in clusters:
             cluster.set_targets(config.targets)
@@ -176,8 +174,6 @@ class MainLoop:
             health=telemetry.health,
             config=lambda: self.reload.config,
             record=recording.reader,
-            agreement=comparing.reader,
-            free_count=comparing.free_count,
             breakers=self.syncer.breaker_statuses,
             leaders=lambda: self._leaders() if election.enabled else None,
         )

@@ -53,13 +53,23 @@ NAME_CLUSTER = """
 class Schema:
     """The tables of a file, and the pragmas of who writes it.
 
-    ``version`` is the only `user_version` that is read: another whenever the tables change, or what
-    is in them so that an older version would misunderstand it.
+    ``version`` is another whenever the tables change, or what is in them so that an older version
+    would misunderstand it.  The last of ``tables`` are those that this version adds to the one
+    before, and so on: a file of such a version is read, and upgraded by who writes it.
     """
 
     version: int
-    tables: str
+    tables: tuple[str, ...]
     settings: str
+
+    @property
+    def oldest(self) -> int:
+        """The first version that can be upgraded."""
+        return self.version - len(self.tables) + 1
+
+    def tables_of(self, version: int) -> str:
+        """Return what creates the tables of a version in a new file."""
+        return "".join(self.tables[: version - self.oldest + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +164,11 @@ def _open(
         _distrust(connection)
         connection.executescript(f"{schema.settings} PRAGMA journal_mode = WAL;")
         _check_tables(connection, schema)
-        if not version_of(connection):
-            create_tables(connection, schema)
+        version = version_of(connection)
+        if version != schema.version:
+            # Of a new file all tables.
+            added = schema.tables[version - schema.version :] if version else schema.tables
+            _create_tables(connection, "".join(added), schema.version)
         return connection, read(connection)
     except BaseException:
         connection.close()
@@ -164,8 +177,12 @@ def _open(
 
 def create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
     """Create the tables in a new database."""
+    _create_tables(connection, "".join(schema.tables), schema.version)
+
+
+def _create_tables(connection: sqlite3.Connection, tables: str, version: int) -> None:
     connection.executescript(
-        f"BEGIN IMMEDIATE; {schema.tables} PRAGMA user_version = {schema.version:d}; COMMIT;"
+        f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {version:d}; COMMIT;"
     )
 
 
@@ -228,11 +245,11 @@ def version_of(connection: sqlite3.Connection) -> int:
 def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
     """Raise MalformedError unless there are just the tables of the schema, or none yet."""
     version = version_of(connection)
-    if version not in {0, schema.version}:
+    if version and not schema.oldest <= version <= schema.version:
         raise MalformedError(
             f"its tables have version {version}, and version {schema.version} is read"
         )
-    odd = _objects(connection) ^ (_expected(schema) if version else frozenset())
+    odd = _objects(connection) ^ (_expected(schema, version) if version else frozenset())
     if odd:
         name = min(name for _, name, _ in odd)
         raise MalformedError(f'"{name:.60}" is not the table of version {version}')
@@ -246,9 +263,9 @@ def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
 
 
 @cache
-def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
+def _expected(schema: Schema, version: int) -> frozenset[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        create_tables(connection, schema)
+        connection.executescript(schema.tables_of(version))
         return _objects(connection)
 
 

@@ -21,14 +21,9 @@ DAEMON_LOCK = "daemon.lock"
 """Held for the life of a daemon: the locks of state and record are given up after an error."""
 RECORD = "record.db"
 RECORD_LOCK = "record.lock"
-AGREEMENT = "agreement.db"
-AGREEMENT_LOCK = "agreement.lock"
 RELEASE = "autoscaler.release"
 """A request of `autoscaler release`, until the daemon takes it."""
-_OURS = (
-    *(DATABASE, LOCK, DAEMON_LOCK, RELEASE),
-    *(RECORD, RECORD_LOCK, AGREEMENT, AGREEMENT_LOCK),
-)
+_OURS = (DATABASE, LOCK, DAEMON_LOCK, RELEASE, RECORD, RECORD_LOCK)
 _COMPANIONS = ("", "-wal", "-shm")
 """SQLite's files beside a database are part of it."""
 

@@ -617,7 +617,7 @@ class Explanation(AnswerModel):
 
 
 class OtherField(AnswerModel):
-    """A field, or a flag of the controller, that has another value there."""
+    """A field that has another value in the HPA."""
 
     field: str
     ours: str
@@ -625,17 +625,13 @@ class OtherField(AnswerModel):
 
 
 class OtherReading(AnswerModel):
-    """A metric that was read as another value there; null where it was not read."""
+    """A metric whose value in the HPA is none that was read here within one period."""
 
     metric: Sentence
-    ours: str | None
-    theirs: str | None
+    ours: str
+    theirs: str
     difference_percent: float | None = None
     """Theirs over ours."""
-    lag_seconds: float | None = None
-    """By how much earlier ours was like theirs, if it was."""
-    failure: Sentence = ""
-    """Why ours was not read."""
 
 
 class Disagreement(AnswerModel):
@@ -643,34 +639,34 @@ class Disagreement(AnswerModel):
 
     begin: ExactInstant
     end: ExactInstant
-    cause: str
-    """`reading`, `configuration`, `deviation`, or `unknown`."""
     ours: int
     theirs: int
     message: Sentence
     fields: tuple[OtherField, ...] = ()
+    """The fields that differed then."""
     readings: tuple[OtherReading, ...] = ()
-    deviation: str | None = None
-    remembered_since: Instant | None = None
-    """When one of both was asked for the count that it holds since."""
+    """The readings that differed then, each where it differed most."""
 
 
-class OtherReadings(AnswerModel):
-    """A metric that was read as another value while both wanted the same count."""
+class NotCompared(AnswerModel):
+    """How long the counts were not compared for a reason."""
 
-    metric: Sentence
+    reason: Sentence
     seconds: float
-    share: float
-    """Of the time that was compared."""
-    message: Sentence
-    """The largest difference."""
+
+
+class LastDay(AnswerModel):
+    """The part of the last 24 hours that lies within the time that was asked for."""
+
+    compared_seconds: float
+    agreement: float | None
 
 
 class AgreementTime(AnswerModel):
     """The time of one kind."""
 
     kind: str
-    """`equal`, `timing`, a cause, or `notCompared`."""
+    """`equal`, `withinPeriod`, `different` or `notCompared`."""
     seconds: float
     share: float
     """Of the time that was compared; of all of it for `notCompared`."""
@@ -689,22 +685,18 @@ class TargetAgreement(AnswerModel):
     """The share in which both want the same count, at once or within one period."""
     equal: float | None
     """The share in which both want the same count at once."""
+    last_day: LastDay
     times: tuple[AgreementTime, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     """The longest ones, at most a hundred."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """The reasons, the one with the most time first."""
     differences: tuple[OtherField, ...] = ()
     """The fields that differ now, whether or not they have changed a count."""
-    other_readings: tuple[OtherReadings, ...] = ()
-    """Of the times in which both wanted the same count all the same."""
-    mean_replicas: float | None = None
-    mean_free_replicas: float | None = None
-    """Of the free run: what this target would have come to, had it been live."""
-    free_replicas: int | None = None
-    """The count of the free run now."""
     hpa: HpaState | None = None
     mode: str = "shadow"
     verdict: str
-    """`ready`, `early`, `differs` or `notCompared`."""
+    """`ready`, `early`, `differs` or `notCompared`, of all of the time and of the last day."""
     message: Sentence
 
 

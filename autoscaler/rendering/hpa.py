@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from autoscaler.core.numbers import format_milli
-from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, undecided_text
+from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, HpaStatus, undecided_text
 from autoscaler.core.spec import name_of
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.text import printable
@@ -23,7 +23,7 @@ def hpa_answer(hpa: Hpa) -> answers.HpaState:
         current_replicas=status.current_replicas,
         desired_replicas=status.desired_replicas,
         metrics=tuple(_metrics(hpa)),
-        inactive=_inactive(hpa),
+        inactive=inactive_text(status),
     )
 
 
@@ -37,7 +37,7 @@ def hpa_text(hpa: Hpa) -> str:
     if status is None:
         return undecided_text(hpa, name)
     counts = f"wants {status.desired_replicas} replicas, and found {status.current_replicas}"
-    parts = (f"{name} {counts}", ", ".join(_metrics(hpa)), _inactive(hpa))
+    parts = (f"{name} {counts}", ", ".join(_metrics(hpa)), inactive_text(status))
     return printable("; ".join(filter(None, parts)), LONGEST_SENTENCE)
 
 
@@ -58,9 +58,9 @@ def _metrics(hpa: Hpa) -> Iterator[str]:
             yield f"{name} {read} of {goal}"
 
 
-def _inactive(hpa: Hpa) -> str:
-    """Say why it is not scaling, if it is not."""
-    for one in () if hpa.status is None else hpa.status.conditions:
+def inactive_text(status: HpaStatus) -> str:
+    """Say why an HPA is not scaling, if it is not."""
+    for one in status.conditions:
         if one.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not one.true:
             return f"{one.type} is False: {one.reason}"
     return ""

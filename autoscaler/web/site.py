@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from autoscaler.agreement.database import DirectoryAgreement
+from autoscaler.agreement.differences import counterpart_of
 from autoscaler.agreement.sentences import agreement_answer, kept_of
-from autoscaler.agreement.spec_differences import FieldDifference, counterpart_of
 from autoscaler.config import Config
+from autoscaler.config.written import FieldChange
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.rows import RecordError
@@ -49,10 +49,6 @@ class Views:
     record: DirectoryRecord | None
     breakers: Callable[[], Sequence[BreakerStatus]]
     leaders: Callable[[], Sequence[ClusterLeader] | None]
-    agreement: DirectoryAgreement | None = None
-    """How targets in shadow agree with their HPAs; None where nothing is compared."""
-    free_count: Callable[[str], int | None] = lambda _: None
-    """Returns what the free run of a target in shadow has come to."""
 
     def leads(self) -> bool | None:
         """Return whether this process leads a cluster; None without leader election."""
@@ -65,19 +61,19 @@ class Views:
         return None if leaders is None else tuple(map(LeaderState.model_validate, leaders))
 
     def agreements(
-        self, targets: Iterable[TargetFacts], since: float
+        self, targets: Iterable[TargetFacts], since: float, now: float
     ) -> tuple[TargetAgreement, ...]:
-        """Return how targets agree with their HPAs since a Unix time; raises AgreementError."""
+        """Return how targets agree with their HPAs since a Unix time; raises RecordError."""
         known = {one.target.key: one for one in targets}
-        kept = kept_of(self.agreement, known, since)
+        kept = kept_of(self.record, known, since, now)
         return tuple(
             agreement_answer(
                 key,
                 kept.get(key),
                 None if one.last is None else one.last.decision.hpa,
-                self.free_count(key),
                 one.target.extensions.mode.value,
                 _differences(one),
+                RECORD_IS_OFF if self.record is None else "",
             )
             for key, one in known.items()
         )
@@ -93,12 +89,12 @@ class Views:
         return RecordState(on=self.record is not None, from_=begin, to=end, problem=problem)
 
 
-def _differences(facts: TargetFacts) -> Sequence[FieldDifference]:
+def _differences(facts: TargetFacts) -> Sequence[FieldChange]:
     """Return the fields in which a target differs from the HPA beside it."""
     last = facts.last
     if last is None or last.decision.hpa is None:
         return ()
-    return counterpart_of(facts.target, last.flags, last.decision.hpa).differences
+    return counterpart_of(facts.target, last.flags, last.decision.hpa.spec).fields
 
 
 ShownViews = Callable[[], Views | None]

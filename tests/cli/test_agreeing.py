@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.agreement.comparison import Agreement
-from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.core.extensions import Extensions, Mode
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.telemetry.health import Health
-from tests.adapters.agreement.keeping import keeping, row
+from tests.adapters.record.agreed import DIFFERENT, WITHIN, kept, stretch
 from tests.adapters.record.recording import running as recording
 from tests.cli.test_commands import ran as run
-from tests.cli.test_recorded import record, three
+from tests.cli.test_recorded import record
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.telemetry.results import metrics_of, result_of, target_of
@@ -25,7 +24,7 @@ from tests.web.test_listener import HOST
 
 SPEC = spec(external(average("10")))
 SHADOW = Extensions(mode=Mode.SHADOW)
-EQUAL, TIMING, OTHER = Agreement.EQUAL, Agreement.TIMING, Agreement.CONFIGURATION
+BAD_KEY = "shop/Deployment/bad"
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +41,10 @@ def _in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a state directory in which `good` is ready, and `bad` differs at times."""
-    with keeping(tmp_path) as writer:
-        writer.put(row(0, 5000, target="shop/Deployment/good"))
-        writer.put(row(0, 800, target="shop/Deployment/bad"))
-        for number in range(4):
-            begin, seconds = 1000 + 200 * number, 100 - 10 * number
-            writer.put(row(begin, seconds, OTHER, target="shop/Deployment/bad", free=4))
-        writer.put(row(2000, 60, TIMING, target="shop/Deployment/bad"))
+    bad = [stretch(0, 800), stretch(2000, 60, WITHIN)]
+    bad += [stretch(1000 + 200 * n, 100 - 10 * n, DIFFERENT) for n in range(4)]
+    good = ("shop/Deployment/good", stretch(0, 5000))
+    kept(tmp_path, good, *((BAD_KEY, one) for one in bad))
     return tmp_path
 
 
@@ -57,8 +53,7 @@ def daemon(folder: Path | None) -> Iterator[str]:
     """Serve a daemon with two targets in shadow, and one that is live; give its address."""
     targets = [target_of(name, extensions=SHADOW) for name in ("good", "bad")]
     metrics = metrics_of(*map(result_of, [target_of("live"), *targets]))
-    agreement = None if folder is None else DirectoryAgreement(folder)
-    views = views_of(metrics, Health(), agreement=agreement)
+    views = views_of(metrics, Health(), record=None if folder is None else DirectoryRecord(folder))
     with serving(views) as listener:
         yield f"http://{HOST}:{listener.port}"
 
@@ -69,12 +64,12 @@ def ran(*arguments: object) -> tuple[int, str, str]:
 
 
 BAD = """\
-shop/Deployment/bad: it agrees with the HPA in 71.6 % of 20 min 0 s; else a
-  different configuration in 28.3 %: maxReplicas is 20 here and 8 there
+shop/Deployment/bad: it agrees with the HPA in 71.6 % of 20 min 0 s; the
+  longest difference: 9 here, 8 there for 1 min 40 s: maxReplicas is 20 here
+  and 8 there
   the same count              66.6 %  13 min 20 s
   the same within one period     5 %  1 min 0 s, 1 time, at most 1 min 0 s
-  a different configuration   28.3 %  5 min 40 s, 4 times, at most 1 min 40 s
-  replicas on average        3.0; 3.3 had it been live
+  different                   28.3 %  5 min 40 s, 4 times, at most 1 min 40 s
 """
 FIRST = """\
   2026-01-01 01:16:40+01:00, for 1 min 40 s: 9 here, 8 there: maxReplicas is
@@ -83,8 +78,7 @@ FIRST = """\
 GOOD = """\
 shop/Deployment/good: it agrees with the HPA in 100 % of 1 h 23 min; nothing
   stands against going over: autoscaler adopt shop/Deployment/good
-  the same count        100 %  1 h 23 min
-  replicas on average 3.0; 3.0 had it been live
+  the same count   100 %  1 h 23 min
 """
 
 
@@ -124,21 +118,8 @@ def test_json_has_everything(folder: Path) -> None:
     assert len(bad["disagreements"]) == 4
 
 
-def test_a_directory_is_read_where_no_daemon_runs(folder: Path) -> None:
-    """The record there knows which targets are live, and when that was."""
-    with recording(folder) as writer:
-        record(writer, three(), {0: 30})
-    code, out, note = ran("--state-directory", folder)
-    assert code == 1
-    assert note.startswith(f"from the record in {folder}, as it was at ")
-    assert BAD in out
-    assert out.endswith(f"{GOOD}1 of 3 targets moved, 2 in shadow\n")
-
-
 def test_a_directory_tells_those_that_are_still_in_shadow(tmp_path: Path) -> None:
     """What was compared of one that is live now is told only if that is named."""
-    with keeping(tmp_path) as writer:
-        writer.put(row(0, 5000))
     for timeline, last in (
         (Timeline(SPEC, extensions=SHADOW), "0 of 1 target moved, 1 in shadow"),
         (Timeline(SPEC), "no target is in shadow: none is controlled by an HPA"),
@@ -147,16 +128,18 @@ def test_a_directory_tells_those_that_are_still_in_shadow(tmp_path: Path) -> Non
             file.unlink()
         with recording(tmp_path) as recorder:
             record(recorder, timeline, {0: 30})
+        kept(tmp_path, stretch(0, 5000))
         assert ran("--state-directory", tmp_path)[1].splitlines()[-1].startswith(last)
-    assert GOOD.split(":")[1][:40] in ran("--state-directory", tmp_path, "shop/web")[1]
+    _, out, note = ran("--state-directory", tmp_path, "shop/web")
+    assert GOOD.split(":")[1][:40] in out
+    assert note.startswith(f"from the record in {tmp_path}, as it was at ")
 
 
 def test_a_shorter_time_is_chosen(folder: Path) -> None:
-    """From its whole hour on, which is the third one here."""
+    """It begins within the third of the differences, of which a half is left."""
     with daemon(folder) as url:
-        out = ran("--url", url, "--since", "1h", "shop/bad")[1]
-    assert "nothing has been compared" in out
-    assert "maxReplicas" not in out
+        out = ran("--url", url, "--since", f"{9000 - 1440}s", "shop/bad")[1]
+    assert "different                   64.7 %  1 min 50 s, 2 times, at most 1 min 10 s" in out
 
 
 def test_where_nothing_is_in_shadow_it_says_how_there_would_be() -> None:

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autoscaler.agreement.comparison import Agreement, HpaComparison, Stretch, compared
+from autoscaler.agreement.comparison import HpaComparison
+from autoscaler.agreement.differences import counterpart_of
+from autoscaler.config.written import FieldChange
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
 from autoscaler.core.spec import ConditionStatus, Flags, HorizontalPodAutoscalerSpec
+from autoscaler.persistence.record.agreement import Agreement, Stretch
 from tests.core.builders import BASE
 from tests.core.timeline import Timeline
 
@@ -95,8 +98,7 @@ class HpaBeside:
                 shadowed.line.by_hand(live.line.replicas, "kube-controller-manager")
             shadowed.line.beside(self.hpa)
             shadowed.read(now, live.line.replicas)
-            self.state, found = compared(self.state, shadowed.line.result)
-            self.stretches.extend(found)
+            self.stretches += self.state.add(shadowed.line.result)
             # The port gives what is new since the last sync, and what is in force.
             self.hpa = replace(self.hpa, statuses=self.hpa.statuses[-1:])
         return self
@@ -109,11 +111,16 @@ class HpaBeside:
         if last is None or replace(last, time=status.time) != status:
             self.hpa = replace(self.hpa, statuses=(*self.hpa.statuses, status)[-8:])
 
+    @property
+    def fields(self) -> tuple[FieldChange, ...]:
+        """Return the fields that differ."""
+        return counterpart_of(self.sides[1].line.result.target, Flags(), self.hpa.spec).fields
+
     def seconds(self) -> Counter[Agreement]:
         """Return for how many seconds it was how."""
         total: Counter[Agreement] = Counter()
         for one in self.stretches:
-            total[one.agreement] += one.end - one.begin  # type: ignore[assignment]
+            total[one.kind] += one.end - one.begin  # type: ignore[assignment]
         return total
 
     def share(self, *agreements: Agreement) -> float:
@@ -124,4 +131,4 @@ class HpaBeside:
 
     def of(self, agreement: Agreement) -> list[Stretch]:
         """Return the stretches of one kind."""
-        return [one for one in self.stretches if one.agreement is agreement]
+        return [one for one in self.stretches if one.kind is agreement]

@@ -9,36 +9,35 @@ from typing import cast
 
 import pytest
 
-from autoscaler import clock
-from autoscaler.agreement.comparison import Agreement
-from autoscaler.agreement.database import AgreementRow, AgreementWriter, DirectoryAgreement
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.daemon import comparing
-from autoscaler.daemon.comparing import Comparer, open_comparing
-from tests.core.builders import BASE, average, external, spec
+from autoscaler.daemon.comparing import Comparer
+from autoscaler.daemon.recording import open_recording
+from autoscaler.persistence.record import DirectoryRecord, RecordWriter
+from autoscaler.persistence.record.agreement import Agreement, Stretch
+from tests.core.builders import average, external, spec
 from tests.core.hpa_beside import HpaBeside
+from tests.telemetry.results import metrics_of
 from tests.web.pages.reading import config_of
 from tests.worlds.announced import Announced
 
 SPEC = spec(external(average("10")), maximum=20)
 LESS = spec(external(average("10")), maximum=5)
-EQUAL, OTHER = Agreement.EQUAL, Agreement.CONFIGURATION
+WEB = "shop/Deployment/web"
 
 
-class Rows(list[AgreementRow]):
+class Rows(list[Stretch]):
     """What was handed in, in place of the writer."""
 
-    put = list[AgreementRow].append
+    def put_agreement(self, target: str, stretch: Stretch) -> None:
+        """Take a stretch."""
+        assert target == WEB
+        self.append(stretch)
 
-    def of(self, kind: Agreement) -> list[AgreementRow]:
-        """Return the rows of one kind."""
-        return [one for one in self if one.stretch.agreement is kind]
 
-
-def results(seconds: float, queue: float = 100) -> Iterator[SyncResult]:
+def results(seconds: float) -> Iterator[SyncResult]:
     """Play a target in shadow beside an HPA with a smaller maximum; yield our syncs."""
-    beside = HpaBeside(SPEC, lambda *_: {"queue": queue}, theirs=LESS, replicas=3)
+    beside = HpaBeside(SPEC, lambda *_: {"queue": 100}, theirs=LESS, replicas=3)
     for until in range(15, int(seconds), 15):
         beside.play(until)
         yield beside.sides[1].line.result
@@ -48,51 +47,31 @@ def results(seconds: float, queue: float = 100) -> Iterator[SyncResult]:
 def comparer() -> Iterator[tuple[Comparer, Rows]]:
     """Give one, and what it hands in; at the end it is closed."""
     rows = Rows()
-    one = Comparer(cast("AgreementWriter", rows))
+    one = Comparer(cast("RecordWriter", rows))
     yield one, rows
     one.close()
 
 
 def test_stretches_that_follow_each_other_are_one() -> None:
-    """The first row begins it, each later one extends it, and no second is told twice."""
+    """It is handed in again with another end; the first window is another stretch."""
     with comparer() as (one, rows):
-        for result in results(900):
-            one.report(result)
-    others = rows.of(OTHER)
-    assert [row.begins for row in others] == [True, *[False] * (len(others) - 1)]
-    assert {row.stretch.begin for row in others} == {others[0].stretch.begin}
-    assert sum(row.seconds for row in others) == others[-1].stretch.end - others[0].stretch.begin
-    assert {row.target for row in rows} == {"shop/Deployment/web"}
-    for before, after in pairwise(rows):
-        assert after.stretch.end - after.seconds == before.stretch.end
-
-
-def test_a_row_has_the_counts_meanwhile() -> None:
-    """Of the object, which the HPA has set, and of the free run, which needs ten."""
-    with comparer() as (one, rows):
-        for result in results(900):
-            one.report(result)
-        assert one.free_count("shop/Deployment/web") == 10
-        assert one.free_count("shop/Deployment/other") is None
-    assert (rows[-1].replicas, rows[-1].free) == (5, 10)
-
-
-def test_what_is_left_is_told_at_the_end() -> None:
-    """The last period is not known before; it is as far as it can be."""
-    with comparer() as (one, rows):
-        played = list(results(300))
+        played = [*results(900)]
         for result in played:
             one.report(result)
-        before = rows[-1].stretch.end
-    assert before < played[-1].decision.stamp
-    assert rows[-1].stretch.end == played[-1].decision.stamp
+    by_begin = {row.begin: row for row in rows}
+    first, second = by_begin.values()
+    assert (first.kind, second.kind) == (Agreement.NOT_COMPARED, Agreement.DIFFERENT)
+    assert (second.ours, second.theirs, first.end) == (10, 5, second.begin)
+    assert len(rows) > len(by_begin)
+    assert all(before.end < after.end for before, after in pairwise(rows))
+    assert second.end == pytest.approx(played[-1].decision.stamp - 16.5)
 
 
 @pytest.mark.parametrize("change", ["live", "removed"])
-def test_a_target_that_leaves_the_shadow_is_told_to_the_end(change: str) -> None:
-    """Then it is forgotten: nothing is told twice at the end."""
+def test_a_target_that_leaves_the_shadow_is_forgotten(change: str) -> None:
+    """What is known is handed in then, and nothing more at the end."""
     with comparer() as (one, rows):
-        for result in results(300):
+        for result in results(345):
             one.report(result)
         live = replace(result.target, extensions=Extensions())
         one.configure([result.target])
@@ -100,54 +79,35 @@ def test_a_target_that_leaves_the_shadow_is_told_to_the_end(change: str) -> None
         one.configure([live] if change == "live" else [])
         if change == "live":
             one.report(replace(result, decision=replace(result.decision, shadow=False)))
-        assert rows[-1].stretch.end == result.decision.stamp
+        assert rows[-1].end == pytest.approx(result.decision.stamp - 16.5)
         assert len(rows) > told
         told = len(rows)
-        assert one.free_count(result.target.key) is None
     assert len(rows) == told
 
 
 def test_a_live_target_is_not_compared() -> None:
-    """Nor a target in shadow whose sync could not keep what was decided from."""
+    """Nothing else scales it."""
     with comparer() as (one, rows):
         for result in results(300):
-            one.report(replace(result, given=None))
             one.report(replace(result, decision=replace(result.decision, shadow=False)))
     assert rows == []
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_it_is_kept_in_the_state_directory_or_a_temporary_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
-    """The first outlives the daemon, the other one goes with it."""
-    monkeypatch.setattr(clock, "wall", lambda: BASE + 900)
-    state = tmp_path / "state"
-    config = config_of(tmp_path, stateDirectory=str(state) if kept else None)
-    told = Announced()
+def test_the_record_keeps_it(tmp_path: Path) -> None:
+    """With the last of it, as the daemon ends."""
+    config = config_of(tmp_path, stateDirectory=str(tmp_path / "state"))
     with ExitStack() as stack:
-        one, reader = open_comparing(config, told.announcements, stack)
-        assert one is not None
-        assert reader is not None
+        opened = open_recording(config, Announced().announcements, metrics_of(), stack)
+        assert opened.comparer is not None
         for result in results(900):
-            one.report(result)
-    if kept:
-        (found,) = DirectoryAgreement(state).of(["shop/Deployment/web"], 0, 9).values()
-        assert found.sums[OTHER].seconds > 200
-    assert (state / "agreement.db").exists() is kept
+            opened.comparer.report(result)
+    totals = DirectoryRecord(tmp_path / "state").agreement_totals(0.0, 0.0)[WEB]
+    assert totals[Agreement.DIFFERENT].seconds > 200
 
 
-def test_without_any_directory_nothing_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The daemon runs all the same."""
-
-    def fails(_: str) -> Path:
-        raise OSError(28, "no room")
-
-    monkeypatch.setattr(comparing, "temporary_folder", fails)
+def test_without_a_record_nothing_is_compared(tmp_path: Path) -> None:
+    """Nobody could read it."""
+    config = config_of(tmp_path, record=None)
     with ExitStack() as stack:
-        config = config_of(tmp_path, stateDirectory=None)
-        found = open_comparing(config, Announced().announcements, stack)
-    assert found.free_count("any") is None
-    assert found == (None, None)
+        opened = open_recording(config, Announced().announcements, metrics_of(), stack)
+    assert opened.comparer is None

@@ -3,13 +3,12 @@
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.agreement.database import AgreementWriter, DirectoryAgreement
 from autoscaler.core.history import Contention, History
 from autoscaler.daemon.remembered import of_cluster
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.store import Resumption
 from autoscaler.persistence.store.rows import Stamp
-from tests.adapters.agreement.keeping import row
+from tests.adapters.record.agreed import kept, stretch
 from tests.adapters.record.recording import plain
 
 OLD, NEW = "shop/Deployment/web", "eu/shop/Deployment/web"
@@ -52,12 +51,9 @@ def written(folder: Path, target: str, at: float, cluster: str = "") -> list[str
 
 def compared(folder: Path, target: str, begin: float, cluster: str = "") -> dict[str, float]:
     """Keep ten minutes of agreement of a target, and return the seconds of each that are kept."""
-    writer = AgreementWriter(folder, lambda *_: None, 1e10, cluster=cluster)
-    with closing(writer):
-        writer.start()
-        writer.put(row(begin, 600.0, target=target))
-    kept = DirectoryAgreement(folder).times(0.0)
-    return {key: sum(times.values()) for key, times in kept.items()}
+    record = kept(folder, (target, stretch(begin, 600.0)), cluster=cluster)
+    totals = record.agreement_totals(0.0, 0.0)
+    return {key: sum(one.seconds for one in found.values()) for key, found in totals.items()}
 
 
 def test_the_agreement_goes_on(tmp_path: Path) -> None:

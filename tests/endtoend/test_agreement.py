@@ -98,7 +98,9 @@ def seconds_of(one: Json) -> dict[str, float]:
 def limited(target: Json) -> list[Json]:
     """Return the disagreements in which only ours has all the replicas that `other` needs."""
     counts = (NEEDED["other"], 2)
-    return [one for one in target["disagreements"] if (one["ours"], one["theirs"]) == counts]
+    return [
+        one for one in target.get("disagreements", ()) if (one["ours"], one["theirs"]) == counts
+    ]
 
 
 def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
@@ -121,8 +123,6 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
         def known() -> bool:
             targets = told()
             times = {name: seconds_of(one) for name, one in targets.items()}
-            if targets["other"]["freeReplicas"] != NEEDED["other"]:
-                return False
             alike = all(times[name].get("equal", 0) > 0 for name in ("same", "keda"))
             return alike and bool(limited(targets["other"]))
 
@@ -144,10 +144,10 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
         assert daemon.stop() == 0
     counts = {"currentReplicas": 3, "desiredReplicas": 3}
     assert same["hpa"] == {"name": "same", **counts, "metrics": ["jobs 1 of 1"]}
-    assert (same["verdict"], same["freeReplicas"]) == ("early", 3)
+    assert same["verdict"] == "early"
     assert (keda["hpa"]["name"], keda["hpa"]["scaledObject"]) == ("keda-hpa-keda", "keda")
     assert (keda["verdict"], keda["hpa"]["desiredReplicas"]) == ("early", 2)
-    assert (other["verdict"], other["freeReplicas"]) == ("differs", 4)
+    assert other["verdict"] == "differs"
     (longest, *_) = limited(other)
     assert longest["message"] == "maxReplicas is 10 here and 2 there"
     said = 'HorizontalPodAutoscaler "other" wants 2 replicas, and found 2; jobs 2 of 1'

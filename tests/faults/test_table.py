@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from autoscaler.kubernetes.watch_requests import WatchTimings
-from tests.adapters.agreement import test_keeping
 from tests.adapters.cluster import test_certificates, test_exec_plugins
 from tests.adapters.record import test_failures as test_record_failures
 from tests.adapters.store import test_earlier_state, test_failures, test_full_disk
@@ -93,6 +92,7 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
         "record damaged, or of a newer version": Proof(
             test_record_failures.test_a_damaged_file_is_set_aside,
             test_record_failures.test_a_file_of_a_newer_version_is_left_alone,
+            test_agreement_pages.test_a_file_that_cannot_be_read_costs_the_comparison_only,
             seen=[test_record_failures.SET_ASIDE, test_record_failures.NEWER],
         ),
         "the leader hangs, is cut off or dies": Proof(
@@ -100,13 +100,6 @@ PROOFS: dict[str, dict[str, Row | Proof]] = {
             test_processes.test_who_is_cut_off_writes_nothing_after_another_took_over,
             test_processes.test_by_default_a_dead_leader_is_replaced_within_20_seconds,
             test_daemons.test_one_writes_and_the_other_takes_over,
-        ),
-        "agreement cannot be written, or is damaged": Proof(
-            test_keeping.test_a_directory_that_cannot_be_written_is_told,
-            test_keeping.test_a_damaged_file_is_set_aside,
-            test_full_disk.test_a_full_disk_is_gone_on_from,
-            test_agreement_pages.test_a_file_that_cannot_be_read_costs_the_comparison_only,
-            seen=[test_keeping.NOT_KEPT, test_keeping.SET_ASIDE],
         ),
         "a daemon is stopped, or its machine sleeps, and goes on": Proof(
             test_trust.test_after_a_stop_nothing_counts_before_it_is_listed_anew,

@@ -5,13 +5,13 @@ A run is a time in which all was recorded.  Samples are bytes of `packing`: in
 `samples` yet is in `recent`, a row for each batch; `open` has the begin of these bytes and the
 first row of `recent` that has some of them.  A change without rules and body is the removal of a
 target; those of others are texts of `changes`, deflated; `first` is the first
-body with that row of `rules`.
+body with that row of `rules`.  `agreement` has one row for each stretch of time.
 """
 
 import sqlite3
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
+from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import deflated, inflated, texts_of
 from autoscaler.persistence.record.packing import Packer
 from autoscaler.persistence.record.rows import Numbers
@@ -54,8 +55,9 @@ REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
 SCHEMA = Schema(
-    2,
-    """
+    3,
+    (
+        """
     CREATE TABLE runs (id INTEGER PRIMARY KEY, begin REAL NOT NULL, end REAL NOT NULL) STRICT;
     CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE rules (
@@ -87,6 +89,8 @@ SCHEMA = Schema(
     ) STRICT;
     CREATE TABLE recent (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
     """,
+        agreement.TABLES,
+    ),
     # The last seconds may be lost with the power; the file is whole all the same.
     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
     f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
@@ -134,6 +138,12 @@ class RecordFile(Opened):
             for row in rows:
                 if row.change is not None:
                     self._add_change(row, row.change)
+
+    def write_agreement(self, rows: Iterable[tuple[str, agreement.Stretch]]) -> None:
+        """Write stretches of targets by their keys, or extend them.  Raises as `write`."""
+        with self.transaction() as connection:
+            own = [(self._ids.get(key) or self._new_target(key), one) for key, one in rows]
+            agreement.put(connection, own)
 
     def remove_others(self, targets: Collection[str], now: float) -> None:
         """Note of each target that is not among these that it was removed.  Raises as `write`."""

@@ -25,6 +25,7 @@ _DELETE_EMPTY = (
     " AND NOT EXISTS (SELECT 1 FROM samples WHERE target = ?1)"
     " AND NOT EXISTS (SELECT 1 FROM minutes WHERE target = ?1)"
     " AND NOT EXISTS (SELECT 1 FROM open WHERE target = ?1)"
+    " AND NOT EXISTS (SELECT 1 FROM agreement WHERE target = ?1)"
 )
 
 _ROWS = 200
@@ -67,6 +68,10 @@ class Pruner:
                 f" WHERE begin <= ? ORDER BY id LIMIT {_ROWS:d}) WHERE end < ?)",
                 (self._now, before),
             )
+        yield from self._delete(
+            "DELETE FROM agreement WHERE id IN (SELECT id FROM agreement WHERE end < ? LIMIT ?)",
+            (before, _ROWS),
+        )
         yield from self._drop_changes(before)
         self._connection.execute("DELETE FROM runs WHERE end < ?", (before,))
 
@@ -117,7 +122,7 @@ class Pruner:
     def _drop_later(self, now: float) -> Iterator[None]:
         """Delete what was recorded while the clock was ahead, no more than the size asks for."""
         connection = self._connection
-        for table in ("samples", "minutes"):
+        for table in ("samples", "minutes", "agreement"):
             delete = (
                 f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table}"  # noqa: S608 - a constant
                 f" WHERE begin > ? ORDER BY id LIMIT {_ROWS:d})"

@@ -13,10 +13,18 @@ from typing import Any, TypeVar
 from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.persistence.codec import UnreadableError
+from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import inflated, result_of
 from autoscaler.persistence.record.file import OLDEST, SCHEMA, part_of
 from autoscaler.persistence.record.packing import unpack, unpack_minutes
-from autoscaler.persistence.record.rows import Change, Lapse, RecordError, Sample, Standing
+from autoscaler.persistence.record.rows import (
+    Change,
+    Lapse,
+    NothingRecordedError,
+    RecordError,
+    Sample,
+    Standing,
+)
 from autoscaler.persistence.sqlite_files import opened_to_read, version_of
 from autoscaler.persistence.state_directory import RECORD, UnusableError
 
@@ -196,6 +204,21 @@ class DirectoryRecord:
         with self._opened() as connection:
             return _lapses_of(connection, target, begin, end)
 
+    def agreement_totals(self, since: float, now: float) -> Mapping[str, agreement.Totals]:
+        """Return how long each target agreed how with its HPA since a Unix time, by its key."""
+        with self._with_agreement() as connection:
+            return agreement.totals_of(connection, since, now)
+
+    def agreement(
+        self, targets: Collection[str], since: float, now: float, limit: int
+    ) -> Mapping[str, agreement.KeptAgreement]:
+        """Return how targets agreed with their HPAs since a Unix time, by the keys of these.
+
+        With each are at most ``limit`` times in which they were different, the longest first.
+        """
+        with self._with_agreement() as connection:
+            return agreement.kept_of(connection, targets, since, now, limit)
+
     def _one_change(self, condition: str, *values: str | float) -> Change | None:
         with self._opened() as connection:
             row = connection.execute(
@@ -205,17 +228,26 @@ class DirectoryRecord:
             return None if row is None else _change(connection, row[0])
 
     @contextmanager
+    def _with_agreement(self) -> Iterator[sqlite3.Connection]:
+        with self._opened() as connection:
+            if version_of(connection) < SCHEMA.version:
+                raise NothingRecordedError(f"nothing is compared in {self._path.parent} yet")
+            yield connection
+
+    @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         path = self._path
         try:
             with opened_to_read(path, SCHEMA) as connection:
                 if not version_of(connection):
-                    raise RecordError(f"nothing is recorded in {path.parent} yet")
+                    raise NothingRecordedError(f"nothing is recorded in {path.parent} yet")
                 yield connection
         except (FileNotFoundError, NotADirectoryError):
-            raise RecordError(
+            raise NothingRecordedError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
             ) from None
+        except UnreadableError as error:
+            raise RecordError(f"{path} cannot be read: {error}") from None
         except UnusableError as error:
             raise RecordError(str(error)) from None
 

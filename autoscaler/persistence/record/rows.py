@@ -67,3 +67,7 @@ class Standing(NamedTuple):
 
 class RecordError(Exception):
     """The record cannot be read; the text is a sentence for the operator."""
+
+
+class NothingRecordedError(RecordError):
+    """There is no record yet."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
+from autoscaler.persistence.record.agreement import Stretch
 from autoscaler.persistence.record.file import RecordFile, SyncRow, open_file
 from autoscaler.persistence.record.pruning import Pruner
 from autoscaler.persistence.sqlite_files import SqliteWorker
@@ -15,6 +16,9 @@ from autoscaler.persistence.state_directory import RECORD
 _MEANWHILE = "nothing is recorded until it can be; scaling goes on as before"
 _LEAST_ROOM = 4000
 """So many rows may wait to be written, or twice as many as there are targets."""
+
+_AGREEMENT_ROOM = 100_000
+"""So many stretches may wait to be written; of more the oldest are dropped."""
 
 _STEP_ROWS, _STEP_CHANGES = 1000, 100
 """The most rows, and changes among them, of one transaction."""
@@ -82,6 +86,7 @@ class RecordWriter:
         self._cluster = cluster
         self._wall = wall
         self._rows: deque[SyncRow] = deque()
+        self._agreement: deque[tuple[str, Stretch]] = deque(maxlen=_AGREEMENT_ROOM)
         self._room = _LEAST_ROOM
         self._targets: Collection[str] | None = None
         self._accepts = True
@@ -113,6 +118,10 @@ class RecordWriter:
                 ok=False, sentence=f"{self._path} is written too slowly; {_MEANWHILE}"
             )
         self._lose(1)
+
+    def put_agreement(self, target: str, stretch: Stretch) -> None:
+        """Hand in how a target agrees with its HPA; any thread may."""
+        self._agreement.append((target, stretch))
 
     def retain(self, targets: Collection[str]) -> None:
         """Note of all other targets that they were removed, if they are recorded."""
@@ -151,6 +160,7 @@ class RecordWriter:
         if not self._worker.rests:
             file = self._worker.file
             self._write(file)
+            self._write_agreement(file)
             self._note_removed(file)
             self._prune(file)
 
@@ -186,6 +196,11 @@ class RecordWriter:
             self._lose(len(rows))
             raise
 
+    def _write_agreement(self, file: RecordFile) -> None:
+        stretches = [self._agreement.popleft() for _ in range(len(self._agreement))]
+        if stretches:
+            file.write_agreement(stretches)
+
     def _take(self) -> list[SyncRow]:
         """Take rows for one step: few of those that cost much."""
         rows, changes = self._rows, 0
@@ -218,10 +233,11 @@ class RecordWriter:
         self._size, self._oldest = pruner.size(), pruner.oldest()
 
     def _end(self) -> None:
-        if self._worker.is_open or self._rows:
+        if self._worker.is_open or self._rows or self._agreement:
             file = self._worker.file
             while step := self._take():
                 self._write_step(file, step)
+            self._write_agreement(file)
             self._note_removed(file)
             file.write((), self._wall())
             file.finish()

@@ -278,7 +278,7 @@ def agreement(query: AgreementParameters, views: Views, now: float) -> answers.A
         time=now,
         live=len(views.states.known()) - len(in_shadow),
         shadow=len(in_shadow),
-        targets=views.agreements(shown, since),
+        targets=views.agreements(shown, since, now),
     )
 
 

@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from autoscaler.agreement.database import AgreementError
 from autoscaler.core.classification import State
 from autoscaler.core.text import instant_of, printable
 from autoscaler.persistence.record.rows import RecordError
@@ -135,9 +134,7 @@ class AgreementParameters(Parameters):
         description="Only this target (NAMESPACE/KIND/NAME); several times for several targets. "
         "Default: all that are in shadow.",
     )
-    since: Instant | None = Field(
-        None, description="The first instant, from its whole hour on. Default: a week ago."
-    )
+    since: Instant | None = Field(None, description="The first instant. Default: a week ago.")
 
 
 # -- problems ------------------------------------------------------------------------------------
@@ -167,7 +164,6 @@ def answer_with_problems(app: FastAPI) -> None:
         ProblemError: lambda error: error,
         BusyError: lambda error: ProblemError(503, str(error)),
         RequestValidationError: lambda error: bad(*_parameters(error)),
-        AgreementError: lambda error: ProblemError(503, str(error)),
         RecordError: lambda error: ProblemError(503, f"the record cannot be read: {error}"),
         HTTPException: _of_http,
         # The application around this one reports it.

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from autoscaler.agreement.comparison import Agreement
-from autoscaler.agreement.database import AgreementError
 from autoscaler.agreement.sentences import (
     DIFFERS,
     EARLY,
@@ -16,9 +14,11 @@ from autoscaler.agreement.sentences import (
     READY,
     agreement_share,
     moved,
-    times_of,
+    totals_of,
     verdict_on,
 )
+from autoscaler.persistence.record.agreement import Agreement, Totals
+from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import AgreementTime, TargetAgreement
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
@@ -92,18 +92,18 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
     found = [row for row in rows if is_found(row.target.key, words)]
     shown: Sequence[tuple[TargetFacts, TargetAgreement]] = ()
     problem = ""
-    times: Mapping[str, Mapping[Agreement, float]] = {}
+    totals: Mapping[str, Totals] = {}
     try:
-        times = times_of(views.agreement, since)
-    except AgreementError as error:
+        totals = totals_of(views.record, since, now)
+    except RecordError as error:
         problem = str(error)
-    verdicts = {row.target.key: verdict_on(times.get(row.target.key, {})) for row in found}
+    verdicts = {row.target.key: verdict_on(totals.get(row.target.key, {})) for row in found}
     chosen = [row for row in found if choice.verdict in {"", verdicts[row.target.key]}]
-    chosen.sort(key=lambda row: _need(row.target.key, verdicts, times))
+    chosen.sort(key=lambda row: _need(row.target.key, verdicts, totals))
     part = part_of(chosen, choice.page)
     try:
-        shown = tuple(zip(part.rows, views.agreements(part.rows, since), strict=True))
-    except AgreementError as error:
+        shown = tuple(zip(part.rows, views.agreements(part.rows, since, now), strict=True))
+    except RecordError as error:
         problem = str(error)
     return page(
         "agreement.html",
@@ -128,10 +128,10 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
 
 
 def _need(
-    key: str, verdicts: Mapping[str, str], times: Mapping[str, Mapping[Agreement, float]]
+    key: str, verdicts: Mapping[str, str], totals: Mapping[str, Totals]
 ) -> tuple[int, float, str]:
     """Return the place of a target among others: by its verdict, then by its agreement."""
-    _, share = agreement_share(times.get(key, {}))
+    _, share = agreement_share(totals.get(key, {}))
     return _RANKS[verdicts[key]], share or 0.0, key
 
 

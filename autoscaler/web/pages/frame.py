@@ -15,11 +15,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from autoscaler import __version__
-from autoscaler.agreement.comparison import Agreement
 from autoscaler.agreement.sentences import AGREEMENT_WORDS, percent
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import state_word
 from autoscaler.web.answering import RETRY_LATER, Page

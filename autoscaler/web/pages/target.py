@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from autoscaler.agreement.database import AgreementError
 from autoscaler.agreement.sentences import AGREEMENT_SECONDS
 from autoscaler.config.durations import format_seconds as duration
 from autoscaler.core.classification import State
@@ -219,8 +218,8 @@ def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | Non
     if known is None or not known.in_shadow:
         return None
     try:
-        (found,) = views.agreements([known], now - AGREEMENT_SECONDS)
-    except AgreementError as error:
+        (found,) = views.agreements([known], now - AGREEMENT_SECONDS, now)
+    except RecordError as error:
         return Beside(None, problem=str(error))
     metrics = () if known.last is None else known.last.decision.metrics
     read = [metric_of(one.metric, one) for one in metrics]

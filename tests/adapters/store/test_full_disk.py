@@ -1,4 +1,4 @@
-"""A disk that is full, or lets no file grow: store, record and agreement go on, and recover."""
+"""A disk that is full, or lets no file grow: store and record go on, and recover."""
 
 import subprocess
 import sys
@@ -10,9 +10,9 @@ MOUNTED = 'mount -t tmpfs -o size=8m none "$0" && exec "$@"'
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["files may not grow", "full file system"])
-@pytest.mark.parametrize("of", ["store", "record", "agreement"])
+@pytest.mark.parametrize("of", ["store", "record"])
 def test_a_full_disk_is_gone_on_from(tmp_path: Path, of: str, *, real: bool) -> None:
-    """After a while there is room again; the store has kept all, the others dropped rows."""
+    """After a while there is room again; the store has kept all, the record dropped rows."""
     own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED, str(tmp_path)]
     if real and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here, not even in a namespace of one's own")

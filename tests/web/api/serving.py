@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
-from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.config import Config
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.persistence.record import DirectoryRecord
@@ -30,7 +29,6 @@ def views_of(
     record: DirectoryRecord | None = None,
     breakers: tuple[BreakerStatus, ...] = (),
     leaders: tuple[ClusterLeader, ...] | None = None,
-    agreement: DirectoryAgreement | None = None,
 ) -> Views:
     """Return the views of a daemon that has the metrics' targets, by default usual settings."""
     return Views(
@@ -40,7 +38,6 @@ def views_of(
         record=record,
         breakers=lambda: breakers,
         leaders=lambda: leaders,
-        agreement=agreement,
     )
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.agreement.comparison import Agreement
-from autoscaler.agreement.database import DirectoryAgreement
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Hpa, HpaStatus
-from tests.adapters.agreement.keeping import WEB, keeping, row
+from tests.adapters.record.agreed import DIFFERENT, WEB, kept, stretch
 from tests.core.builders import BASE, values
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import Client, asking, views_of
@@ -24,15 +22,13 @@ LIVE = "shop/Deployment/live"
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """Give a client of a daemon with one target in shadow, compared for two hours, and one live."""
     monkeypatch.setattr(clock, "wall", lambda: BASE + 7000)
-    with keeping(tmp_path) as writer:
-        writer.put(row(0, 3000, Agreement.CONFIGURATION))
-        writer.put(row(3600, 3000))
+    record = kept(tmp_path, stretch(0, 3000, DIFFERENT), stretch(3600, 3000))
     shadow = target_of("web", extensions=SHADOW)
     spec = replace(shadow.spec, max_replicas=shadow.spec.max_replicas + 7)
     hpa = Hpa("web", spec=spec, statuses=(HpaStatus(BASE, 3, 4),))
     shadowed = result_of(shadow, values(90), hpa=hpa)
     metrics = metrics_of(shadowed, result_of(target_of("live")))
-    with asking(views_of(metrics, agreement=DirectoryAgreement(tmp_path))) as one:
+    with asking(views_of(metrics, record=record)) as one:
         yield one
 
 
@@ -85,6 +81,6 @@ def test_what_is_no_instant_is_a_problem(client: Client, since: str) -> None:
 
 def test_a_file_that_cannot_be_read_is_a_problem(client: Client, tmp_path: Path) -> None:
     """The daemon goes on; the sentence names the file."""
-    (tmp_path / "agreement.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "record.db").write_bytes(b"no database" * 1000)
     problem = client.problem("/agreement", 503)
-    assert "agreement.db cannot be read" in problem["detail"]
+    assert "record.db cannot be read" in problem["detail"]

@@ -7,12 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from autoscaler import clock
-from autoscaler.agreement.database import AgreementWriter, DirectoryAgreement
 from autoscaler.core.spec import Flags
 from autoscaler.daemon.comparing import Comparer
 from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.persistence.record.agreement import Stretch
 from autoscaler.persistence.record.file import open_file
 from autoscaler.sync.breakers import BreakerStatus
 from autoscaler.telemetry.health import Component, Health
@@ -58,16 +57,11 @@ def serving(fleet: Fleet) -> Iterator[Served]:
     metrics = Metrics(health)
     metrics.set_targets([player.target for player in fleet.players])
     fleet.state.mkdir(parents=True, exist_ok=True)
-    # Nothing is so old that it is forgotten.
-    writer = AgreementWriter(fleet.state, lambda *_: None, max_age=clock.wall())
-    comparer = Comparer(writer)
-    with recorded(fleet.state, fleet) as recorder:
+    with recorded(fleet.state, fleet) as (recorder, comparer):
         for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
             metrics.report(result)
             recorder.report(result)
             comparer.report(result)
-    writer.start()
-    writer.close()
     views = Views(
         states=metrics.states,
         health=health,
@@ -75,8 +69,6 @@ def serving(fleet: Fleet) -> Iterator[Served]:
         record=DirectoryRecord(fleet.state),
         breakers=lambda: [BreakerStatus("", None, 0, len(fleet.players))],
         leaders=lambda: fleet.leaders,
-        agreement=DirectoryAgreement(fleet.state),
-        free_count=comparer.free_count,
     )
     site, faults = Site(metrics, health), list[BaseException]()
     site.views = views
@@ -94,18 +86,29 @@ def serving(fleet: Fleet) -> Iterator[Served]:
 
 
 @contextmanager
-def recorded(directory: Path, fleet: Fleet) -> Iterator[Recorder]:
-    """Give what records a fleet's results in a state directory; at the end all is in a real file.
+def recorded(directory: Path, fleet: Fleet) -> Iterator[tuple[Recorder, Comparer]]:
+    """Give what records and compares a fleet's results; at the end all is in a real file.
 
     No thread writes it, and nothing is lost.
     """
     rows: list[SyncRow] = []
-    writer = SimpleNamespace(epoch=0, retain=lambda _: None, put=rows.append)
-    recorder = Recorder(cast("RecordWriter", writer))
+    stretches: list[tuple[str, Stretch]] = []
+    writer = cast(
+        "RecordWriter",
+        SimpleNamespace(
+            epoch=0,
+            retain=lambda _: None,
+            put=rows.append,
+            put_agreement=lambda *stretch: stretches.append(stretch),
+        ),
+    )
+    recorder, comparer = Recorder(writer), Comparer(writer)
     recorder.configure([player.target for player in fleet.players], Flags())
-    yield recorder
+    yield recorder, comparer
+    comparer.close()
     with closing(open_file(directory, fleet.begin, print)) as file:
         for first in range(0, len(rows), _ROWS):
             some = rows[first : first + _ROWS]
             file.write(some, some[-1].time)
+        file.write_agreement(stretches)
         file.finish()

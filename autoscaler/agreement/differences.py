@@ -1,0 +1,153 @@
+"""How a target differs from the HorizontalPodAutoscaler that controls its workload."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from autoscaler.config.written import FieldChange, Parts, field_changes, own_fields, parts_of
+from autoscaler.core.spec import (
+    SOURCES,
+    Behavior,
+    ContainerResourceMetric,
+    Flags,
+    HorizontalPodAutoscalerSpec,
+    LabelSelector,
+    MetricSpec,
+    ObjectMetric,
+    PolicyType,
+    ResourceMetric,
+    ScalingPolicy,
+    ScalingRules,
+    SelectPolicy,
+    down_window,
+    name_of,
+    tolerance_of,
+)
+from autoscaler.core.target import Target
+
+_ANY_CHANGE = ScalingPolicy(PolicyType.PERCENT, 100, 15)
+USUAL_BEHAVIOR = Behavior(
+    ScalingRules(0, SelectPolicy.MAX, (ScalingPolicy(PolicyType.PODS, 4, 15), _ANY_CHANGE)),
+    ScalingRules(None, SelectPolicy.MAX, (_ANY_CHANGE,)),
+)
+"""What the API server fills in where `behavior` is set and empty (semantics 5)."""
+
+
+class Counterpart(NamedTuple):
+    """How a target and an HPA match: the index of its metric for each of ours, and the differences.
+
+    An index is None where the HPA lacks the metric.
+    """
+
+    metrics: tuple[int | None, ...] = ()
+    fields: tuple[FieldChange, ...] = ()
+
+
+def counterpart_of(
+    target: Target, flags: Flags, theirs: HorizontalPodAutoscalerSpec | None
+) -> Counterpart:
+    """Match the metrics of an HPA with a target's, and compare the rest; None is not known."""
+    ours = target.spec
+    if theirs is None:
+        return Counterpart((None,) * len(ours.metrics))
+    matched = _matched(ours.metrics, theirs.metrics)
+    here, there = _metrics(ours.metrics, theirs.metrics, matched)
+    behavior, other = _behaviors(ours, theirs, flags)
+    changes = field_changes(
+        {**_bounds(ours), "metrics": here, "behavior": behavior},
+        {**_bounds(theirs), "metrics": there, "behavior": other},
+    )
+    own = (FieldChange(key, "set", None) for key in own_fields(target))
+    return Counterpart(matched, (*changes, *own))
+
+
+def _bounds(spec: HorizontalPodAutoscalerSpec) -> Parts:
+    return {"minReplicas": spec.min_replicas, "maxReplicas": spec.max_replicas}
+
+
+# -- metrics -------------------------------------------------------------------------------------
+
+
+def _matched(ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec]) -> tuple[int | None, ...]:
+    """Match by what is measured; what is left, as KEDA's names of its own, by type and order."""
+    matched: list[int | None] = [None] * len(ours)
+    for identity in (_measured, _type):
+        free = {index: identity(one) for index, one in enumerate(theirs) if index not in matched}
+        for index, metric in enumerate(ours):
+            if matched[index] is None:
+                wanted = identity(metric)
+                found = next((at for at, one in free.items() if one == wanted), None)
+                matched[index] = found
+                free.pop(-1 if found is None else found, None)
+    return tuple(matched)
+
+
+def _type(metric: MetricSpec) -> str:
+    return metric.type
+
+
+def _measured(metric: MetricSpec) -> tuple[object, ...]:
+    """Return what is measured, whatever the target is."""
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        return metric.type, metric.name, metric.container
+    ref = metric.described_object if isinstance(metric, ObjectMetric) else None
+    described = None if ref is None else (ref.group, ref.kind, ref.name)
+    selector = metric.metric.selector or LabelSelector()
+    requirements = sorted(
+        (one.key, one.operator, tuple(sorted(one.values))) for one in selector.match_expressions
+    )
+    labels = sorted(selector.match_labels)
+    return metric.type, metric.metric.name, described, tuple(labels), tuple(requirements)
+
+
+def _metrics(
+    ours: Sequence[MetricSpec], theirs: Sequence[MetricSpec], matched: Sequence[int | None]
+) -> tuple[list[object], list[object]]:
+    """Return the targets of metrics that both have, and the names of the others, in our order."""
+    here: list[object] = []
+    there: list[object] = []
+    for metric, found in zip(ours, matched, strict=True):
+        here.append(_named(metric) if found is None else _target_of(metric))
+        there.append(None if found is None else _target_of(theirs[found]))
+    others = [_named(one) for index, one in enumerate(theirs) if index not in matched]
+    return here, [*there, *others]
+
+
+def _named(metric: MetricSpec) -> str:
+    return f"{metric.type} {name_of(metric)}"
+
+
+def _target_of(metric: MetricSpec) -> Parts:
+    return {SOURCES[metric.type]: {"target": parts_of(metric)["target"]}}
+
+
+# -- behavior ------------------------------------------------------------------------------------
+
+
+def _behaviors(
+    ours: HorizontalPodAutoscalerSpec, theirs: HorizontalPodAutoscalerSpec, flags: Flags
+) -> tuple[object, object]:
+    """Return both behaviors as they take effect; one that is not set has the usual rules."""
+    behaviors = (ours.behavior, theirs.behavior)
+    if behaviors == (None, None):
+        return None, None
+    own, other = (_rules(ours, flags), _rules(theirs, flags))
+    if own == other and None in behaviors:
+        own, other = ("not set" if one is None else "set, as usual" for one in behaviors)  # type: ignore[assignment]
+    return own, other
+
+
+def _rules(spec: HorizontalPodAutoscalerSpec, flags: Flags) -> Parts:
+    behavior = spec.behavior or USUAL_BEHAVIOR
+    down, up = behavior.scale_down, behavior.scale_up
+    windows = int(down_window(spec.behavior, flags)), up.stabilization_window_seconds or 0
+    found: Parts = {}
+    for key, rules, window, tolerance in zip(
+        ("scaleDown", "scaleUp"), (down, up), windows, tolerance_of(spec, flags), strict=True
+    ):
+        effective = replace(rules, stabilization_window_seconds=window)
+        policies = ", ".join(
+            f"{one.value} {one.type} in {one.period_seconds}s" for one in rules.policies
+        )
+        found[key] = parts_of(effective) | {"policies": policies, "tolerance": f"{tolerance:g}"}
+    return found

@@ -1,0 +1,188 @@
+"""How targets agree with the HPAs that control their workloads: stretches of time in the record."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from autoscaler.config.written import FieldChange
+from autoscaler.persistence.codec import UnreadableError, dumps, loads
+
+DAY = 86400.0
+_MOST = 1e15
+"""No number that was written is larger."""
+_LENGTH = "end - max(begin, :since)"
+
+
+class Agreement(StrEnum):
+    """How the counts of a target and of its HPA compare at an instant."""
+
+    EQUAL = "equal"
+    WITHIN_PERIOD = "withinPeriod"
+    """They were equal at the previous or next sync of the same step."""
+    DIFFERENT = "different"
+    NOT_COMPARED = "notCompared"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingReading:
+    """A metric with different values, in percent of the request or in milli-units."""
+
+    metric: str
+    ours: int
+    theirs: int
+    percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time of one kind, in Unix seconds.
+
+    Different counts are those that differ most; ``fields`` and ``readings`` are what else differed.
+    ``why`` says why nothing was compared.
+    """
+
+    begin: float
+    end: float
+    kind: Agreement
+    ours: int = 0
+    theirs: int = 0
+    fields: tuple[FieldChange, ...] = ()
+    readings: tuple[DifferingReading, ...] = ()
+    why: str = ""
+
+
+def joined(last: Stretch, following: Stretch) -> Stretch | None:
+    """Return two stretches as one; None if they are apart, or of different kinds."""
+    is_next = last.end == following.begin and last.kind is following.kind
+    if not is_next or (last.fields, last.why) != (following.fields, following.why):
+        return None
+    most = max(last, following, key=lambda one: abs(one.ours - one.theirs))
+    readings = sorted((*last.readings, *following.readings), key=_distance)
+    by_metric = {one.metric: one for one in readings}
+    return replace(most, begin=last.begin, end=following.end, readings=tuple(by_metric.values()))
+
+
+def _distance(one: DifferingReading) -> float:
+    return abs(one.theirs - one.ours) / (abs(one.ours) or 1)
+
+
+class KindTotal(NamedTuple):
+    """A target's time of one kind: seconds in all and in the last day, stretches, the longest."""
+
+    begin: float
+    seconds: float
+    last_day: float
+    stretches: int
+    longest: float
+
+
+Totals = Mapping[Agreement, KindTotal]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAgreement:
+    """What is kept of a target since an instant: the ``different`` stretches, the longest first.
+
+    ``not_compared`` has the seconds of each reason.
+    """
+
+    totals: Totals
+    different: tuple[Stretch, ...] = ()
+    not_compared: Mapping[str, float] = field(default_factory=dict)
+
+
+# -- in the file -----------------------------------------------------------------------------------
+
+TABLES = """
+    CREATE TABLE agreement (
+        id INTEGER PRIMARY KEY, target INTEGER NOT NULL, begin REAL NOT NULL, end REAL NOT NULL,
+        kind TEXT NOT NULL, why TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (target, begin)
+    ) STRICT;
+    CREATE INDEX agreement_by_end ON agreement (end);
+"""
+
+
+def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Stretch]]) -> None:
+    """Write stretches of targets, or extend them: one that is there has the same begin."""
+    connection.executemany(
+        "INSERT INTO agreement (target, begin, end, kind, why, body)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        " ON CONFLICT DO UPDATE SET end = ?3, kind = ?4, why = ?5, body = ?6",
+        [
+            (
+                *(target, one.begin, one.end, one.kind.value, one.why),
+                dumps(one) if one.kind is Agreement.DIFFERENT else "",
+            )
+            for target, one in rows
+        ],
+    )
+
+
+def totals_of(
+    connection: sqlite3.Connection, since: float, now: float, target: str | None = None
+) -> Mapping[str, Totals]:
+    """Return the totals of all targets, or of one, since a Unix time, by their keys."""
+    found = defaultdict[str, dict[Agreement, KindTotal]](dict)
+    of_one = "" if target is None else "AND key = :target "
+    for key, kind, *numbers in connection.execute(
+        f"SELECT key, kind, min(max(begin, :since)), sum({_LENGTH}),"  # noqa: S608 - constants
+        f" sum(max(0, end - max(begin, :since, :day))), count(*), max({_LENGTH})"
+        f" FROM agreement JOIN targets ON targets.id = target WHERE end > :since {of_one}"
+        "GROUP BY target, kind",
+        {"since": since, "day": now - DAY, "target": target},
+    ):
+        found[key][_kind(kind)] = KindTotal(*map(_checked, numbers))  # type: ignore[arg-type]
+    return found
+
+
+def kept_of(
+    connection: sqlite3.Connection, targets: Collection[str], since: float, now: float, limit: int
+) -> Mapping[str, KeptAgreement]:
+    """Return what is kept of targets since a Unix time, with at most ``limit`` differences each."""
+    found = {}
+    for key in targets:
+        totals = totals_of(connection, since, now, key).get(key)
+        if totals is None:
+            continue
+        values = {"key": key, "since": since, "limit": limit}
+        of_target = "FROM agreement JOIN targets ON targets.id = target WHERE key = :key"
+        bodies = connection.execute(
+            f"SELECT body {of_target} AND end > :since AND kind = 'different'"
+            f" ORDER BY {_LENGTH} DESC, begin DESC LIMIT :limit",
+            values,
+        ).fetchall()
+        reasons = connection.execute(
+            f"SELECT why, sum({_LENGTH}) {of_target} AND end > :since AND kind = 'notCompared'"
+            " GROUP BY why ORDER BY 2 DESC",
+            values,
+        ).fetchall()
+        found[key] = KeptAgreement(
+            totals,
+            tuple(_stretch(body, since) for (body,) in bodies),
+            {why: _checked(seconds) for why, seconds in reasons},
+        )
+    return found
+
+
+def _stretch(body: str, since: float) -> Stretch:
+    one = loads(Stretch, body)
+    read = (number for each in one.readings for number in (each.ours, each.theirs))
+    for number in (one.begin, one.end, one.ours, one.theirs, *read):
+        _checked(number)
+    return replace(one, begin=max(one.begin, since))
+
+
+def _checked(number: float) -> float:
+    if not abs(number) <= _MOST:
+        raise UnreadableError(f"{number!s:.30} is not a number that was written")
+    return number
+
+
+def _kind(word: str) -> Agreement:
+    try:
+        return Agreement(word)
+    except ValueError:
+        raise UnreadableError(f"{word!a:.30} is not a kind of agreement") from None

@@ -1,0 +1,165 @@
+"""How targets agree is kept in the record as stretches, and added up for the time asked for."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler.persistence.record import Limits
+from autoscaler.persistence.record.agreement import DAY, DifferingReading, KindTotal, Stretch
+from autoscaler.persistence.record.file import SCHEMA
+from autoscaler.persistence.record.rows import NothingRecordedError, RecordError
+from tests.adapters.record.agreed import (
+    DIFFERENT,
+    EQUAL,
+    FIELD,
+    NOT_COMPARED,
+    WEB,
+    WITHIN,
+    kept,
+    stretch,
+)
+from tests.adapters.record.recording import Time, plain, running, until, values
+from tests.core.builders import BASE
+
+DATABASE = "record.db"
+
+
+def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
+    """Seconds, stretches and the longest of them."""
+    other = "shop/Deployment/api"
+    record = kept(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
+    kept(tmp_path, (other, stretch(7, 3)))
+    found = record.agreement_totals(0.0, BASE + 400)
+    assert found == {
+        WEB: {
+            EQUAL: KindTotal(BASE, 350, 350, 2, 250),
+            WITHIN: KindTotal(BASE + 100, 50, 50, 1, 50),
+        },
+        other: {EQUAL: KindTotal(BASE + 7, 3, 3, 1, 3)},
+    }
+    assert record.agreement([WEB, "other"], 0.0, BASE, 9).keys() == {WEB}
+
+
+@pytest.mark.parametrize("since", [0.5, 99.25, 100.0, 1234.5, 3599.0])
+def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) -> None:
+    """A stretch that began earlier counts from then on, in totals, and where it is listed."""
+    record = kept(tmp_path, stretch(0, 100), stretch(100, 3500, DIFFERENT))
+    (found,) = record.agreement([WEB], BASE + since, BASE + 3600, 9).values()
+    assert sum(one.seconds for one in found.totals.values()) == 3600 - since
+    assert min(one.begin for one in found.totals.values()) == BASE + since
+    (different,) = found.different
+    assert (different.begin, different.end) == (BASE + max(100, since), BASE + 3600)
+    assert found.totals[DIFFERENT].longest == different.end - different.begin
+    assert record.agreement([WEB], BASE + 3600, BASE + 3600, 9) == {}
+
+
+def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
+    """Of each kind the part that lies in it."""
+    record = kept(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
+    totals = record.agreement_totals(0.0, BASE + 2 * DAY + 100)[WEB]
+    assert (totals[EQUAL].last_day, totals[DIFFERENT].last_day) == (DAY - 100, 100)
+
+
+def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
+    """It is written again with another end, also by another process."""
+    for seconds in (60, 120):
+        kept(tmp_path, stretch(0, seconds))
+    record = kept(tmp_path, stretch(0, 180))
+    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL][1:] == (180, 180, 1, 180)
+
+
+def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
+    """As many as are asked for, with all that differed; reasons with their times."""
+    reading = DifferingReading("queue", 1000, 2500)
+    longest = Stretch(BASE + 100, BASE + 190, DIFFERENT, 9, 7, (FIELD,), (reading,))
+    record = kept(
+        tmp_path,
+        *(stretch(0, 10, DIFFERENT), longest, stretch(200, 40, DIFFERENT)),
+        *(stretch(300 + 10 * n, 10, NOT_COMPARED, why="ab"[n % 2]) for n in range(3)),
+    )
+    (found,) = record.agreement([WEB], 0.0, BASE, 2).values()
+    assert found.different == (longest, stretch(200, 40, DIFFERENT))
+    assert found.not_compared == {"a": 20, "b": 10}
+
+
+def test_what_is_too_old_goes_out(tmp_path: Path) -> None:
+    """As the rest of the record: a stretch that has ended before the oldest age."""
+    kept(tmp_path, *(stretch(n, 1, (EQUAL, WITHIN)[n % 2]) for n in range(600)))
+    record, time = kept(tmp_path, stretch(600, 1000)), Time()
+    time.now = BASE + 1401
+    with running(tmp_path, limits=Limits(max_age=800.0), time=time):
+        until(lambda: WITHIN not in record.agreement_totals(0.0, BASE)[WEB])
+    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].begin == BASE + 600
+
+
+def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
+    """Also what is handed in just before the end, and where nothing else is recorded."""
+    for number in (1, 2):
+        with running(tmp_path) as writer:
+            writer.put_agreement(WEB, stretch(0, 10 * number))
+    assert kept(tmp_path).agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 20
+
+
+# -- an older file -------------------------------------------------------------------------------
+
+
+def older(directory: Path) -> None:
+    """Leave a record of the version before agreement was kept in it."""
+    with running(directory) as writer:
+        writer.put(plain(10.0, 5))
+    with closing(sqlite3.connect(directory / DATABASE)) as connection:
+        connection.executescript("DROP TABLE agreement; PRAGMA user_version = 2;")
+
+
+def test_a_record_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
+    """What it holds stays, and nothing is set aside."""
+    older(tmp_path)
+    record = kept(tmp_path, stretch(0, 60))
+    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 60
+    assert values(record, 0, 100) == [(10.0, 5)]
+    assert [*tmp_path.glob("*.unreadable-*")] == []
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA.version,)
+
+
+def test_a_record_of_the_version_before_is_read_as_it_is(tmp_path: Path) -> None:
+    """Nothing was compared there; a reader changes nothing."""
+    record = kept(tmp_path)
+    (tmp_path / DATABASE).unlink()
+    older(tmp_path)
+    assert values(record, 0, 100) == [(10.0, 5)]
+    with pytest.raises(NothingRecordedError):
+        record.agreement_totals(0.0, BASE)
+
+
+def test_an_older_record_with_other_tables_is_set_aside(tmp_path: Path) -> None:
+    """It is damaged, as one of this version would be."""
+    older(tmp_path)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("DROP TABLE runs")
+    kept(tmp_path, stretch(0, 60))
+    assert len([*tmp_path.glob(f"{DATABASE}.unreadable-*")]) == 1
+
+
+# -- a damaged one -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"{key} = {value}" for key in ("begin", "end") for value in ("9e999", "1e200")),
+        "kind = 'other'",
+        "body = replace(body, '9', '1e999')",
+        "body = 'no json'",
+    ],
+)
+def test_what_nobody_wrote_is_refused(tmp_path: Path, change: str) -> None:
+    """With a sentence that names the file."""
+    record = kept(tmp_path, stretch(0, 10, DIFFERENT))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
+        connection.execute(f"UPDATE agreement SET {change}")  # noqa: S608 - from this table
+    since = -9e999 if change.startswith("begin") else 0.0
+    with pytest.raises(RecordError, match=r"record\.db cannot be read: "):
+        record.agreement([WEB], since, BASE, 9)
