@@ -42,12 +42,12 @@ def as_written(target: Target) -> Parts:
     return parts
 
 
-_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
 
 
 def own_fields(target: Target) -> tuple[str, ...]:
     """Return the keys of a target that no HorizontalPodAutoscaler has."""
-    usual = {"cluster", "namespace", "mode", "syncPeriod", *_OF_AN_AUTOSCALER}
+    usual = {"cluster", "namespace", "mode", "syncPeriod", *OF_AN_AUTOSCALER}
     return tuple(key for key in as_written(target) if key not in usual)
 
 

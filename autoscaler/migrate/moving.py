@@ -18,7 +18,7 @@ from autoscaler.agreement.sentences import AGREEMENT_SECONDS, EARLY, NOT_COMPARE
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.sources import DaemonSource, NotRunningError
 from autoscaler.config.documents import documents
-from autoscaler.config.written import as_written
+from autoscaler.config.written import OF_AN_AUTOSCALER, as_written, own_fields
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -49,10 +49,6 @@ _LONGEST_NAME = 253
 AGAIN = "run the same command again to go on, or with --back to go back"
 
 
-_OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
-_OF_THE_PLACE = ("cluster", "namespace", "mode", "syncPeriod")
-
-
 def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
     """Return the HorizontalPodAutoscaler of a target, by its workload's name, and what it lacks.
 
@@ -60,10 +56,8 @@ def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
     have to serve, as a sentence.
     """
     parts: JsonObject = as_written(target)
-    spec = {key: parts[key] for key in _OF_AN_AUTOSCALER if key in parts}
-    lost = [
-        f"`{key}` is of this autoscaler only" for key in parts if key not in {*spec, *_OF_THE_PLACE}
-    ]
+    spec = {key: parts[key] for key in OF_AN_AUTOSCALER if key in parts}
+    lost = [f"`{key}` is of this autoscaler only" for key in own_fields(target)]
     for metric, written in zip(target.spec.metrics, spec["metrics"], strict=True):
         written.pop("activation", None)
         source = written[SOURCES[metric.type]]
