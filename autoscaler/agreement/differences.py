@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from autoscaler.config.written import FieldChange, Parts, field_changes, own_fields, parts_of
+from autoscaler.config.written import FieldChange, Parts, as_written, field_changes, parts_of
 from autoscaler.core.spec import (
     SOURCES,
     Behavior,
@@ -33,6 +33,10 @@ USUAL_BEHAVIOR = Behavior(
 """What the API server fills in where `behavior` is set and empty (semantics 5)."""
 
 
+OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
+"""The keys of a target that a HorizontalPodAutoscaler has too."""
+
+
 class Counterpart(NamedTuple):
     """How a target and an HPA match: the index of its metric for each of ours, and the differences.
 
@@ -59,6 +63,12 @@ def counterpart_of(
     )
     own = (FieldChange(key, "set", None) for key in own_fields(target))
     return Counterpart(matched, (*changes, *own))
+
+
+def own_fields(target: Target) -> tuple[str, ...]:
+    """Return the keys of a target that no HorizontalPodAutoscaler has."""
+    usual = {"cluster", "namespace", "mode", "syncPeriod", *OF_AN_AUTOSCALER}
+    return tuple(key for key in as_written(target) if key not in usual)
 
 
 def _bounds(spec: HorizontalPodAutoscalerSpec) -> Parts:

@@ -42,15 +42,6 @@ def as_written(target: Target) -> Parts:
     return parts
 
 
-OF_AN_AUTOSCALER = ("scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior")
-
-
-def own_fields(target: Target) -> tuple[str, ...]:
-    """Return the keys of a target that no HorizontalPodAutoscaler has."""
-    usual = {"cluster", "namespace", "mode", "syncPeriod", *OF_AN_AUTOSCALER}
-    return tuple(key for key in as_written(target) if key not in usual)
-
-
 def written(target: Target, *, complete: bool = True) -> Parts:
     """Return the same with what is off; a ``complete`` one has all of queries, beside metrics."""
     spec, extensions = target.spec, parts_of(target.extensions)

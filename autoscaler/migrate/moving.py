@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from autoscaler import clock
+from autoscaler.agreement.differences import OF_AN_AUTOSCALER, own_fields
 from autoscaler.agreement.sentences import AGREEMENT_SECONDS, EARLY, NOT_COMPARED, READY, field_text
 from autoscaler.cli.output import CommandError
 from autoscaler.cli.sources import DaemonSource, NotRunningError
 from autoscaler.config.documents import documents
-from autoscaler.config.written import OF_AN_AUTOSCALER, as_written, own_fields
+from autoscaler.config.written import as_written
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE

@@ -124,7 +124,8 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
             targets = told()
             times = {name: seconds_of(one) for name, one in targets.items()}
             alike = all(times[name].get("equal", 0) > 0 for name in ("same", "keda"))
-            return alike and bool(limited(targets["other"]))
+            differs = targets["other"]["verdict"] == "differs"
+            return alike and differs and bool(limited(targets["other"]))
 
         def wanted() -> list[int | None]:
             return [one.get("hpa", {}).get("desiredReplicas") for one in told().values()]
