@@ -22,6 +22,7 @@ from autoscaler.core.observation import (
     Gap,
     GapKind,
     PodSamples,
+    Reading,
     Scale,
     Unavailable,
     Values,
@@ -67,25 +68,35 @@ def explain(
         query = target.queries[index] if index < len(target.queries) else None
         stages[f"metric {index + 1}"] = [first, *_query(source, query), *rest]
     stages["combine"] = _combination(decision)
-    if result.given is not None:
-        rules = behavior(target.spec.behavior, result.flags)
+    stages |= _rules_and_limits(result)
+    stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
+    if file is not None and any(_is_empty(metric.reading) for metric in decision.metrics):
+        stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
+    lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
+    at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
+    return "\n".join((f"{at}: {sentence}", *lines))
+
+
+def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
+    """Return what stabilization and limits did; with the inputs, by which rules, and since when."""
+    decision, given = result.decision, result.given
+    stages: dict[str, list[str]] = {}
+    if given is not None:
+        rules = behavior(result.target.spec.behavior, result.flags)
         stages["behavior"] = [f"{name.lower()}: {rule}" for name, rule in rules]
     stages |= {"stabilize": _stabilization(decision), "limit": _limit(result)}
-    if result.given is not None:
-        last, told = result.given.history.last_scale_time, "not before this, as far as is known"
+    if given is not None:
+        last, told = given.history.last_scale_time, "not before this, as far as is known"
         if last is not None:
             told = f"last at {rfc3339(last)}, {duration(decision.time - last)} before this"
         stages["rescaled"] = [told]
     if (missing := decision.lasting_saturation) is not None:
         stages["saturated"] = [reasons.saturation(missing, decision.time)]
-    stages["conditions"] = [_condition(condition, decision) for condition in decision.conditions]
-    readings = [metric.reading for metric in decision.metrics]
-    is_empty = any(isinstance(one, Gap) and one.kind is GapKind.EMPTY for one in readings)
-    if file is not None and is_empty:
-        stages["hint"] = [f"`autoscaler validate --prometheus {file}` shows which labels exist"]
-    lines = [line for label, texts in stages.items() for line in labelled(label, texts)]
-    at = f"{wording.target_key(target)} at {rfc3339(decision.time)}"
-    return "\n".join((f"{at}: {sentence}", *lines))
+    return stages
+
+
+def _is_empty(reading: Reading) -> bool:
+    return isinstance(reading, Gap) and reading.kind is GapKind.EMPTY
 
 
 def _query(source: QuerySource, query: Query | None) -> Iterator[str]:

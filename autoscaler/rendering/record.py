@@ -122,8 +122,7 @@ def _standing(
     result: SyncResult, state: State, metrics: Sequence[answers.Metric]
 ) -> dict[str, Any]:
     decision = result.decision
-    pause, idle, hold, bounds = decision.pause, decision.idle, decision.hold, decision.bounds
-    fields: dict[str, Any] = {
+    return {
         "target": wording.target_key(result.target),
         "state": state,
         "message": verdict(result),
@@ -134,12 +133,19 @@ def _standing(
         "metrics": metrics,
         "mode": Mode.SHADOW if decision.shadow else Mode.LIVE,
         "controlled_by": printable(decision.controller, LONGEST_SENTENCE) or None,
+        "hpa": None if decision.hpa is None else hpa_answer(decision.hpa),
+        **_besides(decision),
     }
-    if bounds is not None:
+
+
+def _besides(decision: Decision) -> dict[str, Any]:
+    """Return what a target has beyond the HPA's spec."""
+    fields: dict[str, Any] = {}
+    if (bounds := decision.bounds) is not None:
         fields["min_replicas_by"] = bounds.minimum.by or None
         fields["max_replicas_by"] = bounds.maximum.by or None
         fields["missing_bound"] = bounds.missing or None
-    if pause is not None:
+    if (pause := decision.pause) is not None:
         fields["pause"] = answers.Pause(
             mode=pause.mode,
             by=pause.by,
@@ -147,16 +153,14 @@ def _standing(
             until=pause.until,
             prevented_replicas=decision.paused_from,
         )
-    if idle is not None:
+    if (idle := decision.idle) is not None:
         fields["idle"] = answers.Idle(
             asleep=idle.asleep,
             active=idle.active,
             last_active=idle.last_active,
             goes_idle=idle.until if reasons.goes_idle(decision) else None,
         )
-    if decision.hpa is not None:
-        fields["hpa"] = hpa_answer(decision.hpa)
-    if hold is not None:
+    if (hold := decision.hold) is not None:
         fields["hold"] = answers.Hold(
             message=why_held(hold.reading),
             series=hold.reading.series,

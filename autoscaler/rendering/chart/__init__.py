@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from operator import or_
+from typing import Any
 
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import ForeignChange
@@ -15,6 +16,7 @@ from autoscaler.persistence.record.rows import Change, Lapse
 from autoscaler.rendering import wording
 from autoscaler.rendering.chart.lines import (
     MILLISECOND,
+    ChartRow,
     OverTime,
     RulesOverTime,
     metric_lines,
@@ -66,22 +68,29 @@ def chart_of(
     if len(rows) < most_points:
         rows = with_instants(rows, (round(time, 3) for time, _ in found.bounds))
     kept = shown(rows, begin, until, most_points)
-    those = [rows[index] for index in kept]
-    in_force = OverTime(found.bounds)
-    bounds = [in_force.at(row.time) if row.numbers else None for row in those]
     return Chart(
         target=target,
         begin=begin,
         end=end,
-        times=tuple(row.time for row in those),
-        current=tuple(row.numbers[0] if row.numbers else None for row in those),
-        desired=tuple(row.numbers[1] if row.numbers else None for row in those),
-        minimum=tuple(None if bound is None else bound[0] for bound in bounds),
-        maximum=tuple(None if bound is None else bound[1] for bound in bounds),
+        **_counts([rows[index] for index in kept], OverTime(found.bounds)),
         metrics=metric_lines(rows, kept, _rules(record, found)),
         shades=tuple(_shades(found, lapses, (begin, end), (first, now))),
         marks=tuple(mark for mark in found.marks if begin <= mark.time <= end),
     )
+
+
+def _counts(
+    rows: Sequence[ChartRow], in_force: OverTime[tuple[int, int]]
+) -> dict[str, tuple[Any, ...]]:
+    """Return the times, and the counts and bounds at each."""
+    bounds = [in_force.at(row.time) if row.numbers else None for row in rows]
+    return {
+        "times": tuple(row.time for row in rows),
+        "current": tuple(row.numbers[0] if row.numbers else None for row in rows),
+        "desired": tuple(row.numbers[1] if row.numbers else None for row in rows),
+        "minimum": tuple(None if bound is None else bound[0] for bound in bounds),
+        "maximum": tuple(None if bound is None else bound[1] for bound in bounds),
+    }
 
 
 def _rules(record: DirectoryRecord, found: "_Happenings") -> RulesOverTime:

@@ -29,8 +29,6 @@ from autoscaler.web.api.requests import (
 from autoscaler.web.site import ShownViews, Views
 
 _TARGET = "/targets/{namespace}/{kind}/{name}"
-_OF_CLUSTER = "/clusters/{cluster}"
-"""Stands before it with `clusters`."""
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     304: {"description": "Nothing has changed since the ETag of If-None-Match."},
     "default": {
@@ -55,8 +53,6 @@ def _key_in(
     return f"{cluster}/{key}"
 
 
-Key = Annotated[str, Depends(_key)]
-KeyInCluster = Annotated[str, Depends(_key_in)]
 HistoryQuery = Annotated[HistoryParameters, Query()]
 ChartQuery = Annotated[ChartParameters, Query()]
 ExplanationQuery = Annotated[ExplanationParameters, Query()]
@@ -83,8 +79,10 @@ def make(views: ShownViews) -> ASGIApp:
     answer_with_problems(app)
     answer = _ApiAnswers(views)
     _of_the_daemon(app, answer)
-    _of_targets(app, answer)
-    _of_targets_in_clusters(app, answer)
+    _of_all_targets(app, answer)
+    _of_a_target(app, answer, _TARGET, "", _key)
+    # With `clusters` the name of one stands before it.
+    _of_a_target(app, answer, f"/clusters/{{cluster}}{_TARGET}", "cluster_", _key_in)
     once = cache(partial(_document, app))
 
     @app.get("/openapi.json", include_in_schema=False)
@@ -169,7 +167,7 @@ def _of_the_daemon(app: FastAPI, answer: _ApiAnswers) -> None:
         return await answer(request, endpoints.health)
 
 
-def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
+def _of_all_targets(app: FastAPI, answer: _ApiAnswers) -> None:
     @app.get("/changes", response_model=answers.ChangeList)
     async def changes(request: Request, query: HistoryQuery) -> Response:
         """List what has changed, of all targets or of some, the last first."""
@@ -185,38 +183,24 @@ def _of_targets(app: FastAPI, answer: _ApiAnswers) -> None:
         """Tell how targets in shadow agree with the HPAs beside them, and why they do not."""
         return await answer(request, partial(endpoints.agreement, query))
 
-    @app.get(_TARGET, response_model=answers.TargetDetail)
-    async def target(request: Request, key: Key, _: Nothing) -> Response:
+
+def _of_a_target(app: FastAPI, answer: _ApiAnswers, path: str, name: str, key_of: Any) -> None:
+    """Add the endpoints of one target, whose key ``key_of`` makes of the path."""
+    of_key = Depends(key_of)
+
+    @app.get(path, name=f"{name}target", response_model=answers.TargetDetail)
+    async def target(request: Request, _: Nothing, key: str = of_key) -> Response:
         """Show a target: its state, the configuration in force, and its schedules."""
         return await answer(request, partial(endpoints.one_target, key))
 
-    @app.get(f"{_TARGET}/chart", response_model=Chart)
-    async def chart(request: Request, key: Key, query: ChartQuery) -> Response:
+    @app.get(f"{path}/chart", name=f"{name}chart", response_model=Chart)
+    async def chart(request: Request, query: ChartQuery, key: str = of_key) -> Response:
         """Show a target over time: counts, bounds, what holds it, and its metrics."""
         return await answer(request, partial(endpoints.chart, key, query))
 
-    @app.get(f"{_TARGET}/explanation", response_model=answers.Explanation)
-    async def explanation(request: Request, key: Key, query: ExplanationQuery) -> Response:
+    @app.get(f"{path}/explanation", name=f"{name}explanation", response_model=answers.Explanation)
+    async def explanation(request: Request, query: ExplanationQuery, key: str = of_key) -> Response:
         """Explain the decision that held for a target at an instant."""
-        return await answer(request, partial(endpoints.explanation, key, query))
-
-
-def _of_targets_in_clusters(app: FastAPI, answer: _ApiAnswers) -> None:
-    @app.get(f"{_OF_CLUSTER}{_TARGET}", response_model=answers.TargetDetail)
-    async def cluster_target(request: Request, key: KeyInCluster, _: Nothing) -> Response:
-        """Show likewise a target of one of several clusters."""
-        return await answer(request, partial(endpoints.one_target, key))
-
-    @app.get(f"{_OF_CLUSTER}{_TARGET}/chart", response_model=Chart)
-    async def cluster_chart(request: Request, key: KeyInCluster, query: ChartQuery) -> Response:
-        """Show it over time."""
-        return await answer(request, partial(endpoints.chart, key, query))
-
-    @app.get(f"{_OF_CLUSTER}{_TARGET}/explanation", response_model=answers.Explanation)
-    async def cluster_explanation(
-        request: Request, key: KeyInCluster, query: ExplanationQuery
-    ) -> Response:
-        """Explain the decision that held for it at an instant."""
         return await answer(request, partial(endpoints.explanation, key, query))
 
 

@@ -215,13 +215,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     ]
     counts = Counter[str](row.state.value for row in found)
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
-    chosen = [
-        row
-        for row in found
-        if (_at_maximum(row) if choice.state == AT_MAXIMUM else choice.state in {"", row.state})
-    ]
-    order = choice.sort.removeprefix("-")
-    chosen.sort(key=_ORDERS[order], reverse=choice.sort != order)
+    chosen = _chosen(found, choice)
     part = part_of(chosen, choice.page)
     begin, keys = _begin_of(views, now), [row.target.key for row in part.rows]
     return page(
@@ -245,6 +239,17 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         recorded=views.record is not None,
         file=str(views.config().path) if not rows else "",
     )
+
+
+def _chosen(found: Sequence[TargetFacts], choice: Choice) -> list[TargetFacts]:
+    """Return the targets of the chosen state in the chosen order."""
+    order = choice.sort.removeprefix("-")
+    of_state = (
+        row
+        for row in found
+        if (_at_maximum(row) if choice.state == AT_MAXIMUM else choice.state in {"", row.state})
+    )
+    return sorted(of_state, key=_ORDERS[order], reverse=choice.sort != order)
 
 
 def _choice(query: QueryParams, clusters: Sequence[str]) -> tuple[Choice, list[str]]:

@@ -1,6 +1,5 @@
 """The page of one target: its state, its chart, any instant explained, and its configuration."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -18,7 +17,7 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.text import instant_of, printable, rfc3339, rfc3339_milli
+from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.answers import (
@@ -176,28 +175,7 @@ def target_page(views: Views, request: Request, now: float) -> Page:
         in_force=None if known is None else in_force(known, views.config().flags, now),
         chart=f"/api/v1{path_of_target(key)}/chart",
         agreement=_beside(views, known, now),
-        comparison=_comparison(views, known, view, now),
     )
-
-
-def _comparison(views: Views, known: TargetFacts | None, view: View, now: float) -> str:
-    """Return the command that compares other settings over the shown time, or nothing.
-
-    Only what is recorded of a target that is configured can be compared, and only what is safe to
-    paste into a terminal is shown.
-    """
-    config = views.config()
-    if known is None or views.record is None or config.state_directory is None:
-        return ""
-    begin, end = view.begin, min(view.end, max(now, view.begin + _SHORTEST))
-    command = shlex.join(
-        (
-            *("autoscaler", "compare", "-c", str(config.path.absolute()), "-c", "changed.yaml"),
-            *("--from-record", "--state-directory", str(config.state_directory.absolute())),
-            *("-t", known.target.key, "--from", rfc3339(begin), "--to", rfc3339(end)),
-        )
-    )
-    return command if command.isprintable() else ""
 
 
 class Beside(NamedTuple):

@@ -284,15 +284,6 @@ if (view.pinned !== null && box.dataset.last !== undefined) {
 await load();
 if (view.pinned !== null) say(view.pinned);
 
-const copy = document.getElementById("compare-copy");
-if (copy !== null && navigator.clipboard !== undefined) {
-  copy.hidden = false;
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById("compare-command").textContent);
-    announcer.textContent = "Copied";
-  });
-}
-
 document.addEventListener("themechange", () => {
   charts?.destroy();
   charts = null;
