@@ -11,14 +11,13 @@ from autoscaler.core.decision import (
     Activity,
     Limit,
 )
-from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode, Schedule
-from autoscaler.core.observation import OpenWindow
+from autoscaler.core.extensions import Extensions, Pause, PauseMode, Schedule
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteFailed, WriteOutcome
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
-from tests.core.builders import BASE, average, external, spec
+from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
 from tests.rendering.test_differences import (
     ASLEEP,
@@ -97,43 +96,6 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
     target.at("75s", queue=60).was(change=True).marked(Mark.WRITTEN)
     target.at("90s", queue=60).was(change=True)
     target.at("105s", queue=50).was(change=True).marked(Mark.HELD)
-
-
-def test_a_schedule_is_a_change_though_the_count_stays() -> None:
-    """Its bounds are those in force."""
-    target = of(QUEUE, extensions=Extensions(schedules=(NIGHT,)))
-    target.at("0s", queue=30).was(change=True)
-    target.opened(OpenWindow(NIGHT, BASE + 3600, "06:00 UTC"))
-    target.at("15s", queue=30).was(change=True)
-    target.at("30s", queue=31).was(change=False)
-    target.opened().at("45s", queue=31).was(change=True)
-
-
-def test_a_pause_and_sleep_are_changes() -> None:
-    """With their marks."""
-    target = of(QUEUE)
-    target.at("0s", queue=30).was(change=True)
-    target.annotated(paused="true").at("15s", queue=30).was(change=True).marked(Mark.PAUSED)
-    target.at("30s", queue=31).was(change=False)
-    target.annotated().at("45s", queue=31).was(change=True)
-    asleep = of(QUEUE, extensions=Extensions(idle=Idle(after=30)))
-    asleep.at("0s", queue=30).was(change=True)
-    asleep.at("15s", queue=0).was(change=True)
-    asleep.at("1m", queue=0).was(change=True)
-    asleep.at("1m15s", queue=0).was(change=True).marked(Mark.IDLE)
-    asleep.at("1m30s", queue=0).was(change=False)
-
-
-def test_the_maximum_and_another_autoscaler_are_changes() -> None:
-    """A target at its maximum is marked as that while more is asked for."""
-    target = of(QUEUE)
-    target.change(replace(target.spec, max_replicas=3))
-    target.at("0s", queue=30).was(change=True).marked(Mark(0))
-    target.at("15s", queue=90).was(change=True).marked(Mark.LIMITED | Mark.AT_MAXIMUM)
-    target.at("30s", queue=95).was(change=False)
-    target.controlled_by('HorizontalPodAutoscaler "web"')
-    at_maximum = Mark.LIMITED | Mark.AT_MAXIMUM
-    target.at("45s", queue=90).was(change=True).marked(Mark.CONTROLLED | at_maximum)
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:

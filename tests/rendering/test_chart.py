@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from autoscaler.core.classification import Mark
 from autoscaler.core.extensions import Extensions, Fallback, Pause
 from autoscaler.core.spec import Flags
-from autoscaler.persistence.record.packing import by_minute
 from autoscaler.persistence.record.rows import Lapse, Sample
 from autoscaler.rendering.chart import Chart, MarkKind, ShadeKind, chart_of
 from autoscaler.rendering.chart.lines import ChartRow, rows_of, shown
@@ -247,11 +246,11 @@ def walk(seed: int, count: int) -> list[Sample]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 99), most=st.integers(60, 400), minutes=st.booleans())
-def test_no_step_is_lost(seed: int, most: int, minutes: bool) -> None:
+@given(seed=st.integers(0, 99), most=st.integers(60, 400))
+def test_no_step_is_lost(seed: int, most: int) -> None:
     """At most so many rows reach the least and the most count of each time."""
     samples = walk(seed, 900)
-    rows = rows_of(by_minute(samples) if minutes else samples, [], BASE, BASE + 900 * 15)
+    rows = rows_of(samples, [], BASE, BASE + 900 * 15)
     kept = shown(rows, BASE, BASE + 900 * 15, most)
     assert len(kept) <= most
     assert kept == sorted(set(kept))
@@ -281,14 +280,14 @@ def test_extremes_of_values_are_kept() -> None:
 
 
 def test_extremes_of_a_minute_are_kept() -> None:
-    """They are those of its value and of its count."""
+    """They are those of its value; its count is the last."""
     record = played(Timeline(spec(QUEUE), replicas=3), 30)
     minute = Sample(BASE + 60, (3, 3, 9000, 3), 60.0, (2, 3, 4000, 2), (8, 3, 9500, 4))
     (queue,) = charted(record.keep_sample(WEB, minute)).metrics
     assert (queue.low[1], queue.high[1], queue.value[1]) == (4, 9.5, 9)
     rows = rows_of([Sample(BASE, (3, 3, 9, 3)), minute], [], BASE, BASE + 300)
     counts = [(one.time - BASE, one.numbers[0]) for one in rows]
-    assert counts == [(0, 3), (60, 8), (80, 2), (100, 3), (300, 3)]
+    assert counts == [(0, 3), (60, 3), (300, 3)]
 
 
 def test_extremes_end_with_a_reload() -> None:

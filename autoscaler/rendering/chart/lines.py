@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
@@ -65,12 +65,9 @@ def rows_of(
             break
         while gaps and gaps[0].begin < sample.time:
             _append(rows, ChartRow(gaps.pop(0).begin), begin)
-        if sample.seconds:
-            for row in _of_minute(sample, rows[-1].numbers if rows else ()):
-                _append(rows, row, begin)
-        else:
-            numbers = sample.numbers
-            _append(rows, ChartRow(sample.time, numbers, numbers, numbers), begin)
+        numbers = sample.numbers
+        low, high = sample.low or numbers, sample.high or numbers
+        _append(rows, ChartRow(sample.time, numbers, low, high), begin)
     for gap in gaps:
         _append(rows, ChartRow(gap.begin), begin)
     if rows and rows[-1].numbers and rows[-1].time < end:
@@ -91,29 +88,6 @@ def _append(rows: list[ChartRow], row: ChartRow, begin: float) -> None:
         else:
             time = rows[-1].time + MILLISECOND
     rows.append(row._replace(time=time))
-
-
-def _of_minute(minute: Sample, before: Numbers) -> Iterator[ChartRow]:
-    """Yield the row of a minute, before it those with the extremes of its counts."""
-    time, last, seconds, low, high = minute
-    extremes: list[Numbers] = []
-    for those in (high, low):
-        counts = tuple(_beyond(last, before, those, index) for index in _COUNTS)
-        if counts != last[:2]:
-            extremes.append((*counts, *last[2:]))
-    step = seconds / (len(extremes) + 1)
-    for index, numbers in enumerate((*extremes, last)):
-        yield ChartRow(time + index * step, numbers, low, high)
-
-
-def _beyond(last: Numbers, before: Numbers, those: Numbers, index: int) -> int | None:
-    """Return an extreme of a count if it is not between the counts before and after."""
-    here, extreme = last[index], those[index]
-    if here is None or extreme is None:
-        return here
-    held = before[index] if index < len(before) else None
-    ends = (here, here if held is None else held)
-    return here if min(ends) <= extreme <= max(ends) else extreme
 
 
 def _held(row: ChartRow, time: float) -> ChartRow:

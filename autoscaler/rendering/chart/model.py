@@ -100,9 +100,9 @@ class ChartMark:
 class Chart(AnswerModel):
     """One target from ``begin`` to ``end``.
 
-    ``times`` ascend.  Counts that were reached between two times have times of their own; if all of
-    them were of one minute of which only the least, the most and the last are kept, these are some
-    seconds apart.  ``minimum`` and ``maximum`` are the bounds in force.
+    ``times`` ascend.  Of a minute of which only the least, the most and the last are kept, the
+    counts are the last; our changes within it are among the ``marks``.  ``minimum`` and ``maximum``
+    are the bounds in force.
     """
 
     target: str

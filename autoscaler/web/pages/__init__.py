@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.convertors import PathConvertor, register_url_convertor
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Mount, Route
-from starlette.types import Scope
+from starlette.routing import BaseRoute, Mount, Route
 
 from autoscaler import clock
 from autoscaler.web.answering import Answering, Page
@@ -20,8 +18,8 @@ from autoscaler.web.pages.agreement import agreement_page
 from autoscaler.web.pages.fleet import fleet_page
 from autoscaler.web.pages.frame import StaticFiles, starting
 from autoscaler.web.pages.health import health_page
-from autoscaler.web.pages.target import no_page, target_page, unknown_page
-from autoscaler.web.site import OPEN, ShownViews, Views
+from autoscaler.web.pages.target import target_page
+from autoscaler.web.site import ShownViews, Views
 
 
 class _Rest(PathConvertor):
@@ -31,17 +29,6 @@ class _Rest(PathConvertor):
 
 
 register_url_convertor("rest", _Rest())
-
-
-class _Elsewhere(Route):
-    """Any address that a browser asks for; the pages for programs stay what they are."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As a route, for a path that is no other's."""
-        if scope["type"] != "http" or scope["path"].rstrip("/") in OPEN:
-            return Match.NONE, {}
-        accepted = Headers(scope=scope).get("accept", "")
-        return super().matches(scope) if "text/html" in accepted else (Match.NONE, {})
 
 
 def routes(views: ShownViews) -> list[BaseRoute]:
@@ -62,9 +49,7 @@ def routes(views: ShownViews) -> list[BaseRoute]:
     return [
         Route("/", page(fleet_page)),
         Route("/targets/{namespace}/{kind}/{name:rest}", page(target_page)),
-        Route("/targets{key:rest}", page(unknown_page)),
         Route("/health", page(health_page)),
         Route("/agreement", page(agreement_page)),
         Mount("/static", StaticFiles()),
-        _Elsewhere("/{path:rest}", page(no_page)),
     ]

@@ -206,19 +206,6 @@ def _beside(views: Views, known: TargetFacts | None, now: float) -> Beside | Non
     return Beside(found, readings, longest)
 
 
-def unknown_page(views: Views, request: Request, now: float) -> Page:
-    """Make the page in place of one below `/targets` that names no target."""
-    sentence = "The page of a target is /targets/NAMESPACE/KIND/NAME."
-    return not_found(views, now, sentence, request.path_params["key"].strip("/"))
-
-
-def no_page(views: Views, request: Request, now: float) -> Page:
-    """Make the page in place of one that there is not."""
-    path = request.path_params["path"]
-    sentence = f"Nothing is at /{printable(path, LONGEST_SENTENCE)}."
-    return not_found(views, now, sentence, path.strip("/"))
-
-
 def _from_record(views: Views, key: str, view: View) -> View:
     """Return a live view without the empty time before anything was recorded of a target."""
     if view.live and views.record is not None:

@@ -91,11 +91,6 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
     assert kept_in(tmp_path) == expected | dict.fromkeys(TARGETS[:2], nth(499))
 
 
-def test_a_promise_waits_two_seconds_at_most() -> None:
-    """Unless a test says otherwise."""
-    assert DiskTimeouts().intend == 2.0
-
-
 def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
     """Whoever stops waiting disturbs nobody; the history is kept all the same."""
     with running(tmp_path) as (store, _):

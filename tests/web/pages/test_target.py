@@ -163,34 +163,10 @@ def test_a_target_that_is_gone_is_shown_from_the_record(
 def test_a_name_that_is_not_there_has_suggestions(tmp_path: Path) -> None:
     """The same name elsewhere, or a name that is spelt alike."""
     views = views_of(tmp_path, [result_of(target_of("payments")), result_of(target_of("web"))])
-    for wrong in ("other/Deployment/payments", "shop/Deployment/paymnets", "shop/payments"):
+    for wrong in ("other/Deployment/payments", "shop/Deployment/paymnets"):
         answer = ask(views, f"/targets/{wrong}")
         assert answer.status == 404
         assert "/targets/shop/Deployment/payments" in answer.page.links()
-
-
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-
-
-@pytest.mark.parametrize(
-    "path", ["/fleet", "/shop/Deployment/payments", "/favicon.ico/x", "/a%0Ab"]
-)
-def test_an_address_that_there_is_not_is_a_page_for_a_browser(tmp_path: Path, path: str) -> None:
-    """With the way to the fleet, and the target that may have been meant; programs get none."""
-    views = views_of(tmp_path, [result_of(target_of("payments"))])
-    answer = ask(views, path, accept=BROWSER)
-    assert answer.status == 404
-    assert "/" in answer.page.links()
-    found = "/targets/shop/Deployment/payments" in answer.page.links()
-    assert found is (path == "/shop/Deployment/payments")
-    assert ask(views, path).headers["content-type"].startswith("text/plain")
-
-
-@pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz"])
-def test_the_pages_for_programs_are_not_ours_in_a_browser_either(tmp_path: Path, path: str) -> None:
-    """The listener answers them."""
-    answer = ask(views_of(tmp_path, []), path, accept=BROWSER)
-    assert answer.headers["content-type"].startswith("text/plain")
 
 
 def test_the_configuration_in_force_is_beside_it(tmp_path: Path) -> None:
