@@ -7,7 +7,7 @@ from autoscaler.core.decision import Calculation, MetricResult, Outcome
 from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.reasons import verdict
 
@@ -109,7 +109,7 @@ def _is_told(metric: MetricResult, sentence: str) -> bool:
         return False
     if f"{wording.metric_name(metric.metric)}: {cause}" in sentence:
         return True
-    return metric.fallback is not None and reasons.fallback(metric) in sentence
+    return metric.fallback is not None and target_rules.fallback(metric) in sentence
 
 
 def _short(text: str, failures: Failures) -> str:
@@ -122,7 +122,7 @@ def _metric(metric: MetricResult) -> str:
     name = wording.metric_name(metric.metric)
     outcome = metric.outcome
     if not isinstance(outcome, Calculation):
-        instead = "" if metric.fallback is None else f"; {reasons.fallback(metric)}"
+        instead = "" if metric.fallback is None else f"; {target_rules.fallback(metric)}"
         return f"{name}: could not be used: {_cause(metric)}{instead}"
     usage, of_request = wording.usage_and_target(metric), wording.usage_and_request(metric)
     made_of = "" if of_request is None else f" ({' of '.join(of_request)} a pod on average)"

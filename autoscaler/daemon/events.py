@@ -23,7 +23,7 @@ from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import reasons, target_rules, wording
 from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter, SyncSummary
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import UNOBSERVED, Observer
@@ -160,7 +160,7 @@ class EventReporter(Reporter):
         self._paused[key] = now
         if key not in self._uids:
             return ()
-        return (Event("Normal", "Paused", reasons.pause(now, decision.time)),)
+        return (Event("Normal", "Paused", target_rules.pause(now, decision.time)),)
 
     def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
         """Forget all objects once there are too many, since some targets are gone."""

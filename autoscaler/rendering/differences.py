@@ -14,11 +14,10 @@ from autoscaler.core.decision import (
     Outcome,
     Zone,
 )
-from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import READY
 from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import printable, time_of_day
+from autoscaler.core.text import printable
 from autoscaler.core.writes import Superseded, WriteFailed
 from autoscaler.persistence.record.changes import (
     change_key,
@@ -27,7 +26,7 @@ from autoscaler.persistence.record.changes import (
     of_idle,
     of_stabilization,
 )
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import reasons, target_rules, wording
 from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.record import WRITTEN, defaults_of, write_word
 
@@ -59,7 +58,7 @@ def differences(before: SyncResult, after: SyncResult) -> tuple[str, ...]:
     """Return a sentence for each thing that differs."""
     old, new = before.decision, after.decision
     found = [*_count(old, new), *_move(before, after), *_zone(old, new)]
-    found += _compared(_besides_metrics(old), _besides_metrics(new))
+    found += _compared(target_rules.facts(old), target_rules.facts(new))
     found += [*_bounds(old, new), *_metrics(old, new)]
     found += _compared(_stages(before), _stages(after))
     found += [*_conditions(old, new), *_rules(before, after)]
@@ -117,67 +116,18 @@ def _zone(old: Decision, new: Decision) -> Iterator[str]:
         yield f"the reason is no longer: {wording.reason(old)}"
 
 
-_Fact = tuple[str, object, str]
-"""The sentence of its end, what makes it another one, and the sentence of what is so."""
-_PART_OF = {
-    "the pause prevents nothing now": "it is paused no longer",
-    f"{HOLD_QUERY} prevents nothing now": f"{HOLD_QUERY} holds nothing any more",
-}
-"""Which ends are not told beside another."""
-
-
-def _compared(old: Iterable[_Fact], new: Iterable[_Fact]) -> Iterator[str]:
+def _compared(old: Iterable[target_rules.Fact], new: Iterable[target_rules.Fact]) -> Iterator[str]:
     """Say what was not so, was otherwise, or has ended."""
     was, now = ({end: (what, told) for end, what, told in facts} for facts in (old, new))
     yield from (fact[1] for end, fact in now.items() if end not in was or was[end][0] != fact[0])
     ended = [end for end in was if end not in now]
-    yield from (end for end in ended if _PART_OF.get(end) not in ended)
-
-
-def _besides_metrics(of: Decision) -> Iterator[_Fact]:
-    if of.foreign is not None:
-        ended = "no other client set the replicas between these two decisions"
-        yield ended, (of.stamp, of.foreign), wording.foreign(of.foreign)
-    if of.pause is not None:
-        yield "it is paused no longer", of.pause, reasons.pause(of.pause, of.time)
-    if of.pause is not None and of.paused_from is not None:
-        count = wording.counted(of.paused_from, "replica")
-        yield "the pause prevents nothing now", None, f"without the pause it would have {count}"
-    if of.bounds is not None and (missing := of.bounds.missing):
-        yield "no bound is missing any more", missing, f"a bound is missing: {missing}"
-    if of.wanted_by is not None:
-        asks = reasons.wanted(of).removeprefix("; ")
-        yield "no metric asks for replicas of it any more", of.wanted_by, asks
-    if (lasting := of.lasting_saturation) is not None:
-        told = reasons.saturation(lasting, of.time)
-        yield "no replicas are missing any more", None, told
-    yield from _prevents_moves(of)
-
-
-def _prevents_moves(of: Decision) -> Iterator[_Fact]:
-    if of.breaker is not None:
-        until, wanted = time_of_day(of.breaker.until, of.time), of.breaker.replicas
-        holds = f"the scale-down breaker holds it until {until}; it would go to {wanted}"
-        yield "the scale-down breaker holds it no longer", None, holds
-    if (hold := of.hold) is not None:
-        kind = (hold.reading.gap and hold.reading.gap.detail, hold.reading.holds)
-        yield f"{HOLD_QUERY} holds nothing any more", kind, why_held(hold.reading)
-        if hold.replicas is not None:
-            goes = f"without {HOLD_QUERY} it would go to {hold.replicas}"
-            yield f"{HOLD_QUERY} prevents nothing now", None, goes
-    if of.hold_refill is not None:
-        refill = f"{HOLD_QUERY}: {wording.refill(of.hold_refill, of.time)}"
-        yield "the readings count in full again after the hold", None, refill
-    if of.held_until is not None:
-        until = time_of_day(of.held_until, of.time)
-        undone = f"others undo our changes: nothing is written until {until}"
-        yield "the hold after the changes of others has ended", of.held_until, undone
+    yield from (end for end in ended if target_rules.PART_OF.get(end) not in ended)
 
 
 def _bounds(old: Decision, new: Decision) -> Iterator[str]:
     for name, words, attribute in (
-        ("minReplicas", reasons.min_replicas, "min_replicas"),
-        ("maxReplicas", reasons.max_replicas, "max_replicas"),
+        ("minReplicas", target_rules.min_replicas, "min_replicas"),
+        ("maxReplicas", target_rules.max_replicas, "max_replicas"),
     ):
         if getattr(old, attribute) != getattr(new, attribute) or words(old) != words(new):
             yield f"{name} is {words(new)}, before {words(old)}"
@@ -212,11 +162,11 @@ def _metric(old: MetricResult, new: MetricResult) -> Iterator[str]:
         yield from _value(old, new, name)
 
 
-def _of_metrics(of: Decision) -> Iterator[_Fact]:
+def _of_metrics(of: Decision) -> Iterator[target_rules.Fact]:
     for metric in of.metrics:
         name = wording.metric_name(metric.metric)
         if metric.fallback is not None:
-            told = reasons.fallback(metric)
+            told = target_rules.fallback(metric)
             yield f"the fallback stands for {name} no longer", None, told
         if metric.refill is not None:
             told = f"{name}: {wording.refill(metric.refill, of.time)}"
@@ -238,7 +188,7 @@ def _value(old: MetricResult, new: MetricResult, name: str) -> Iterator[str]:
 # -- stages --------------------------------------------------------------------------------------
 
 
-def _stages(of: SyncResult) -> Iterator[_Fact]:
+def _stages(of: SyncResult) -> Iterator[target_rules.Fact]:
     decision = of.decision
     held, limit, idle, hpa = decision.stabilization, decision.limit, decision.idle, decision.hpa
     if held is not None and held.before != held.after and held.reason != READY:
@@ -250,7 +200,7 @@ def _stages(of: SyncResult) -> Iterator[_Fact]:
     if idle is not None:
         told = "it is awake, and may go idle"
         if idle.asleep:
-            told = reasons.asleep(decision)
+            told = target_rules.asleep(decision)
         elif idle.kept_awake:
             told = "a minimum of a schedule or a query keeps it awake"
         yield "it cannot go idle now", of_idle(idle), told

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from autoscaler.core.bounds import KNOWN_SECONDS, MAX_QUERY, MIN_QUERY
 from autoscaler.core.classification import failure_of
 from autoscaler.core.decision import (
-    Bound,
     Calculation,
     Decision,
     Formula,
@@ -15,8 +13,7 @@ from autoscaler.core.decision import (
     UnreadyRule,
     Zone,
 )
-from autoscaler.core.history import Condition, KnownBound
-from autoscaler.core.holds import HOLD_QUERY, why_held
+from autoscaler.core.history import Condition
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
@@ -27,17 +24,11 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.pauses import (
-    INVALID_ANNOTATION,
-    PAUSED,
-    PAUSED_REPLICAS,
-    PAUSED_UNTIL,
-)
 from autoscaler.core.spec import measures_pods
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
-from autoscaler.core.text import duration, printable, rfc3339, time_of_day
-from autoscaler.rendering import reasons, wording
+from autoscaler.core.text import duration, printable, rfc3339
+from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.reasons import behavior, hold, restriction, verdict
 from autoscaler.rendering.record import QuerySource, gaps_of
@@ -55,12 +46,9 @@ def explain(
     """
     decision, target = result.decision, result.target
     sentence = printable(verdict(result), LONGEST_SENTENCE)
-    stages = {
-        "paused": _pause(decision),
+    stages = target_rules.stages(result) | {
         "beside": [] if decision.hpa is None else [hpa_text(decision.hpa)],
         "scale": _scale(result),
-        "idle": _idle(decision),
-        "hold": _hold(result),
     }
     for index, metric in enumerate(decision.metrics):
         source = sources[index] if index < len(sources) else QuerySource("query")
@@ -91,7 +79,7 @@ def _rules_and_limits(result: SyncResult) -> dict[str, list[str]]:
             told = f"last at {rfc3339(last)}, {duration(decision.time - last)} before this"
         stages["rescaled"] = [told]
     if (missing := decision.lasting_saturation) is not None:
-        stages["saturated"] = [reasons.saturation(missing, decision.time)]
+        stages["saturated"] = [target_rules.saturation(missing, decision.time)]
     return stages
 
 
@@ -103,7 +91,7 @@ def _query(source: QuerySource, query: Query | None) -> Iterator[str]:
     if source.default:
         yield "the HPA's default metric, since the target has no `metrics`"
     if query is not None:
-        yield f"{source.name}{_at(query)}: {query.promql}"
+        yield f"{source.name}{target_rules.at_server(query)}: {query.promql}"
 
 
 def _condition(condition: Condition, decision: Decision) -> str:
@@ -122,87 +110,9 @@ def labelled(label: str, texts: Sequence[str]) -> Iterator[str]:
         yield f"  {(label if index == 0 else ''):<{_LABEL_WIDTH}}{shown}"
 
 
-def _pause(decision: Decision) -> list[str]:
-    lines = []
-    if decision.pause is not None:
-        lines.append(reasons.pause(decision.pause, decision.time) + reasons.prevented(decision))
-        lines += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
-    given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
-    if PAUSED_UNTIL in given and PAUSED not in given and PAUSED_REPLICAS not in given:
-        lines.append(
-            f"{PAUSED_UNTIL} alone pauses nothing; it goes with {PAUSED} or {PAUSED_REPLICAS}"
-        )
-    return lines
-
-
-def _idle(decision: Decision) -> list[str]:
-    idle = decision.idle
-    if idle is None:
-        return []
-    last = f"a metric was last active, or may have been, at {rfc3339(idle.last_active)}"
-    if decision.zone is Zone.IDLE:
-        return [f"{reasons.asleep(decision)}; idle.replicas is {idle.idle.replicas}"]
-    if idle.kept_awake:
-        return [f"kept awake, since minReplicas is {reasons.min_replicas(decision)}"]
-    if decision.zone is Zone.METRICS and idle.asleep:
-        return ["wakes up, since a metric is active"]
-    goes = reasons.goes_idle(decision)
-    return [f"awake; {goes}" if goes else "awake", last]
-
-
-def _hold(result: SyncResult) -> list[str]:
-    decision, asked = result.decision, result.target.hold
-    lines = []
-    if (hold := decision.hold) is not None:
-        prevented = "" if hold.replicas is None else f"; it would go to {hold.replicas}"
-        lines.append(why_held(hold.reading) + prevented)
-    elif asked is not None:
-        lines.append(f"{HOLD_QUERY} holds nothing")
-    if (refill := decision.hold_refill) is not None:
-        lines.append(wording.refill(refill, decision.time))
-    if asked is not None:
-        of = "" if asked.selector is None else f", of it {wording.selector(asked.selector)}"
-        lines.append(f"{HOLD_QUERY}{_at(asked.query)}: {asked.query.promql}{of}")
-    return lines
-
-
-def _bounds(result: SyncResult) -> list[str]:
-    decision, target = result.decision, result.target
-    low, high = reasons.min_replicas(decision), reasons.max_replicas(decision)
-    lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
-    if bounds is not None and bounds.missing:
-        down = "; nothing goes down meanwhile" if bounds.hold_down else ""
-        lines.append(f"{bounds.missing}{down}")
-    if bounds is not None:
-        of_min = (MIN_QUERY, bounds.of_min_query, bounds.minimum)
-        of_max = (MAX_QUERY, bounds.of_max_query, bounds.maximum)
-        lines += _asked_bound(target.min_replicas_query, *of_min, decision.time)
-        lines += _asked_bound(target.max_replicas_query, *of_max, decision.time)
-    return lines
-
-
-def _asked_bound(
-    query: Query | None, name: str, found: KnownBound | None, bound: Bound, now: float
-) -> Iterator[str]:
-    if query is None:
-        return
-    gives = ""
-    if found is not None:
-        gives = f" gives {found.replicas}"
-        if bound.by.startswith(name) and bound.replicas != found.replicas:
-            gives += f" ({bound.replicas} within the other bounds)"
-        if found.time < now:
-            gives += f", as last read, until {time_of_day(found.time + KNOWN_SECONDS, now)}"
-    yield f"{name}{_at(query)}{gives}: {query.promql}"
-
-
-def _at(query: Query) -> str:
-    return f" at the server {query.server}" if query.server else ""
-
-
 def _scale(result: SyncResult) -> list[str]:
     decision, scale, hold = result.decision, result.decision.scale, result.decision.hold
-    bounds, *more = _bounds(result)
+    bounds, *more = target_rules.bounds_lines(result)
     if isinstance(scale, Unavailable):
         return [scale.message, bounds, *more]
     count = wording.counted(scale.spec_replicas, "replica")
@@ -219,11 +129,11 @@ def _scale(result: SyncResult) -> list[str]:
 def _metric(result: MetricResult, of: SyncResult) -> list[str]:
     decision, metric, outcome = of.decision, result.metric, result.outcome
     lines = [f"{metric.type} {wording.metric_name(metric)}, target {wording.target(metric)}"]
-    active = [one for one in (reasons.activity(result, of.target),) if one]
+    active = [one for one in (target_rules.activity(result, of.target),) if one]
     if not isinstance(outcome, Calculation):
         lines += [f"{outcome.reason}: {outcome.message}", *active]
-        if instead := reasons.fallback(result):
-            lines.append(instead + reasons.fallback_rule(result))
+        if instead := target_rules.fallback(result):
+            lines.append(instead + target_rules.fallback_rule(result))
         return lines
     lines += [*active, *_reading(result, outcome)]
     tolerance = decision.tolerance

@@ -15,32 +15,24 @@ from autoscaler.core.classification import (
     stabilization_holds,
 )
 from autoscaler.core.decision import (
-    Activity,
-    Bound,
     Calculation,
     Combination,
     Decision,
     Formula,
     Limit,
-    MetricFailure,
     MetricResult,
     Outcome,
-    Saturation,
     Stabilization,
     Zone,
 )
-from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
 from autoscaler.core.holds import HOLD_QUERY, why_held
 from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
-from autoscaler.core.numbers import format_fine
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
-from autoscaler.core.pauses import INVALID_ANNOTATION
 from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import Target
 from autoscaler.core.text import duration, printable, rfc3339, time_of_day
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
-from autoscaler.rendering import wording
+from autoscaler.rendering import target_rules, wording
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 
 _LONGEST_QUERY = 300
@@ -59,8 +51,8 @@ def verdict(result: SyncResult) -> str:
     elif decision.zone is Zone.DISABLED:
         sentence = (
             "disabled: somebody set the replicas to 0, and minReplicas is "
-            f"{min_replicas(decision)}; it goes on once they are set to 1 or more"
-            f"{wanted(decision)}{_besides(decision, restraint)}"
+            f"{target_rules.min_replicas(decision)}; it goes on once they are set to 1 or more"
+            f"{target_rules.wanted(decision)}{_besides(decision, restraint)}"
         )
     else:
         count = wording.counted(decision.current, "replica")
@@ -175,7 +167,8 @@ def _and_more(count: int) -> str:
 def _partly(decision: Decision) -> str:
     in_use = [metric for metric in decision.metrics if metric.fallback is not None]
     if in_use:
-        return f"{fallback(in_use[0])}: {_failure(decision)}{_and_more(len(in_use) - 1)}"
+        more = _and_more(len(in_use) - 1)
+        return f"{target_rules.fallback(in_use[0])}: {_failure(decision)}{more}"
     failure = failure_of(decision)
     if decision.outcome is not Outcome.PARTIAL or failure is None:
         return ""
@@ -186,17 +179,7 @@ def _partly(decision: Decision) -> str:
 
 def _besides(decision: Decision, restraint: Restraint | None) -> str:
     """Return what else there is to know: each part begins with a semicolon."""
-    bounds, paused = decision.bounds, decision.pause
-    parts = [_partly(decision)]
-    if bounds is not None:
-        parts.append(bounds.missing)
-    if decision.hold is not None and restraint is not Restraint.QUERY:
-        parts.append(why_held(decision.hold.reading))
-    if paused is not None and restraint is not Restraint.PAUSE:
-        parts.append(pause(paused, decision.time))
-    if paused is not None:
-        parts += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
-    parts.append(goes_idle(decision))
+    parts = [_partly(decision), *target_rules.parts_of_sentence(decision, restraint)]
     return "".join(f"; {part}" for part in parts if part)
 
 
@@ -206,9 +189,9 @@ def _besides(decision: Decision, restraint: Restraint | None) -> str:
 def _why(decision: Decision, restraint: Restraint | None) -> str:
     combined, paused = decision.combination, decision.pause
     if paused is not None and restraint is Restraint.PAUSE:
-        return pause(paused, decision.time) + prevented(decision)
+        return target_rules.pause(paused, decision.time) + target_rules.prevented(decision)
     if decision.zone is Zone.IDLE:
-        return asleep(decision)
+        return target_rules.asleep(decision)
     return (
         decision.reason
         if combined is None
@@ -330,9 +313,9 @@ def _restricted(result: SyncResult, restraint: Restraint | None) -> str:
 def _bound(asked: int, decision: Decision) -> list[str]:
     """Return the bound that the metrics ask to pass, if any; the count is held at it anyway."""
     if asked < decision.min_replicas:
-        return [f"minReplicas is {min_replicas(decision)}"]
+        return [f"minReplicas is {target_rules.min_replicas(decision)}"]
     if asked > decision.max_replicas:
-        return [f"maxReplicas is {max_replicas(decision)}"]
+        return [f"maxReplicas is {target_rules.max_replicas(decision)}"]
     return []
 
 
@@ -385,9 +368,9 @@ def restriction(stage: Limit, result: SyncResult) -> str:
     """Return which bound or rate limit permits no more, and from when on it does."""
     decision, now = result.decision, result.decision.time
     if stage.reason == TOO_FEW:
-        return f"minReplicas is {min_replicas(decision)}"
+        return f"minReplicas is {target_rules.min_replicas(decision)}"
     if stage.reason == TOO_MANY:
-        return f"maxReplicas is {max_replicas(decision)}"
+        return f"maxReplicas is {target_rules.max_replicas(decision)}"
     direction = {SCALE_UP_LIMIT: "scaleUp", SCALE_DOWN_LIMIT: "scaleDown"}[stage.reason]
     if stage.unseen is not None:
         unseen = time_of_day(stage.unseen, now)
@@ -409,120 +392,6 @@ def _rule(stage: Limit, behavior: Behavior | None, direction: str) -> str:
     rules = behavior.scale_up if direction == "scaleUp" else behavior.scale_down
     disabled = rules.select_policy is SelectPolicy.DISABLED
     return f"{direction}.selectPolicy Disabled" if disabled else direction
-
-
-# -- what a target may have beyond the HPA's spec ------------------------------------------------
-
-_PAUSED = {
-    PauseMode.ALL: "paused",
-    PauseMode.SCALE_DOWN: "scale-down is paused",
-    PauseMode.SCALE_UP: "scale-up is paused",
-}
-
-
-def pause(one: Pause, now: float) -> str:
-    """Write what is paused, by whom, and until when."""
-    until = "" if one.until is None else f" until {time_of_day(one.until, now)}"
-    return f"{_PAUSED[one.mode]} by {one.by}{until}"
-
-
-def prevented(decision: Decision) -> str:
-    """Write which count a pause prevents; empty where it prevents none."""
-    if decision.paused_from is None:
-        return ""
-    return f"; {wording.counted(decision.paused_from, 'replica')} without it"
-
-
-def min_replicas(decision: Decision) -> str:
-    """Write the minimum in force, and what sets it if that is not the target itself."""
-    return _by(decision.min_replicas, None if decision.bounds is None else decision.bounds.minimum)
-
-
-def max_replicas(decision: Decision) -> str:
-    """Write likewise the maximum."""
-    return _by(decision.max_replicas, None if decision.bounds is None else decision.bounds.maximum)
-
-
-def _by(replicas: int, bound: Bound | None) -> str:
-    return str(replicas) if bound is None or not bound.by else f"{replicas} by {bound.by}"
-
-
-def goes_idle(decision: Decision) -> str:
-    """Write when a target that is awake goes idle; empty where it will not."""
-    idle = decision.idle
-    if idle is None or decision.zone is not Zone.METRICS:
-        return ""
-    if idle.active or idle.asleep or idle.kept_awake or idle.until <= decision.time:
-        return ""
-    return f"idle from {time_of_day(idle.until, decision.time)} on unless a metric becomes active"
-
-
-def asleep(decision: Decision) -> str:
-    """Write why a target is idle."""
-    idle = decision.idle
-    if idle is None or not idle.active:
-        since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
-        return f"idle, every metric has been inactive{since}"
-    unknown = [metric for metric in decision.metrics if metric.activity is Activity.UNKNOWN]
-    names = " or ".join(wording.metric_name(one.metric) for one in unknown)
-    return f"idle, and it is not known whether {names} is active"
-
-
-def activity(result: MetricResult, target: Target) -> str:
-    """Write whether a metric is above its activation; empty where it takes no part."""
-    if result.activity is None:
-        return ""
-    word = wording.ACTIVITY_WORDS[result.activity]
-    if result.activity is Activity.UNKNOWN:
-        return f"{word}, which keeps it awake and does not wake it"
-    exact = wording.exactly(result)
-    value = f"{exact} is " if exact else ""
-    above = "above" if result.activity is Activity.ACTIVE else "not above"
-    activations = dict(zip(target.spec.metrics, target.extensions.activations, strict=False))
-    activation = format_fine(activations.get(result.metric, 0))
-    return f"{word}: {value}{above} its activation of {activation}"
-
-
-def fallback(result: MetricResult) -> str:
-    """Write what the fallback asks for in place of a metric; empty where it does not."""
-    use = result.fallback
-    if use is None:
-        return ""
-    name, syncs = wording.metric_name(result.metric), wording.counted(use.syncs, "sync")
-    in_a_row = " in a row" if use.syncs > 1 else ""
-    failed = f"{name} failed in {syncs}{in_a_row}"
-    if _is_read(result):
-        return f"{failed}, and what was read of it asks for {use.proposal} at least"
-    return f"{failed}, and the fallback asks for {use.proposal}"
-
-
-def _is_read(result: MetricResult) -> bool:
-    """Return whether an incomplete reading asks for what is proposed in place of a fallback."""
-    return isinstance(result.outcome, MetricFailure) and result.outcome.at_least == result.proposal
-
-
-def fallback_rule(result: MetricResult) -> str:
-    """Write in brackets what a fallback depends on; empty where it is a plain count, or unused."""
-    one = None if result.fallback is None else result.fallback.fallback
-    if one is None or one.behavior is FallbackBehavior.STATIC or _is_read(result):
-        return ""
-    if one.behavior is FallbackBehavior.CURRENT_REPLICAS:
-        return " (the current count)"
-    higher = one.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
-    word = "higher" if higher else "lower"
-    return f" ({one.replicas}, or the current count if that is {word})"
-
-
-def wanted(decision: Decision) -> str:
-    """Write which metric asks for replicas of a target that others switched off; or nothing."""
-    metric = decision.wanted_by
-    return "" if metric is None else f"; {wording.metric_name(metric)} asks for replicas meanwhile"
-
-
-def saturation(one: Saturation, now: float) -> str:
-    """Write how many replicas are missing, and since when."""
-    missing = wording.counted(one.missing, "replica")
-    return f"{missing} missing since {time_of_day(one.since, now)}: {one.reason}"
 
 
 # -- the scale-down breaker ----------------------------------------------------------------------

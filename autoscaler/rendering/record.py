@@ -12,7 +12,6 @@ from autoscaler.config.durations import format_seconds
 from autoscaler.core.classification import State
 from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
 from autoscaler.core.extensions import Mode
-from autoscaler.core.holds import why_held
 from autoscaler.core.numbers import format_milli
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
@@ -28,7 +27,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
-from autoscaler.rendering import answers, reasons, wording
+from autoscaler.rendering import answers, target_rules, wording
 from autoscaler.rendering.hpa import hpa_answer
 from autoscaler.rendering.reasons import verdict
 
@@ -134,39 +133,8 @@ def _standing(
         "mode": Mode.SHADOW if decision.shadow else Mode.LIVE,
         "controlled_by": printable(decision.controller, LONGEST_SENTENCE) or None,
         "hpa": None if decision.hpa is None else hpa_answer(decision.hpa),
-        **_besides(decision),
+        **target_rules.fields_of(decision),
     }
-
-
-def _besides(decision: Decision) -> dict[str, Any]:
-    """Return what a target has beyond the HPA's spec."""
-    fields: dict[str, Any] = {}
-    if (bounds := decision.bounds) is not None:
-        fields["min_replicas_by"] = bounds.minimum.by or None
-        fields["max_replicas_by"] = bounds.maximum.by or None
-        fields["missing_bound"] = bounds.missing or None
-    if (pause := decision.pause) is not None:
-        fields["pause"] = answers.Pause(
-            mode=pause.mode,
-            by=pause.by,
-            replicas=pause.replicas,
-            until=pause.until,
-            prevented_replicas=decision.paused_from,
-        )
-    if (idle := decision.idle) is not None:
-        fields["idle"] = answers.Idle(
-            asleep=idle.asleep,
-            active=idle.active,
-            last_active=idle.last_active,
-            goes_idle=idle.until if reasons.goes_idle(decision) else None,
-        )
-    if (hold := decision.hold) is not None:
-        fields["hold"] = answers.Hold(
-            message=why_held(hold.reading),
-            series=hold.reading.series,
-            prevented_replicas=hold.replicas,
-        )
-    return fields
 
 
 def _decided(result: SyncResult, metrics: Sequence[answers.Metric]) -> dict[str, Any]:

@@ -312,9 +312,9 @@ EXPLAINED = [
         .opened(opened(OFFICE_HOURS))
         .at("0s", queue=0),
         f"""
+        idle kept awake, since minReplicas is 5 by {BY_OFFICE_HOURS}
         scale 5 replicas in spec, 5 in status; minReplicas 5 by {BY_OFFICE_HOURS}, maxReplicas 8 by
             {BY_OFFICE_HOURS}
-        idle kept awake, since minReplicas is 5 by {BY_OFFICE_HOURS}
         """,
     ),
     (

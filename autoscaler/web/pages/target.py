@@ -19,7 +19,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError
-from autoscaler.rendering import reasons, wording
+from autoscaler.rendering import reasons, target_rules, wording
 from autoscaler.rendering.answers import (
     Disagreement,
     Explanation,
@@ -293,7 +293,7 @@ def in_force(known: TargetFacts, flags: Flags, now: float) -> Mapping[str, objec
     bounds = f"{spec.min_replicas} to {spec.max_replicas}"
     if known.last is not None:
         decision = known.last.decision
-        bounds = f"{reasons.min_replicas(decision)} to {reasons.max_replicas(decision)}"
+        bounds = f"{target_rules.min_replicas(decision)} to {target_rules.max_replicas(decision)}"
     return {
         "bounds": bounds,
         "sync_period": target.sync_period,
@@ -343,7 +343,7 @@ def _extensions(extensions: Extensions, now: float) -> Iterator[tuple[str, str]]
         yield "Fallback", f"{count} after {after} ({fallback.behavior})"
     if pause is not None:
         at = "" if pause.replicas is None else f", at {wording.counted(pause.replicas, 'replica')}"
-        yield "Paused", printable(f"{reasons.pause(pause, now)}{at}", LONGEST_SENTENCE)
+        yield "Paused", printable(f"{target_rules.pause(pause, now)}{at}", LONGEST_SENTENCE)
     for switch in fields(extensions):
         if getattr(extensions, switch.name) != switch.default:
             yield from switch.metadata.items()

@@ -1,0 +1,340 @@
+"""The words of what a target has beyond the HPA's spec: pauses, bounds, idling, fallbacks, holds.
+
+What each rule adds to the sentence of a decision, to its explanation, to what differs from the
+decision before, and to its answers.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from autoscaler.core.bounds import KNOWN_SECONDS, MAX_QUERY, MIN_QUERY
+from autoscaler.core.classification import Restraint
+from autoscaler.core.decision import (
+    Activity,
+    Bound,
+    Decision,
+    MetricFailure,
+    MetricResult,
+    Saturation,
+    Zone,
+)
+from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
+from autoscaler.core.history import KnownBound
+from autoscaler.core.holds import HOLD_QUERY, why_held
+from autoscaler.core.numbers import format_fine
+from autoscaler.core.observation import Scale
+from autoscaler.core.pauses import (
+    INVALID_ANNOTATION,
+    PAUSED,
+    PAUSED_REPLICAS,
+    PAUSED_UNTIL,
+)
+from autoscaler.core.sync_result import SyncResult
+from autoscaler.core.target import Query, Target
+from autoscaler.core.text import rfc3339, time_of_day
+from autoscaler.rendering import answers, wording
+
+# -- pauses, bounds, idling, fallbacks ------------------------------------------------------------
+
+_PAUSED = {
+    PauseMode.ALL: "paused",
+    PauseMode.SCALE_DOWN: "scale-down is paused",
+    PauseMode.SCALE_UP: "scale-up is paused",
+}
+
+
+def pause(one: Pause, now: float) -> str:
+    """Write what is paused, by whom, and until when."""
+    until = "" if one.until is None else f" until {time_of_day(one.until, now)}"
+    return f"{_PAUSED[one.mode]} by {one.by}{until}"
+
+
+def prevented(decision: Decision) -> str:
+    """Write which count a pause prevents; empty where it prevents none."""
+    if decision.paused_from is None:
+        return ""
+    return f"; {wording.counted(decision.paused_from, 'replica')} without it"
+
+
+def min_replicas(decision: Decision) -> str:
+    """Write the minimum in force, and what sets it if that is not the target itself."""
+    return _by(decision.min_replicas, None if decision.bounds is None else decision.bounds.minimum)
+
+
+def max_replicas(decision: Decision) -> str:
+    """Write likewise the maximum."""
+    return _by(decision.max_replicas, None if decision.bounds is None else decision.bounds.maximum)
+
+
+def _by(replicas: int, bound: Bound | None) -> str:
+    return str(replicas) if bound is None or not bound.by else f"{replicas} by {bound.by}"
+
+
+def goes_idle(decision: Decision) -> str:
+    """Write when a target that is awake goes idle; empty where it will not."""
+    idle = decision.idle
+    if idle is None or decision.zone is not Zone.METRICS:
+        return ""
+    if idle.active or idle.asleep or idle.kept_awake or idle.until <= decision.time:
+        return ""
+    return f"idle from {time_of_day(idle.until, decision.time)} on unless a metric becomes active"
+
+
+def asleep(decision: Decision) -> str:
+    """Write why a target is idle."""
+    idle = decision.idle
+    if idle is None or not idle.active:
+        since = "" if idle is None else f" since {time_of_day(idle.last_active, decision.time)}"
+        return f"idle, every metric has been inactive{since}"
+    unknown = [metric for metric in decision.metrics if metric.activity is Activity.UNKNOWN]
+    names = " or ".join(wording.metric_name(one.metric) for one in unknown)
+    return f"idle, and it is not known whether {names} is active"
+
+
+def activity(result: MetricResult, target: Target) -> str:
+    """Write whether a metric is above its activation; empty where it takes no part."""
+    if result.activity is None:
+        return ""
+    word = wording.ACTIVITY_WORDS[result.activity]
+    if result.activity is Activity.UNKNOWN:
+        return f"{word}, which keeps it awake and does not wake it"
+    exact = wording.exactly(result)
+    value = f"{exact} is " if exact else ""
+    above = "above" if result.activity is Activity.ACTIVE else "not above"
+    activations = dict(zip(target.spec.metrics, target.extensions.activations, strict=False))
+    activation = format_fine(activations.get(result.metric, 0))
+    return f"{word}: {value}{above} its activation of {activation}"
+
+
+def fallback(result: MetricResult) -> str:
+    """Write what the fallback asks for in place of a metric; empty where it does not."""
+    use = result.fallback
+    if use is None:
+        return ""
+    name, syncs = wording.metric_name(result.metric), wording.counted(use.syncs, "sync")
+    in_a_row = " in a row" if use.syncs > 1 else ""
+    failed = f"{name} failed in {syncs}{in_a_row}"
+    if _is_read(result):
+        return f"{failed}, and what was read of it asks for {use.proposal} at least"
+    return f"{failed}, and the fallback asks for {use.proposal}"
+
+
+def _is_read(result: MetricResult) -> bool:
+    """Return whether an incomplete reading asks for what is proposed in place of a fallback."""
+    return isinstance(result.outcome, MetricFailure) and result.outcome.at_least == result.proposal
+
+
+def fallback_rule(result: MetricResult) -> str:
+    """Write in brackets what a fallback depends on; empty where it is a plain count, or unused."""
+    one = None if result.fallback is None else result.fallback.fallback
+    if one is None or one.behavior is FallbackBehavior.STATIC or _is_read(result):
+        return ""
+    if one.behavior is FallbackBehavior.CURRENT_REPLICAS:
+        return " (the current count)"
+    higher = one.behavior is FallbackBehavior.CURRENT_REPLICAS_IF_HIGHER
+    word = "higher" if higher else "lower"
+    return f" ({one.replicas}, or the current count if that is {word})"
+
+
+def wanted(decision: Decision) -> str:
+    """Write which metric asks for replicas of a target that others switched off; or nothing."""
+    metric = decision.wanted_by
+    return "" if metric is None else f"; {wording.metric_name(metric)} asks for replicas meanwhile"
+
+
+def saturation(one: Saturation, now: float) -> str:
+    """Write how many replicas are missing, and since when."""
+    missing = wording.counted(one.missing, "replica")
+    return f"{missing} missing since {time_of_day(one.since, now)}: {one.reason}"
+
+
+# -- in the sentence of a decision -----------------------------------------------------------------
+
+
+def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterator[str]:
+    """Yield what the rules add to a sentence; what the restraint says already is left out."""
+    bounds, paused = decision.bounds, decision.pause
+    if bounds is not None:
+        yield bounds.missing
+    if decision.hold is not None and restraint is not Restraint.QUERY:
+        yield why_held(decision.hold.reading)
+    if paused is not None and restraint is not Restraint.PAUSE:
+        yield pause(paused, decision.time)
+    if paused is not None:
+        yield from (one.message for one in decision.events if one.reason == INVALID_ANNOTATION)
+    yield goes_idle(decision)
+
+
+# -- in its explanation ----------------------------------------------------------------------------
+
+
+def stages(result: SyncResult) -> dict[str, list[str]]:
+    """Return the lines about each rule, by their label."""
+    decision = result.decision
+    return {"paused": _pause(decision), "idle": _idle(decision), "hold": _hold(result)}
+
+
+def _pause(decision: Decision) -> list[str]:
+    lines = []
+    if decision.pause is not None:
+        lines.append(pause(decision.pause, decision.time) + prevented(decision))
+        lines += [event.message for event in decision.events if event.reason == INVALID_ANNOTATION]
+    given = dict(decision.scale.annotations) if isinstance(decision.scale, Scale) else {}
+    if PAUSED_UNTIL in given and PAUSED not in given and PAUSED_REPLICAS not in given:
+        lines.append(
+            f"{PAUSED_UNTIL} alone pauses nothing; it goes with {PAUSED} or {PAUSED_REPLICAS}"
+        )
+    return lines
+
+
+def _idle(decision: Decision) -> list[str]:
+    idle = decision.idle
+    if idle is None:
+        return []
+    last = f"a metric was last active, or may have been, at {rfc3339(idle.last_active)}"
+    if decision.zone is Zone.IDLE:
+        return [f"{asleep(decision)}; idle.replicas is {idle.idle.replicas}"]
+    if idle.kept_awake:
+        return [f"kept awake, since minReplicas is {min_replicas(decision)}"]
+    if decision.zone is Zone.METRICS and idle.asleep:
+        return ["wakes up, since a metric is active"]
+    goes = goes_idle(decision)
+    return [f"awake; {goes}" if goes else "awake", last]
+
+
+def _hold(result: SyncResult) -> list[str]:
+    decision, asked = result.decision, result.target.hold
+    lines = []
+    if (hold := decision.hold) is not None:
+        prevented = "" if hold.replicas is None else f"; it would go to {hold.replicas}"
+        lines.append(why_held(hold.reading) + prevented)
+    elif asked is not None:
+        lines.append(f"{HOLD_QUERY} holds nothing")
+    if (refill := decision.hold_refill) is not None:
+        lines.append(wording.refill(refill, decision.time))
+    if asked is not None:
+        of = "" if asked.selector is None else f", of it {wording.selector(asked.selector)}"
+        lines.append(f"{HOLD_QUERY}{at_server(asked.query)}: {asked.query.promql}{of}")
+    return lines
+
+
+def bounds_lines(result: SyncResult) -> list[str]:
+    """Return the bounds in force, what sets them, and which is missing."""
+    decision, target = result.decision, result.target
+    low, high = min_replicas(decision), max_replicas(decision)
+    lines, bounds = [f"minReplicas {low}, maxReplicas {high}"], decision.bounds
+    if bounds is not None and bounds.missing:
+        down = "; nothing goes down meanwhile" if bounds.hold_down else ""
+        lines.append(f"{bounds.missing}{down}")
+    if bounds is not None:
+        of_min = (MIN_QUERY, bounds.of_min_query, bounds.minimum)
+        of_max = (MAX_QUERY, bounds.of_max_query, bounds.maximum)
+        lines += _asked_bound(target.min_replicas_query, *of_min, decision.time)
+        lines += _asked_bound(target.max_replicas_query, *of_max, decision.time)
+    return lines
+
+
+def _asked_bound(
+    query: Query | None, name: str, found: KnownBound | None, bound: Bound, now: float
+) -> Iterator[str]:
+    if query is None:
+        return
+    gives = ""
+    if found is not None:
+        gives = f" gives {found.replicas}"
+        if bound.by.startswith(name) and bound.replicas != found.replicas:
+            gives += f" ({bound.replicas} within the other bounds)"
+        if found.time < now:
+            gives += f", as last read, until {time_of_day(found.time + KNOWN_SECONDS, now)}"
+    yield f"{name}{at_server(query)}{gives}: {query.promql}"
+
+
+def at_server(query: Query) -> str:
+    """Write at which server a query is asked, if not at the default one."""
+    return f" at the server {query.server}" if query.server else ""
+
+
+# -- in what differs from the decision before ------------------------------------------------------
+
+Fact = tuple[str, object, str]
+"""The sentence of its end, what makes it another one, and the sentence of what is so."""
+PART_OF = {
+    "the pause prevents nothing now": "it is paused no longer",
+    f"{HOLD_QUERY} prevents nothing now": f"{HOLD_QUERY} holds nothing any more",
+}
+"""Which ends are not told beside another."""
+
+
+def facts(of: Decision) -> Iterator[Fact]:
+    """Yield what besides the metrics decides."""
+    if of.foreign is not None:
+        ended = "no other client set the replicas between these two decisions"
+        yield ended, (of.stamp, of.foreign), wording.foreign(of.foreign)
+    if of.pause is not None:
+        yield "it is paused no longer", of.pause, pause(of.pause, of.time)
+    if of.pause is not None and of.paused_from is not None:
+        count = wording.counted(of.paused_from, "replica")
+        yield "the pause prevents nothing now", None, f"without the pause it would have {count}"
+    if of.bounds is not None and (missing := of.bounds.missing):
+        yield "no bound is missing any more", missing, f"a bound is missing: {missing}"
+    if of.wanted_by is not None:
+        asks = wanted(of).removeprefix("; ")
+        yield "no metric asks for replicas of it any more", of.wanted_by, asks
+    if (lasting := of.lasting_saturation) is not None:
+        told = saturation(lasting, of.time)
+        yield "no replicas are missing any more", None, told
+    yield from _prevents_moves(of)
+
+
+def _prevents_moves(of: Decision) -> Iterator[Fact]:
+    if of.breaker is not None:
+        until, wanted = time_of_day(of.breaker.until, of.time), of.breaker.replicas
+        holds = f"the scale-down breaker holds it until {until}; it would go to {wanted}"
+        yield "the scale-down breaker holds it no longer", None, holds
+    if (hold := of.hold) is not None:
+        kind = (hold.reading.gap and hold.reading.gap.detail, hold.reading.holds)
+        yield f"{HOLD_QUERY} holds nothing any more", kind, why_held(hold.reading)
+        if hold.replicas is not None:
+            goes = f"without {HOLD_QUERY} it would go to {hold.replicas}"
+            yield f"{HOLD_QUERY} prevents nothing now", None, goes
+    if of.hold_refill is not None:
+        refill = f"{HOLD_QUERY}: {wording.refill(of.hold_refill, of.time)}"
+        yield "the readings count in full again after the hold", None, refill
+    if of.held_until is not None:
+        until = time_of_day(of.held_until, of.time)
+        undone = f"others undo our changes: nothing is written until {until}"
+        yield "the hold after the changes of others has ended", of.held_until, undone
+
+
+# -- in its answers --------------------------------------------------------------------------------
+
+
+def fields_of(decision: Decision) -> dict[str, Any]:
+    """Return what a target has beyond the HPA's spec."""
+    fields: dict[str, Any] = {}
+    if (bounds := decision.bounds) is not None:
+        fields["min_replicas_by"] = bounds.minimum.by or None
+        fields["max_replicas_by"] = bounds.maximum.by or None
+        fields["missing_bound"] = bounds.missing or None
+    if (pause := decision.pause) is not None:
+        fields["pause"] = answers.Pause(
+            mode=pause.mode,
+            by=pause.by,
+            replicas=pause.replicas,
+            until=pause.until,
+            prevented_replicas=decision.paused_from,
+        )
+    if (idle := decision.idle) is not None:
+        fields["idle"] = answers.Idle(
+            asleep=idle.asleep,
+            active=idle.active,
+            last_active=idle.last_active,
+            goes_idle=idle.until if goes_idle(decision) else None,
+        )
+    if (hold := decision.hold) is not None:
+        fields["hold"] = answers.Hold(
+            message=why_held(hold.reading),
+            series=hold.reading.series,
+            prevented_replicas=hold.replicas,
+        )
+    return fields
