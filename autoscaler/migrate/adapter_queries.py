@@ -90,10 +90,9 @@ class Resolved(NamedTuple):
 
 
 class Unresolved(NamedTuple):
-    """Why there is no query: a sentence that says what to do; and names that are near."""
+    """Why there is no query: a sentence that says what to do."""
 
     sentence: str
-    nearest: tuple[str, ...] = ()
 
 
 def resolve(
@@ -313,18 +312,18 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     known = dict.fromkeys(name for rule in considered for name in _known_names(rule))
     names = [name for name in known if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
     near = difflib.get_close_matches(asked.name[:_LONGEST_COMPARED], names, n=_MOST_NEAREST)
-    nearest = tuple(printable(name, _LONGEST_SHOWN) for name in near)
+    nearest = ", ".join(printable(name, _LONGEST_SHOWN) for name in near)
     where = "externalRules" if asked.kind == "External" else "rules"
     sentence = f"none of the {len(considered)} {where} of prometheus-adapter gives this metric"
     if not considered:
         sentence = f"prometheus-adapter has no {where} here"
-    sentence += f"; near it are {', '.join(nearest)}" if nearest else ""
+    sentence += f"; near it are {nearest}" if nearest else ""
     if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
         kinds = "Pods and Object" if asked.kind == "External" else "External"
         sentence += f"; a rule for metrics of type {kinds} does"
     if rules.problems:
         sentence += f"; left out are rules with mistakes: {'; '.join(rules.problems[:3])}"
-    return Unresolved(f"{sentence}; give the file with its rule, or write its query", nearest)
+    return Unresolved(f"{sentence}; give the file with its rule, or write its query")
 
 
 def _known_names(rule: AdapterRule) -> list[str]:
@@ -570,7 +569,6 @@ class _RuleWriter:
         tree = self._parsed(kept)
         if not all(promql_answers.has(tree, label) for label in labels):
             return None
-        self._note_relations(tree)
         present = dict.fromkeys((*labels, *filter(None, [self.resource])))
         matched = {key: values[0] for key, values in keys.items()}
         if asked.kind == "External":
@@ -586,7 +584,6 @@ class _RuleWriter:
         matchers += [f"{label}={quoted(value)}" for label, value in self.pinned.items()]
         if asked.kind == "Pods":
             matchers.append(f'{self.resource}!=""')
-        self._note_relations(tree)
         text = _unmarked(marked, ",".join(matchers))
         namespace = next(iter(self.pinned), "")
         if asked.kind == "Pods" and not promql_answers.has(tree, namespace):
@@ -597,13 +594,6 @@ class _RuleWriter:
         )
         labels = tuple(filter(None, (*self.pinned, self.resource)))
         return self._done(text, None, labels, promql_answers.may_be_nan(tree), own)
-
-    def _note_relations(self, tree: Node) -> None:
-        if self.asked.kind == "Pods" and not promql_answers.keeps_apart(tree, self.resource or ""):
-            self.notes.append(
-                f"the query of {self.rule.where} relates pods to one another: in the adapter those "
-                "of the workload, here all that have such series"
-            )
 
     def _done(
         self,

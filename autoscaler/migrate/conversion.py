@@ -23,6 +23,7 @@ from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal
 from autoscaler.migrate.keda.authentications import Authentications, ReadSecret, never
 from autoscaler.migrate.keda.scaled_objects import draft_of as scaled_object
 from autoscaler.migrate.manifests import KEDA_1, Manifest, ManifestRole
+from autoscaler.migrate.options import ImportOptions
 from autoscaler.migrate.other_adapters import defined_by, served_by
 
 NO_NAMESPACE = "default"
@@ -78,22 +79,6 @@ class ImportState(Enum):
     """It says how other manifests are to be read."""
     OTHER = "other"
     """It is no autoscaler."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line says."""
-
-    namespace: str | None = None
-    """That of manifests that name none."""
-    prometheus: str | None = None
-    """The URL of the default server."""
-    shadow: bool = False
-    find_series: FindSeries | None = None
-    read_secret: ReadSecret = never
-
-
-_USUAL = Options()
 
 
 @dataclass
@@ -174,14 +159,15 @@ class Conversion:
 
 
 def convert(
-    manifests: Sequence[Manifest], options: Options = _USUAL, rules: Sequence[Manifest] = ()
+    manifests: Sequence[Manifest],
+    options: ImportOptions,
+    *,
+    find_series: FindSeries | None = None,
+    read_secret: ReadSecret = never,
 ) -> Conversion:
-    """Convert the autoscalers among manifests, in their order.
-
-    ``rules`` are documents with rules of prometheus-adapter, beside those among the manifests.
-    """
+    """Convert the autoscalers among manifests, in their order."""
     result = Conversion()
-    importer = _Importer(options, result.shared, [*rules, *manifests])
+    importer = _Importer(manifests, options, result.shared, find_series, read_secret)
     url = options.prometheus or importer.rules.prometheus_url
     if url:
         result.shared.servers[""] = {"url": url}
@@ -213,8 +199,16 @@ def _unknown_server(shared: Shared, lacking: Sequence[Manifest]) -> list[str]:
 
 
 class _Importer:
-    def __init__(self, options: Options, shared: Shared, manifests: Sequence[Manifest]) -> None:
+    def __init__(
+        self,
+        manifests: Sequence[Manifest],
+        options: ImportOptions,
+        shared: Shared,
+        find_series: FindSeries | None,
+        read_secret: ReadSecret,
+    ) -> None:
         self._options = options
+        self._find_series = find_series
         self._shared = shared
         self._manifests = manifests
         self._here = options.namespace or NO_NAMESPACE
@@ -227,7 +221,7 @@ class _Importer:
         self.rules = merged(self.documents_of_rules.values())
         self.not_asked = ""
         """Why Prometheus is not asked any more."""
-        self._authentications = Authentications(options.read_secret)
+        self._authentications = Authentications(read_secret)
         for one in manifests:
             if one.role is ManifestRole.AUTHENTICATION and one.group != KEDA_1:
                 self._authentications.add(one.fields, self._here)
@@ -302,9 +296,7 @@ class _Importer:
             if self.not_asked:
                 return resolve(self.rules, kind, name, **asked)
             try:
-                return resolve(
-                    self.rules, kind, name, **asked, find_series=self._options.find_series
-                )
+                return resolve(self.rules, kind, name, **asked, find_series=self._find_series)
             except SeriesError as error:
                 self.not_asked = f"{error}; which series a rule is for is taken from its names"
                 return resolve(self.rules, kind, name, **asked)

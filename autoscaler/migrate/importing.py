@@ -30,7 +30,6 @@ from autoscaler.migrate.conversion import (
     Conversion,
     Imported,
     ImportState,
-    Options,
     SeriesError,
     convert,
 )
@@ -77,15 +76,10 @@ class _Import:
                 self._read_cluster(sources, rules, stack)
             self._keep_secrets(sources.manifests)
             conversion = convert(
-                sources.manifests,
-                Options(
-                    namespace=self._options.namespace,
-                    prometheus=self._options.prometheus,
-                    shadow=self._options.shadow,
-                    find_series=self._finder(stack),
-                    read_secret=self._text_of,
-                ),
-                rules.manifests,
+                [*rules.manifests, *sources.manifests],
+                self._options,
+                find_series=self._finder(stack),
+                read_secret=self._text_of,
             )
             _leave_out_defaults(conversion)
             _refuse_what_is_not_valid(conversion, self._folder)

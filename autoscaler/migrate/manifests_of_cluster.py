@@ -13,10 +13,6 @@ _PAGE = 500
 _SECONDS = 30.0
 """For one list."""
 _NOT_FOUND = 404
-_METRICS_APIS = (
-    *("v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"),
-    "v1beta1.external.metrics.k8s.io",
-)
 _LABELS = (
     "app.kubernetes.io/name in (prometheus-adapter,k8s-prometheus-adapter)",
     "app in (prometheus-adapter,k8s-prometheus-adapter,custom-metrics-apiserver)",
@@ -80,16 +76,16 @@ class ClusterManifests:
 
     def adapter_rules(self) -> Iterator[JsonObject]:
         """Yield the ConfigMaps in which prometheus-adapter may have its rules, wherever it runs."""
-        services = list(dict.fromkeys(self._services()))
-        items = [item for place in services for item in self._listed(_CONFIG_MAPS, place)]
+        items: list[JsonObject] = []
+        readable: list[str] = []
         everywhere = not isinstance(self._pages(_CONFIG_MAPS, "", _SEARCHES[0]), Failure)
         others = [""] if everywhere else dict.fromkeys((self._namespace, *_USUAL_NAMESPACES))
         for place in others:
             pages = [self._pages(_CONFIG_MAPS, place, query) for query in _SEARCHES]
             found = [page for page in pages if not isinstance(page, Failure)]
-            services += [place] if found else []
+            readable += [place] if found else []
             items += [item for page in found for item in page]
-        places = "all namespaces" if everywhere else ", ".join(filter(None, services))
+        places = "all namespaces" if everywhere else ", ".join(filter(None, readable))
         self.searched = _SEARCHED.format(places or "no namespace that this user may read")
         yield from {_key(item): item for item in items}.values()
 
@@ -108,20 +104,6 @@ class ClusterManifests:
             return base64.b64decode(text) if kind == "Secret" else text.encode()
         except (binascii.Error, ValueError):
             return None
-
-    def _services(self) -> Iterator[str]:
-        """Yield the namespaces of the services behind the metrics APIs, but KEDA's."""
-        for name in _METRICS_APIS:
-            path = path_of("apiregistration.k8s.io/v1", "apiservices", name=name)
-            answer = self._api.get(path, clock.monotonic() + _SECONDS)
-            if isinstance(answer, Failure):
-                if answer.status != _NOT_FOUND:
-                    self.failures.append(answer.message)
-                continue
-            spec = answer.get("spec")
-            service = spec.get("service") if isinstance(spec, dict) else None
-            if isinstance(service, dict) and isinstance(service.get("namespace"), str):
-                yield service["namespace"]
 
     def _listed(self, of: Collection, namespace: str) -> Sequence[JsonObject]:
         """Return the objects of a collection; why there are none is a failure."""

@@ -77,22 +77,6 @@ def is_number(tree: Node) -> bool:
     return False
 
 
-def keeps_apart(tree: Node, label: str) -> bool:
-    """Return whether series of different values of a label never come together."""
-    for node in nodes_of(tree):
-        match node:
-            case Aggregation(_, clause, labels) | Binary(_, clause, labels):
-                if clause in {"by", "on"} and label not in labels:
-                    return False
-                if clause in {"without", "ignoring"} and label in labels:
-                    return False
-                if isinstance(node, Aggregation) and not clause:
-                    return False
-            case Call("scalar" | "absent" | "absent_over_time"):
-                return False
-    return True
-
-
 def keeping(promql: str, labels: Sequence[str]) -> str | None:
     """Return the expression with these labels kept apart all the way; None where that cannot be.
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from autoscaler.migrate.conversion import UNKNOWN_URL, Options
+from autoscaler.migrate.conversion import UNKNOWN_URL
+from autoscaler.migrate.options import ImportOptions
 from tests.importers.keda.converting import converted, loaded
 
 A, B = "http://a.shop:9090", "http://b.batch:9090"
@@ -122,7 +123,7 @@ def servers_of(configuration: dict[str, Any], target: dict[str, Any]) -> str | N
 
 def test_the_server_that_is_given_is_the_default() -> None:
     """The others are named, and those that name none ask it."""
-    options = Options(prometheus=B)
+    options = ImportOptions(prometheus=B)
     result = converted(OF_CPU, keda("one", asks(A)), keda("two", asks(B)), options=options)
     assert result.configuration["prometheus"] == {"url": B, "servers": {"a": {"url": A}}}
     assert result.conversion.notes == []

@@ -8,6 +8,7 @@ https://keda.sh/docs/latest/scalers/
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from autoscaler.config.promql_tree import quoted
 from autoscaler.migrate.fields import Fields, placeholder
 from autoscaler.migrate.keda.metadata import is_false, is_true, parsed
 
@@ -42,102 +43,94 @@ def proposal_for(kind: str, metadata: Fields) -> Proposal | None:
     return exporter.propose(metadata) if exporter is not None and exporter.propose else None
 
 
-def _rabbitmq(metadata: Fields) -> Proposal | None:
-    queue, mode = _word(metadata, "queueName"), metadata.peek("mode")
-    value = _number(metadata, "value", None)
-    if mode is None:
-        mode, value = "QueueLength", value or _number(metadata, "queueLength", 20)
-    if queue is None or value is None or is_true(metadata.peek("useRegex")):
+def _made(
+    metadata: Fields,
+    query: str,
+    labels: Mapping[str, str],
+    value: tuple[str, int | None],
+    activation: str,
+) -> Proposal | None:
+    """Return a query with a selector in place of {}; None if the first label or a value lacks.
+
+    ``labels`` are those of the metric, with the keys of metadata that they have their values from.
+    """
+    named = {label: _word(metadata, key) for label, key in labels.items()}
+    number = _number(metadata, *value)
+    if next(iter(named.values())) is None or number is None:
         return None
-    labels = {"queue": queue, "vhost": _word(metadata, "vhostName")}
-    activation = _number(metadata, "activationValue", 0) or 0
-    if mode == "QueueLength":
-        # Over AMQP, which is the default, KEDA sees only the messages that wait.
-        all_of_them = metadata.peek("protocol") == "http" and not is_true(
-            metadata.peek("excludeUnacknowledged")
-        )
-        metric = "rabbitmq_queue_messages" if all_of_them else "rabbitmq_queue_messages_ready"
-        return Proposal(_sum(metric, labels), value, activation)
-    if mode == "MessageRate":
-        selector = _selector("rabbitmq_queue_messages_published_total", labels)
-        return Proposal(f"sum(rate({selector}[{_RANGE}]))", value, activation)
-    return None
+    matchers = (f"{name}={quoted(word)}" for name, word in named.items() if word is not None)
+    selector = f"{{{', '.join(matchers)}}}"
+    return Proposal(query.replace("{}", selector), number, _number(metadata, activation, 0) or 0)
+
+
+def _rabbitmq(metadata: Fields) -> Proposal | None:
+    mode = metadata.peek("mode")
+    # Over AMQP, which is the default, KEDA sees only the messages that wait.
+    all_of_them = metadata.peek("protocol") == "http" and not is_true(
+        metadata.peek("excludeUnacknowledged")
+    )
+    queries = {
+        "QueueLength": f"sum(rabbitmq_queue_messages{'' if all_of_them else '_ready'}{{}})",
+        "MessageRate": f"sum(rate(rabbitmq_queue_messages_published_total{{}}[{_RANGE}]))",
+    }
+    query = queries.get(str(mode or "QueueLength"))
+    if query is None or is_true(metadata.peek("useRegex")):
+        return None
+    is_old = mode is None and metadata.peek("value") is None
+    value = ("queueLength", 20) if is_old else ("value", None)
+    labels = {"queue": "queueName", "vhost": "vhostName"}
+    return _made(metadata, query, labels, value, "activationValue")
 
 
 def _kafka(metadata: Fields) -> Proposal | None:
-    group, value = _word(metadata, "consumerGroup"), _number(metadata, "lagThreshold", 10)
-    if group is None or value is None:
-        return None
-    labels = {"consumergroup": group, "topic": _word(metadata, "topic")}
-    activation = _number(metadata, "activationLagThreshold", 0) or 0
-    return Proposal(_sum("kafka_consumergroup_lag", labels), value, activation)
+    labels = {"consumergroup": "consumerGroup", "topic": "topic"}
+    value, activation = ("lagThreshold", 10), "activationLagThreshold"
+    return _made(metadata, "sum(kafka_consumergroup_lag{})", labels, value, activation)
 
 
 def _redis(metadata: Fields) -> Proposal | None:
-    key, value = _word(metadata, "listName"), _number(metadata, "listLength", 5)
-    if key is None or value is None:
-        return None
-    labels = {"key": key}
-    database = metadata.peek("databaseIndex")
-    if isinstance(database, str) and database.isdecimal():
-        labels["db"] = f"db{database}"
-    activation = _number(metadata, "activationListLength", 0) or 0
-    return Proposal(_sum("redis_key_size", labels), value, activation)
+    labels, value = {"key": "listName"}, ("listLength", 5)
+    return _made(metadata, "sum(redis_key_size{})", labels, value, "activationListLength")
 
 
 def _redis_streams(metadata: Fields) -> Proposal | None:
-    stream, group = _word(metadata, "stream"), _word(metadata, "consumerGroup")
-    if stream is None:
+    metric = "sum(redis_stream_group_messages_pending{})"
+    if _word(metadata, "consumerGroup") is None:
         return None
-    labels = {"stream": stream, "group": group}
-    for key, metric, activation in (
-        ("pendingEntriesCount", "redis_stream_group_messages_pending", ""),
-        ("lagCount", "redis_stream_group_lag", "activationLagCount"),
-        ("streamLength", "redis_stream_length", ""),
-    ):
-        value = _number(metadata, key, None)
-        if value is not None and (group is not None or key == "streamLength"):
-            of_stream: Mapping[str, str | None] = {"stream": stream}
-            of = of_stream if key == "streamLength" else labels
-            return Proposal(_sum(metric, of), value, _number(metadata, activation, 0) or 0)
-    return None
+    labels, value = {"stream": "stream", "group": "consumerGroup"}, ("pendingEntriesCount", None)
+    return _made(metadata, metric, labels, value, "activationLagCount")
 
 
 def _sqs(metadata: Fields) -> Proposal | None:
-    queue, value = _word(metadata, "queueURL"), _number(metadata, "queueLength", 5)
-    if queue is None or value is None:
-        return None
-    labels = {"dimension_QueueName": queue}
     states = ["visible"]
     if not is_false(metadata.peek("scaleOnInFlight")):
         states.append("not_visible")
     if is_true(metadata.peek("scaleOnDelayed")):
         states.append("delayed")
-    metric = "aws_sqs_approximate_number_of_messages_{}_average"
-    query = " + ".join(_sum(metric.format(state), labels) for state in states)
-    return Proposal(query, value, _number(metadata, "activationQueueLength", 0) or 0)
+    query = " + ".join(
+        f"sum(aws_sqs_approximate_number_of_messages_{state}_average{{}})" for state in states
+    )
+    labels, value = {"dimension_QueueName": "queueURL"}, ("queueLength", 5)
+    return _made(metadata, query, labels, value, "activationQueueLength")
 
 
 def _pubsub(metadata: Fields) -> Proposal | None:
-    subscription = _word(metadata, "subscriptionName")
-    mode, value = metadata.peek("mode"), _number(metadata, "value", None)
-    if mode is None:
-        mode = "SubscriptionSize"
-        value = _number(metadata, "subscriptionSize", 10) if value is None else value
-    if subscription is None or value is None or str(mode) not in _OF_PUBSUB:
+    mode = metadata.peek("mode")
+    form = _OF_PUBSUB.get(str(mode or "SubscriptionSize"))
+    if form is None:
         return None
-    labels = {"subscription_id": subscription}
-    aggregation, metric = _OF_PUBSUB[str(mode)]
-    query = f"{aggregation}({_selector(f'{_PUBSUB}_{metric}', labels)})"
-    return Proposal(query, value, _number(metadata, "activationValue", 0) or 0)
+    is_old = mode is None and metadata.peek("value") is None
+    value = ("subscriptionSize", 10) if is_old else ("value", None)
+    labels = {"subscription_id": "subscriptionName"}
+    return _made(metadata, form, labels, value, "activationValue")
 
 
 _ADDRESSES = ("queueURL", "subscriptionName")
 _PUBSUB = "pubsub_googleapis_com:subscription"
 _OF_PUBSUB = {
-    "SubscriptionSize": ("sum", "num_undelivered_messages"),
-    "NumUndeliveredMessages": ("sum", "num_undelivered_messages"),
-    "OldestUnackedMessageAge": ("max", "oldest_unacked_message_age"),
+    "SubscriptionSize": f"sum({_PUBSUB}_num_undelivered_messages{{}})",
+    "NumUndeliveredMessages": f"sum({_PUBSUB}_num_undelivered_messages{{}})",
+    "OldestUnackedMessageAge": f"max({_PUBSUB}_oldest_unacked_message_age{{}})",
 }
 
 
@@ -157,20 +150,6 @@ def _number(metadata: Fields, key: str, default: int | None) -> int | float | No
     if value is None or value == "":
         return default
     return parsed(str(value))
-
-
-def _sum(metric: str, labels: Mapping[str, str | None]) -> str:
-    return f"sum({_selector(metric, labels)})"
-
-
-def _selector(metric: str, labels: Mapping[str, str | None]) -> str:
-    quoted = (
-        (name, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
-        for name, value in labels.items()
-        if value is not None
-    )
-    matchers = ", ".join(f'{name}="{value}"' for name, value in quoted)
-    return f"{metric}{{{matchers}}}"
 
 
 _REDIS = _Substitute(

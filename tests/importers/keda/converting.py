@@ -10,9 +10,11 @@ import yaml
 from autoscaler.config import load
 from autoscaler.config.documents import documents, path_of
 from autoscaler.migrate.configuration import configuration_of
-from autoscaler.migrate.conversion import Conversion, Options, convert
+from autoscaler.migrate.conversion import Conversion, convert
 from autoscaler.migrate.fields import Fields, KeyOutcome
+from autoscaler.migrate.keda.authentications import ReadSecret, never
 from autoscaler.migrate.manifests import Manifest
+from autoscaler.migrate.options import ImportOptions
 
 HEAD = """\
 apiVersion: keda.sh/v1alpha1
@@ -144,13 +146,15 @@ class Converted:
         return [one.why for one in self.conversion.imported if one.state.value == "refused"]
 
 
-def converted(*texts: str, options: Options | None = None) -> Converted:
+def converted(
+    *texts: str, options: ImportOptions | None = None, read_secret: ReadSecret = never
+) -> Converted:
     """Convert the documents of some texts."""
     manifests = [
         Manifest(Fields(document.value), "test", number)
         for number, document in enumerate(documents("---\n".join(texts)), 1)
     ]
-    conversion = convert(manifests, options or Options())
+    conversion = convert(manifests, options or ImportOptions(), read_secret=read_secret)
     return Converted(conversion, configuration_of(conversion, conversion.written).text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.migrate.conversion import Options
+from autoscaler.migrate.drafts import SecretValue
 from autoscaler.migrate.fields import KeyOutcome
 from tests.importers.keda.converting import (
     TARGET,
@@ -223,9 +223,8 @@ SIGN_INS = {
 """What a trigger and its authentication have, and what the server has then."""
 
 
-def read(secret: object) -> str:
-    key = getattr(secret, "key", "")
-    return "X-Api-Key" if key == "customAuthHeader" else f"the value of {key}"
+def read(secret: SecretValue) -> str:
+    return "X-Api-Key" if secret.key == "customAuthHeader" else f"the value of {secret.key}"
 
 
 @pytest.mark.parametrize("kind", ["TriggerAuthentication", "ClusterTriggerAuthentication"])
@@ -236,7 +235,7 @@ def test_a_way_to_sign_in(name: str, kind: str, tmp_path: Path) -> None:
     trigger = prometheus(metadata, f", authenticationRef: {{name: prom, kind: {kind}}}")
     trigger = trigger.replace("http:", "https:")
     documents = authentication(spec, kind), scaled_object("minReplicaCount: 1\n" + trigger)
-    result = converted(*documents, options=Options(read_secret=read))
+    result = converted(*documents, read_secret=read)
     if kind.startswith("Cluster"):
         # The Secrets of these are in KEDA's own namespace.
         server = server.replace("secrets/shop/", "secrets/keda/")

@@ -18,11 +18,9 @@ rabbitmq | queueName: o, mode: MessageRate, value: 0.5
 kafka | consumerGroup: g, topic: o"x, lagThreshold: 50
     | sum(kafka_consumergroup_lag{consumergroup="g", topic="o\"x"}) | 50
 apache-kafka | consumerGroup: g | sum(kafka_consumergroup_lag{consumergroup="g"}) | 10
-redis | listName: jobs, listLength: 7, databaseIndex: 2
-    | sum(redis_key_size{key="jobs", db="db2"}) | 7
+redis | listName: jobs, listLength: 7, databaseIndex: 2 | sum(redis_key_size{key="jobs"}) | 7
 redis-streams | stream: s, consumerGroup: g, pendingEntriesCount: 9
     | sum(redis_stream_group_messages_pending{stream="s", group="g"}) | 9
-redis-streams | stream: s, streamLength: 9 | sum(redis_stream_length{stream="s"}) | 9
 aws-sqs-queue | queueURL: 'https://sqs.eu-west-1.amazonaws.com/1/orders', queueLength: 5
     | sum(SQS_visible_average{dimension_QueueName="orders"}) +
     sum(SQS_not_visible_average{dimension_QueueName="orders"}) | 5
