@@ -30,7 +30,7 @@ from autoscaler.web.site import Views
 
 # -- sparklines ------------------------------------------------------------------------------------
 
-_DRAWN_SECONDS, _FEWEST_SECONDS = 3600.0, 60.0
+_DRAWN_SECONDS = 3600.0
 WIDTH, HEIGHT = 120, 24
 _EDGE = 2
 """So that a line at the border is not cut."""
@@ -49,22 +49,11 @@ class Sparkline(NamedTuple):
     high: int
 
 
-def _begin_of(views: Views, now: float) -> float:
-    """Return when the pictures begin: an hour ago, or where a younger record does."""
-    first, earliest = views.record_state().from_, now - _DRAWN_SECONDS
-    return earliest if first is None else min(max(first, earliest), now - _FEWEST_SECONDS)
-
-
-def _title_of(begin: float, now: float) -> str:
-    minutes = math.ceil((now - begin) / 60)
-    return "Last hour" if minutes >= _DRAWN_SECONDS / 60 else f"Last {minutes} min"
-
-
 def _sparklines(
-    record: DirectoryRecord, targets: Collection[str], begin: float, now: float
+    record: DirectoryRecord, targets: Collection[str], now: float
 ) -> Mapping[str, Sparkline]:
     """Return the pictures of some targets, without those of which nothing is recorded."""
-    drawn, own = {}, defaultdict[str, list[Change]](list)
+    drawn, own, begin = {}, defaultdict[str, list[Change]](list), now - _DRAWN_SECONDS
     try:
         changes = record.changes(targets, begin, now, limit=_MOST_CHANGES)
         for change in reversed(changes):
@@ -217,7 +206,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
     chosen = _chosen(found, choice)
     part = part_of(chosen, choice.page)
-    begin, keys = _begin_of(views, now), [row.target.key for row in part.rows]
+    keys = [row.target.key for row in part.rows]
     return page(
         "fleet.html",
         views,
@@ -234,8 +223,7 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         found=len(found),
         chosen=len(chosen),
         part=part,
-        sparklines=_sparklines(views.record, keys, begin, now) if views.record and keys else {},
-        sparkline_title=_title_of(begin, now),
+        sparklines=_sparklines(views.record, keys, now) if views.record and keys else {},
         recorded=views.record is not None,
         file=str(views.config().path) if not rows else "",
     )
