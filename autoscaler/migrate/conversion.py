@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, get_args
+from functools import partial
+from typing import get_args
 
 from autoscaler.config.documents import child, describe, entries, path_of
 from autoscaler.config.manifests import HPA, SCALED_JOB, SCALED_OBJECT
 from autoscaler.migrate.adapter_queries import (
+    Described,
     FindSeries,
     MetricType,
     Resolved,
@@ -289,17 +291,23 @@ class _Importer:
         if manifest.kind != HPA:
             return scaled_object(manifest.fields, self._authentications, self._shared, namespace)
 
-        def resolve_here(kind: MetricType, name: str, **more: Any) -> Resolved | Unresolved:
-            asked = {**more, "namespace": namespace}
+        def resolve_here(
+            kind: MetricType, name: str, described: Described | None, selector: object
+        ) -> Resolved | Unresolved:
             if name in self._tools:
                 return Unresolved(served_by(self._tools[name]))
-            if self.not_asked:
-                return resolve(self.rules, kind, name, **asked)
+            find = partial(
+                resolve,
+                *(self.rules, kind, name),
+                namespace=namespace,
+                described=described,
+                selector=selector,
+            )
             try:
-                return resolve(self.rules, kind, name, **asked, find_series=self._find_series)
+                return find(find_series=None if self.not_asked else self._find_series)
             except SeriesError as error:
                 self.not_asked = f"{error}; which series a rule is for is taken from its names"
-                return resolve(self.rules, kind, name, **asked)
+                return find()
 
         return horizontal_pod_autoscaler(manifest.fields, self._shared, resolve_here)
 

@@ -3,9 +3,9 @@
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast, get_args
+from typing import cast, get_args
 
 from autoscaler.config.documents import child, describe
 from autoscaler.config.promql_parser import parse
@@ -42,13 +42,8 @@ _GOOGLE = "prometheus.googleapis.com|"
 _CONFIRM = "its query is a guess from the name: correct it in `queries`, then delete this entry"
 
 
-class Resolve(Protocol):
-    """Finds the query of a metric of type Pods, Object or External."""
-
-    def __call__(
-        self, kind: MetricType, name: str, *, described: Described | None, selector: object
-    ) -> Resolved | Unresolved:
-        """Return the query; ``described`` is the object that an Object metric is about."""
+Resolve = Callable[[MetricType, str, Described | None, object], Resolved | Unresolved]
+"""Finds the query of a metric by its type, its name, the object that it is about and a selector."""
 
 
 @dataclass
@@ -209,10 +204,11 @@ class _ServedMetric:
         annotated = annotated_query(annotations, self.kind, name, selector)
         if annotated is not None:
             self.is_annotated = True
-            server = shared.server({"url": annotated.server}) if annotated.server else ""
-            query = {"query": annotated.promql, "server": server} if server else annotated.promql
+            promql, url = annotated
+            server = shared.server({"url": url}) if url else ""
+            query = {"query": promql, "server": server} if server else promql
             return {"metric": {"name": shared.query(name, query)}}
-        found = self.reading.resolve(self.kind, name, described=described, selector=selector)
+        found = self.reading.resolve(self.kind, name, described, selector)
         if isinstance(found, Unresolved):
             guess = _guess(self.kind, name, "" if described is None else described.kind)
             tool = tool_of(annotations, self.kind, name, selector)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from autoscaler.config.documents import child
@@ -28,16 +27,8 @@ _NAMES = (
 """Of metrics, as they begin, and who serves them."""
 _COLLECTORS = frozenset(
     {
-        *("prometheus", "zmon", "influxdb", "nakadi", "requests-per-second", "hostname"),
-        *(
-            "sqs",
-            "sqs-queue-length",
-            "http",
-            "json-path",
-            "scalyr",
-            "external-rps",
-            "scaling-schedule",
-        ),
+        *("prometheus", "zmon", "influxdb", "nakadi", "requests-per-second", "hostname", "sqs"),
+        *("sqs-queue-length", "http", "json-path", "scalyr", "external-rps", "scaling-schedule"),
     }
 )
 """What kube-metrics-adapter knows as the label `type` of a metric."""
@@ -49,18 +40,13 @@ _KINDS: Mapping[tuple[str, str], str] = {
 }
 
 
-class AnnotatedQuery(NamedTuple):
-    """PromQL that kube-metrics-adapter takes from an annotation of an HPA."""
-
-    promql: str
-    server: str
-    """The URL of the server that it asks; empty for its own."""
-
-
 def annotated_query(
     annotations: Fields, kind: str, name: str, selector: object
-) -> AnnotatedQuery | None:
-    """Return the query of a metric; None where no annotation has one."""
+) -> tuple[str, str] | None:
+    """Return the query of a metric and the URL of its server, empty for the default one.
+
+    It is None where no annotation has one.
+    """
     before = f"metric-config.{kind.lower()}.{name}.prometheus/"
     keys = [f"{before}{key}" for key in ("query", child(selector, "matchLabels", "query-name"))]
     key = next((key for key in keys if isinstance(annotations.peek(key), str)), None)
@@ -79,12 +65,10 @@ def annotated_query(
     if annotations.peek(f"{before}per-replica") == "true":
         annotations.refused(f"{before}per-replica", why=_PER_REPLICA, kind=kind)
     url = annotations.get(f"{before}prometheus-server")
-    if url is None:
-        return AnnotatedQuery(promql, "")
-    if urlsplit(str(url)).scheme not in {"http", "https"}:
+    if url is not None and urlsplit(str(url)).scheme not in {"http", "https"}:
         annotations.refused(f"{before}prometheus-server", why=_SERVER, kind=kind)
-        return AnnotatedQuery(promql, "")
-    return AnnotatedQuery(promql, str(url))
+        url = None
+    return promql, "" if url is None else str(url)
 
 
 def served_by(tool: str) -> str:

@@ -97,18 +97,15 @@ def draft_of(
     fields: Fields, authentications: Authentications, shared: Shared, namespace: str = "default"
 ) -> TargetDraft:
     """Convert a ScaledObject, which is of this namespace if it names none."""
-    spec = fields.within("spec")
-    name = fields.peek("metadata", "name")
-    own = fields.peek("metadata", "namespace") or namespace
-    conversion = _ScaledObject(fields, spec, str(name or "query"), str(own))
-    return conversion.draft(authentications, shared)
+    return _ScaledObject(fields, namespace).draft(authentications, shared)
 
 
 class _ScaledObject:
-    def __init__(self, fields: Fields, spec: Fields, name: str, namespace: str) -> None:
+    def __init__(self, fields: Fields, namespace: str) -> None:
         self._fields = fields
-        self._spec = spec
-        self._names = (namespace, name)
+        self._spec = fields.within("spec")
+        own = str(fields.peek("metadata", "namespace") or namespace)
+        self._names = own, str(fields.peek("metadata", "name") or "query")
         self._target: dict[str, object] = {}
         self._comments: list[Comment] = []
 
@@ -237,15 +234,12 @@ class _ScaledObject:
         if least != 1:
             self._target["minReplicas"] = least
         self._target["maxReplicas"] = most
-        for window in triggers.schedules:
-            self._hold(window, least, most)
+        for window in triggers.schedules:  # as the HPA of a ScaledObject holds every count
+            count = window["minReplicas"]
+            window["minReplicas"] = (
+                min(max(count, least), most) if isinstance(count, int) else least
+            )
         self._idle(triggers, low, idle)
-
-    def _hold(self, window: dict[str, object], least: int, most: int) -> None:
-        """Hold the count of a window to the bounds, as the HPA of a ScaledObject does."""
-        count = window["minReplicas"]
-        held = min(max(count, least), most) if isinstance(count, int) else least
-        window["minReplicas"] = held
 
     def _windows_alone(self, triggers: Triggers, shared: Shared, *, to_zero: bool) -> None:
         """Give a target whose cron triggers alone are ever active a metric that never is."""
