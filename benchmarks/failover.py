@@ -20,8 +20,9 @@ from statistics import mean, median
 
 from autoscaler import clock
 from benchmarks.command import Report, exit_code, parser_of
-from benchmarks.standbys import Asked, Bed, Times
+from benchmarks.standbys import Bed, Times
 from benchmarks.tables import markdown
+from tests.worlds.cluster.accounts import Asked
 from tests.worlds.waiting import wait_until
 
 _COUNTED_SECONDS = 10.0

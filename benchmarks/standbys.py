@@ -1,27 +1,15 @@
-"""Daemons of which one leads a stand-in for a cluster, with an account of what it accepted.
-
-Each daemon has an API server of its own over one store: it tells who wrote, and the store's
-resourceVersions tell in which order.
-"""
+"""Daemons of which one leads a stand-in for a cluster, with an account of what it accepted."""
 
 import argparse
 import random
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from autoscaler import clock
-from autoscaler.demo.apiserver import deployment
-from autoscaler.demo.apiserver.objects import DEPLOYMENTS, LEASES, NAMESPACES, key
-from autoscaler.demo.apiserver.server import ApiServer
-from autoscaler.demo.apiserver.store import ObjectStore
-from autoscaler.demo.apiserver.verbs import ApiAnswer, ApiRequest, Verbs, WatchEvents
-from tests.worlds.cluster.cluster import ClusterUnderTest
-from tests.worlds.controlplane.api import Json
+from tests.worlds.cluster.accounts import Accepted, Account, Asked
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.process import ServerProcess
 from tests.worlds.prometheus.exporter import Exporter
@@ -31,21 +19,6 @@ from tests.worlds.waiting import Background, wait_until
 NAMESPACE, LEASE, WORKLOADS, METRIC = "shop", "autoscaler", ("api", "web"), "demand"
 SYNC_SECONDS = 1.0
 _MOST_REPLICAS = 20
-
-Asked = tuple[float, str]
-"""A request for Leases: its Unix time, and its verb with what it was for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """A write that the API server accepted, at a Unix time.
-
-    ``holder`` is whom the Lease names from then on, "" for nobody; None for the write of a scale.
-    """
-
-    at: float
-    user: str
-    holder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,36 +73,6 @@ class _Loads(Background):
             self._change()
 
 
-class _RecordedVerbs(Verbs):
-    """Carries out one user's requests, and keeps what was accepted and what was asked of Leases."""
-
-    def __init__(
-        self, store: ObjectStore, user: str, account: dict[int, Accepted], asked: list[Asked]
-    ) -> None:
-        super().__init__(store)
-        self._user = user
-        self._account = account
-        self._asked = asked
-
-    def handle(self, request: ApiRequest, going: Callable[[], bool]) -> ApiAnswer | WatchEvents:
-        """Answer one request."""
-        if request.resource is LEASES:
-            verb = "WATCH" if request.query.get("watch") else request.method
-            self._asked.append((clock.wall(), f"{verb} {request.name or 'leases'}"))
-        answer = super().handle(request, going)
-        if isinstance(answer, ApiAnswer) and request.method in {"POST", "PUT", "PATCH"}:
-            self._accept(request, answer.body)
-        return answer
-
-    def _accept(self, request: ApiRequest, body: Json) -> None:
-        version, holder = int(body["metadata"]["resourceVersion"]), None
-        if request.resource is LEASES and key(body)[1] == LEASE:
-            holder = str((body.get("spec") or {}).get("holderIdentity") or "")
-        if request.scale or holder is not None:
-            # A write that changes nothing gets the version of the last one that did.
-            self._account.setdefault(version, Accepted(clock.wall(), self._user, holder))
-
-
 class Daemon:
     """One of the daemons; its log has all its lives."""
 
@@ -158,13 +101,10 @@ class Bed:
 
     def __init__(self, folder: Path, daemons: int, times: Times, stack: ExitStack) -> None:
         self._times = times
-        self.asked: list[Asked] = []
+        self._account = Account()
+        self._account.deploy(NAMESPACE, *WORKLOADS)
+        self.asked: Sequence[Asked] = self._account.asked
         """All requests for Leases."""
-        self._account: dict[int, Accepted] = {}
-        self._store = ObjectStore()
-        self._store.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
-        for workload in WORKLOADS:
-            self._store.create(DEPLOYMENTS, NAMESPACE, deployment(workload, 1))
         exporter = stack.enter_context(stack.enter_context(_Loads()).exporter)
         self._prometheus = stack.enter_context(PrometheusServer(folder / "prometheus"))
         self._prometheus.start([exporter.target])
@@ -183,7 +123,8 @@ class Bed:
 
     def accepted(self) -> Sequence[Accepted]:
         """Return what was accepted so far, in its order."""
-        return [one for _, one in sorted(self._account.copy().items())]
+        writes = self._account.accepted()
+        return [one for one in writes if one.holder is None or one.name == LEASE]
 
     def holder(self) -> str:
         """Return the daemon that holds the Lease, "" for nobody."""
@@ -191,15 +132,7 @@ class Bed:
         return holders[-1].partition("_")[0] if holders else ""
 
     def _daemon(self, folder: Path, name: str, stack: ExitStack) -> Daemon:
-        token = f"token-of-{name}"
-        server = ApiServer(self._store, token)
-        server.verbs = _RecordedVerbs(self._store, name, self._account, self.asked)
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(server.close)
-        way = stack.enter_context(ClusterUnderTest(server.url, token))
-        kubeconfig = way.write_kubeconfig(folder / f"{name}.kubeconfig")
+        kubeconfig = self._account.kubeconfig(name, folder / f"{name}.kubeconfig", stack)
         document: Document = {
             "prometheus": {"url": self._prometheus.url},
             "kubernetes": {"kubeconfig": str(kubeconfig)},

@@ -10,8 +10,7 @@ from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, m
 from autoscaler.cli import times
 from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import exit_code, wrapped
-from autoscaler.cli.sources import live_of
-from autoscaler.cli.target_names import chosen
+from autoscaler.cli.sources import chosen_from, live_of
 from autoscaler.core.text import duration, printable
 from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering import wording
@@ -33,7 +32,8 @@ def print_agreement(
     now = clock.wall()
     begin = times.instant(since, now)
     source, (listed, _), note = live_of(place)
-    keys = chosen(names, [target.target for target in listed.targets]) if names else ()
+    known = [target.target for target in listed.targets]
+    keys = chosen_from(source, names, known) if names else ()
     found = source.agreement(sorted(keys), begin)
     if note:
         print(note, file=sys.stderr)

@@ -31,6 +31,9 @@ _ConfigOfTargets = Annotated[
     Path | None, config_option(f"{TARGETS_FILE} Without it NAMESPACE/NAME is a Deployment.")
 ]
 
+_NUMBER = "Which of `shards` this process has, from 0 on. Default: its number in a StatefulSet."
+_SHARD = typer.Option(min=0, metavar="N", envvar="AUTOSCALER_SHARD", help=_NUMBER)
+
 
 @command("run -c /etc/autoscaler/autoscaler.yaml")
 def run(
@@ -43,6 +46,7 @@ def run(
         bool,
         typer.Option("--shadow", help="Decide everything and write nothing, beside what scales."),
     ] = False,
+    shard: Annotated[int | None, _SHARD] = None,
 ) -> int:
     """Run the daemon until SIGTERM or SIGINT.
 
@@ -61,12 +65,15 @@ def run(
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from autoscaler.cli.output import exit_code
 
-    return exit_code(_serve)(config, log_level, log_format, shadow=shadow)
+    return exit_code(_serve)(config, log_level, log_format, shadow=shadow, shard=shard)
 
 
-def _serve(config: Path, level: LogLevel, format_: LogFormat, *, shadow: bool) -> int:
+def _serve(
+    config: Path, level: LogLevel, format_: LogFormat, *, shadow: bool, shard: int | None
+) -> int:
     from autoscaler.cli.output import CommandError
     from autoscaler.config import load
+    from autoscaler.config.shards import ordinal
     from autoscaler.daemon import logs
     from autoscaler.daemon.service import serve
     from autoscaler.kubernetes import ConnectError
@@ -75,7 +82,7 @@ def _serve(config: Path, level: LogLevel, format_: LogFormat, *, shadow: bool) -
     loaded = load(config)
     logs.configure(level, format_)
     try:
-        serve(loaded, shadow=shadow)
+        serve(loaded, shadow=shadow, shard=ordinal() if shard is None else shard)
     except (ConnectError, ListenError) as error:
         raise CommandError(f"autoscaler cannot start: {error}") from None
     return 0

@@ -12,9 +12,9 @@ from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,
     DirectorySource,
+    chosen_from,
     source_of,
 )
-from autoscaler.cli.target_names import chosen
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.step import recompute
 from autoscaler.core.text import printable, rfc3339_milli
@@ -66,7 +66,7 @@ def _explanations(
     until = now if at is None else times.last_of(times.instant(at, now))
     begin = None if since is None else times.instant(since, now)
     explanations: list[Explanation] = []
-    for key in sorted(chosen([name], source.targets())):
+    for key in sorted(chosen_from(source, [name], source.targets())):
         last = source.last_change(key, until) if options.last_change else until
         instants = [] if last is None else [last]
         if begin is not None:
@@ -150,7 +150,7 @@ def print_history(
             f"--since, {times.local(begin)}, is after --until, {times.local(end)}"
         )
     source = source_of(place)
-    keys = sorted(chosen(names, source.targets())) if names else None
+    keys = sorted(chosen_from(source, names, source.targets())) if names else None
     listed = source.changes(keys, begin, end + _AFTER, limit + 1)
     shown = list(reversed(listed.changes[:limit]))
     if as_json:

@@ -13,8 +13,7 @@ from itertools import chain
 from autoscaler.agreement.sentences import moved
 from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import counts, exit_code, who_leads, wrapped
-from autoscaler.cli.sources import live_of
-from autoscaler.cli.target_names import chosen
+from autoscaler.cli.sources import chosen_from, live_of
 from autoscaler.core.classification import State
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
@@ -45,7 +44,7 @@ _AGES = (
 def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -> int:
     """Print how the named targets stand, or all; return the exit code."""
     source, (listed, documents), note = live_of(place)
-    keys = chosen(names, [target.target for target in listed.targets])
+    keys = chosen_from(source, names, [target.target for target in listed.targets])
     if note:
         print(note, file=sys.stderr)
     targets = tuple(target for target in listed.targets if target.target in keys)

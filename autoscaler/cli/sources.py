@@ -16,14 +16,16 @@ from autoscaler.agreement.sentences import agreement_answer, kept_of
 from autoscaler.cli import times
 from autoscaler.cli.options import DaemonOptions, SourceOptions
 from autoscaler.cli.output import CommandError
+from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import Address, ConfigError, load
 from autoscaler.config.documents import Value, child, documents
 from autoscaler.config.fields import Listen
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.reading import MOST_OF_A_FILE
 from autoscaler.config.settings import LISTEN, STATE_DIRECTORY
+from autoscaler.config.shards import Shard
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.text import rfc3339_milli, visible
+from autoscaler.core.text import printable, rfc3339_milli, visible
 from autoscaler.daemon.client import (
     Daemon,
     NobodyListensError,
@@ -49,6 +51,7 @@ from autoscaler.rendering.answers import (
     path_of_target,
 )
 from autoscaler.rendering.instant import change_of, explanation_at, recorded_targets
+from autoscaler.rendering.wording import has_target
 from autoscaler.transport.answers import TooMuch, parse
 
 _LIMITS = PageLimits(connect_seconds=5.0, silence_seconds=10.0, most_bytes=64 << 20)
@@ -371,3 +374,17 @@ class DaemonSource:
 
 
 DecisionSource = DirectorySource | DaemonSource
+
+
+def chosen_from(
+    source: DecisionSource, names: Sequence[str], keys: Sequence[str]
+) -> frozenset[str]:
+    """Return which of the source's targets are named; raises UnknownTargetError."""
+    try:
+        return chosen(names, keys)
+    except UnknownTargetError:
+        shard = source.health().shard if isinstance(source, DaemonSource) else None
+        for name in names if shard else ():
+            if other := Shard(**dict(shard or ())).other(name):
+                raise UnknownTargetError(f"{printable(name)}: {has_target(*other)}") from None
+        raise

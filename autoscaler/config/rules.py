@@ -619,6 +619,16 @@ _TABLE: Mapping[type[Model], Sequence[Rule]] = {
             lambda top, _: _repeated_name(top, "clusters"),
             "two of them are called `{}`: give each a name of its own",
         ),
+        Rule(
+            "shards",
+            lambda top, _: (
+                _given(top, "shards") and child(top, "leaderElection", "enabled") is not True
+            ),
+            "needs leaderElection: {{enabled: true}}: its Leases keep two shards from writing to "
+            "one target while their number changes",
+            _if(_has("shards"), _with("leaderElection", _where("enabled", True))),  # noqa: FBT003
+            shown=True,
+        ),
         _ZERO_RESOURCES,
     ),
     ClusterSettings: (

@@ -31,6 +31,7 @@ from autoscaler.config.fields import (
 )
 from autoscaler.config.models import Items, Model, OrDefault, fields_by_key, seconds
 from autoscaler.config.prometheus_connection import PrometheusSettings
+from autoscaler.config.shards import Shard, url_of
 from autoscaler.config.spec_model import QuerySource, TargetModel, Undecided
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.extensions import Mode
@@ -244,6 +245,9 @@ class Settings(Model):
     """Whether the metrics page has series for each target."""
     leader_election: OrDefault[LeaderElection] = Field(default_factory=LeaderElection)
     """Which of several daemons writes."""
+    shards: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Among how many daemons the targets are divided, by cluster or else by namespace, 1 to 1000.
+    Default: they are not."""
 
     scale_down_breaker: ScaleDownBreaker | None = None
     """What keeps bad data from taking a fleet down. Default: off."""
@@ -271,13 +275,6 @@ class Settings(Model):
     def servers(self) -> Mapping[str, PrometheusSettings]:
         """The connections to Prometheus by `core.target.Query.server`."""
         return {"": self.prometheus, **self.prometheus.servers}
-
-    @property
-    def connections(self) -> Mapping[str, KubernetesSettings]:
-        """The connections to clusters by `core.target.Target.cluster`."""
-        if self.clusters is None:
-            return {"": self.kubernetes}
-        return {cluster.name: cluster for cluster in self.clusters}
 
     @property
     def first_cluster(self) -> str:
@@ -341,6 +338,35 @@ class Config(Settings):
     sources: Sources
     targets: tuple[Target, ...]
     """In the order of the files; each workload once."""
+    shard: Shard | None = None
+    """The shard that this process has; the targets and connections are its own."""
+
+    @property
+    def connections(self) -> Mapping[str, KubernetesSettings]:
+        """The connections to the clusters that it serves, by `core.target.Target.cluster`."""
+        if self.clusters is None:
+            return {"": self.kubernetes}
+        served = (one for one in self.clusters if self.shard is None or self.shard.owns(one.name))
+        return {cluster.name: cluster for cluster in served}
+
+    @property
+    def lease_shard(self) -> Shard | None:
+        """The shard that the Lease is of; each of several clusters has one for all."""
+        return self.shard if self.clusters is None else None
+
+    def of_shard(self, number: int) -> "Config":
+        """Return what a process with a number serves of it; more than shards stand by."""
+        if self.shards is None:
+            return self
+        template = self.leader_election.external_url
+        urls = tuple(url_of(other, template) for other in range(self.shards))
+        shard = Shard(number % self.shards, self.shards, urls)
+        targets = tuple(target for target in self.targets if shard.owns(target.key))
+        return self.model_copy(update={"targets": targets, "shard": shard})
+
+    def other_shard(self, name: str) -> tuple[int, str | None] | None:
+        """Return the shard that has what this process does not serve, and where its pages are."""
+        return None if self.shard is None else self.shard.other(name)
 
     def in_shadow(self) -> "Config":
         """Return it with every target in shadow, and without a Lease: there is nothing to lead."""

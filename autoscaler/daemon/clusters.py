@@ -12,6 +12,7 @@ from functools import partial
 from autoscaler import clock
 from autoscaler.config.exposure import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
+from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Scale, Unavailable, Unchecked
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
@@ -65,18 +66,20 @@ class ConnectedCluster:
 
     def __init__(
         self,
-        name: str,
-        settings: KubernetesSettings,
         election: LeaderElection,
         process: str,
         stop: threading.Event,
         announcements: Announcements,
+        name: str,
+        settings: KubernetesSettings,
+        shard: Shard | None,
     ) -> None:
         """Connect, and take part in the election as a ``process`` of this name; nothing waits.
 
         Raises ConnectError.
         """
         self.name = name
+        self._shard = shard
         self.reached_by = reached_by(settings)
         self.own = name == DEFAULT_CLUSTER or (
             isinstance(settings, ClusterSettings) and settings.in_cluster
@@ -92,8 +95,9 @@ class ConnectedCluster:
             )
             self.api = opened.enter_context(connect())
             if election.enabled:
-                taking_part = leader_election(election, connect(), self.observer, name, process)
-                self.gate = opened.enter_context(taking_part)
+                own = f"{process}/{name}" if name else process
+                led = leader_election(election, connect(), self.observer, own, self._shard)
+                self.gate = opened.enter_context(led)
             for sentence in warnings_of_access(
                 server.origin, server.secrets, url=server.url, verified=server.verified
             ):
@@ -110,9 +114,10 @@ class ConnectedCluster:
             opened.enter_context(closing(self.caches))
             self._opened = opened.pop_all()
 
-    def is_of(self, settings: KubernetesSettings) -> bool:
+    def is_of(self, settings: KubernetesSettings, shard: Shard | None) -> bool:
         """Return whether it is reached as these settings say; the one without a name stays."""
-        return self.name == DEFAULT_CLUSTER or reached_by(settings) == self.reached_by
+        is_reached = self.name == DEFAULT_CLUSTER or reached_by(settings) == self.reached_by
+        return is_reached and shard == self._shard
 
     def set_targets(self, targets: Iterable[Target]) -> None:
         """Watch what those of the targets need that are in it."""
@@ -190,8 +195,8 @@ def alike(apis: Mapping[str, Api]) -> Sequence[str]:
     return sentences
 
 
-OpenCluster = Callable[[str, KubernetesSettings], ConnectedCluster]
-"""Connects to a cluster of this name; raises ConnectError."""
+OpenCluster = Callable[[str, KubernetesSettings, Shard | None], ConnectedCluster]
+"""Connects to a cluster of this name, for a shard of it; raises ConnectError."""
 
 
 class ClusterEvents(Reporter):

@@ -17,9 +17,11 @@ from enum import Enum
 from autoscaler import clock
 from autoscaler.config.fields import HOSTNAME
 from autoscaler.config.settings import LeaderElection
+from autoscaler.config.shards import Shard
 from autoscaler.core.text import printable
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import (
+    NEVER,
     ClusterLeader,
     Election,
     ElectionTimes,
@@ -29,6 +31,7 @@ from autoscaler.kubernetes.election import (
 from autoscaler.kubernetes.leases import LeaseCache
 from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import is_newer
+from autoscaler.kubernetes.shard_leases import OtherShards
 from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.transport import Observer
 
@@ -92,6 +95,10 @@ class Leadership(WriteGate):
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
         self._observer = observer or ElectionObserver()
         self._url = url
+        self.others: OtherShards | None = None
+        """The Leases whose holders may write what is ours, where there are `shards`."""
+        self._unwritten = ""
+        """What is therefore not written although this process leads, as the end of a sentence."""
         self.watching: Callable[[], bool] = lambda: False
         """Whether a watch shows every change of the Lease now."""
         self._steady = steady
@@ -113,9 +120,12 @@ class Leadership(WriteGate):
         self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
 
-    def leads_since(self) -> float | None:
-        """Return since when, by `clock.steady`, this process leads; None where it does not."""
-        return self._election.leads_since(self._steady())
+    def leads_since(self, namespace: str | None = None, /) -> float | None:
+        """Return since when it leads and may write in a namespace (`clock.steady`); else None."""
+        since = self._election.leads_since(self._steady())
+        if since is None or namespace is None or self.others is None:
+            return since
+        return self.others.since(namespace, since)
 
     def leader(self, cluster: str) -> ClusterLeader:
         """Return who leads the cluster, which has this name."""
@@ -127,8 +137,10 @@ class Leadership(WriteGate):
         process = holder.rpartition("/")[0] or holder if cluster else holder
         return ClusterLeader(cluster, holder == self.identity, process, shown)
 
-    def may_write_until(self) -> float:
-        """Return the instant of `clock.monotonic` before which a write must have ended."""
+    def may_write_until(self, namespace: str | None = None, /) -> float:
+        """Return the instant of `clock.monotonic` before which a write there must have ended."""
+        if self.leads_since(namespace) is None:
+            return NEVER
         # In this order: a process that is paused between the two gets an instant too early.
         now = clock.monotonic()
         return now + (self._election.leads_until - self._steady())
@@ -221,6 +233,9 @@ class Leadership(WriteGate):
             # others would wait for this process.
             self._sure = False
         self._failure = self._try()
+        since = self.leads_since()
+        if self.others is not None and since is not None:
+            self._unwritten = self.others.look(since, self._deadline(), self._steady)
         self._report()
 
     def _try(self) -> Failure | None:
@@ -309,7 +324,8 @@ class Leadership(WriteGate):
         leases, holder, failure = self._leases, self._election.holder, self._failure
         led = self.reported[0] in {Role.LEADER, Role.LOST}
         if self.leading():
-            self._report_role(Role.LEADER, "", f"{leases} is held by this process, {self.identity}")
+            sentence = f"{leases} is held by this process, {self.identity}{self._unwritten}"
+            self._report_role(Role.LEADER, self._unwritten, sentence)
         elif failure is None and holder not in {"", self.identity}:
             lost = "; this process has lost it" if led else ""
             sentence = f"{leases} is held by {printable(holder, _LONGEST_NAME)}{lost}"
@@ -335,19 +351,21 @@ class Leadership(WriteGate):
 
 @contextmanager
 def leader_election(
-    settings: LeaderElection, api: Api, observer: ElectionObserver, cluster: str, process: str
+    settings: LeaderElection, api: Api, observer: ElectionObserver, own: str, shard: Shard | None
 ) -> Iterator[Leadership]:
-    """Take part in that of a cluster until the block ends, after all writes.
+    """Take part in that of a cluster, or of a shard of it, until the block ends, after all writes.
 
-    The ``api`` is the election's alone, the name of the ``process`` that of no other.
+    The ``api`` is the election's alone, and no other process has our ``own`` identity.
     """
     times = ElectionTimes(settings.lease_duration, settings.renew_deadline, settings.retry_period)
     url = (settings.external_url or "").replace(HOSTNAME, socket.gethostname())
-    leases = Leases(api, settings.namespace, settings.name)
-    identity = f"{process}/{cluster}" if cluster else process
+    name = settings.name if shard is None else shard.lease(settings.name)
+    leases = Leases(api, settings.namespace, name)
     with closing(api):
-        leadership = Leadership(leases, identity, times, observer=observer, url=url)
-        cache = LeaseCache(settings.namespace, settings.name, leadership.hear)
+        leadership = Leadership(leases, own, times, observer=observer, url=url)
+        if shard is not None:
+            leadership.others = OtherShards(leases, settings.name, shard, times)
+        cache = LeaseCache(settings.namespace, name, leadership.hear)
         notes = OperatorNotes(observer.watch_changed)
         watch = Reflector(api, cache, WatchTimings(), notes, lambda _: None)
         leadership.watching = lambda: watch.reason is None and watch.state is WatchState.SYNCED

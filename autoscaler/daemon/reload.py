@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.problems import Problem
 from autoscaler.config.reading import MOST_OF_A_FILE, digest
 from autoscaler.config.settings import Sources
 from autoscaler.config.sources import included, stat_of
@@ -24,6 +25,10 @@ RETRY_SECONDS = 30.0
 _MOST_READS = 3
 _MOST_LINES = 100
 _MOST_FIELDS = 10
+_NO_NUMBER = (
+    "the number of this process is not known: run it with --shard N or AUTOSCALER_SHARD=N, N from "
+    "0 on, or as a pod of a StatefulSet, whose name ends in -N"
+)
 
 
 class Loaded(NamedTuple):
@@ -94,14 +99,14 @@ class Reload:
             self._announcements.reload_impossible(error)
             return False
         self.config = config
-        self._log_changes(comparison)
+        self._log_changes(comparison, config)
         if self._waits_for_restart and not waiting:
             self._log.info("needs_no_restart", message="no change waits for a restart any more")
         self._waits_for_restart = bool(waiting)
         self._announcements.reloaded(config, refused)
         return True
 
-    def _log_changes(self, comparison: Comparison) -> None:
+    def _log_changes(self, comparison: Comparison, config: Config) -> None:
         """Log what changed: the sum, then a line for each target, as many as can be read."""
         self._log.info(
             "reloaded",
@@ -117,7 +122,9 @@ class Reload:
             )
         stays = "is no target any more; its replicas stay as they are"
         lines = [("target_added", key, "is a target now") for key in comparison.added]
-        lines += [("target_removed", key, stays) for key in comparison.removed]
+        for key in comparison.removed:
+            other = config.other_shard(key)
+            lines.append(("target_removed", key, f"is of shard {other[0]} now" if other else stays))
         lines += [("target_changed", one.key, _some(one.fields)) for one in comparison.changed]
         for event, key, what in lines[:_MOST_LINES]:
             self._log.info(event, target=key, message=what)
@@ -154,14 +161,17 @@ _Stamp = tuple[int, ...]
 class FileSource:
     """Fits `ConfigSource` with files, of which all are in force or none.
 
-    With ``shadow`` every target is in shadow, whatever they say.
+    With ``shadow`` every target is in shadow, whatever they say; this process has the number
+    ``shard`` where they say `shards`.
     It polls: inotify says nothing of network file systems, and needs a watch on every folder along
     a path to see the links of a mounted ConfigMap change.
     """
 
-    def __init__(self, path: Path, sources: Sources, *, shadow: bool = False) -> None:
+    def __init__(
+        self, path: Path, sources: Sources, *, shadow: bool = False, shard: int | None = None
+    ) -> None:
         self._path = path
-        self._shadow = shadow
+        self._shadow, self._shard = shadow, shard
         self.rearm(sources)
         self._seen = self._stamps()
 
@@ -174,7 +184,15 @@ class FileSource:
             read = self._try()
         if isinstance(read, ConfigError):
             raise read
-        return Loaded(read.in_shadow() if self._shadow else read)
+        return Loaded(self.own(read))
+
+    def own(self, config: Config) -> Config:
+        """Return what of a configuration is for this process; raises ConfigError."""
+        if config.shards is not None and self._shard is None:
+            problem = Problem(str(config.path), None, "shards", str(config.shards), _NO_NUMBER)
+            raise ConfigError([problem], config.sources)
+        config = config.of_shard(self._shard or 0)
+        return config.in_shadow() if self._shadow else config
 
     def _try(self) -> Config | ConfigError:
         try:

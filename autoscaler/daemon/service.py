@@ -13,7 +13,6 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.config import Config
-from autoscaler.config.settings import KubernetesSettings
 from autoscaler.config.written import only_targets_differ
 from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
@@ -60,17 +59,18 @@ _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
 
 
-def serve(config: Config, *, shadow: bool = False) -> None:
+def serve(config: Config, *, shadow: bool = False, shard: int | None = None) -> None:
     """Sync the configuration's targets until SIGTERM or SIGINT; SIGHUP reads it again.
 
-    With ``shadow`` all of them are in shadow.  A write that has begun is finished before this
-    returns.  Raises ConnectError without a usable way to a cluster, ListenError where an address
+    With ``shadow`` all of them are in shadow; of ``shards`` this process has the number ``shard``.
+    A write that has begun is finished before this returns.  Raises ConfigError where the number is
+    needed and missing, ConnectError without a usable way to a cluster, ListenError where an address
     cannot be listened on.  For the main thread.
     """
-    signals, source = Signals(), FileSource(config.path, config.sources, shadow=shadow)
+    source = FileSource(config.path, config.sources, shadow=shadow, shard=shard)
+    config, signals = source.own(config), Signals()
     signals.listen()
     allow_many_connections()
-    config = config.in_shadow() if shadow else config
     with ExitStack() as stack:
         telemetry = Telemetry(config, stack)
         if _has_turn(config, telemetry.announcements, signals.stop, stack):
@@ -96,7 +96,7 @@ class Telemetry:
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         self.health = Health()
-        several = frozenset[str]() if config.clusters is None else config.connections.keys()
+        several = frozenset(cluster.name for cluster in config.clusters or ())
         per_target = config.per_target_metrics
         self.metrics = Metrics(self.health, per_target=per_target, clusters=several)
         self.notifier = stack.enter_context(Notifier())
@@ -131,11 +131,9 @@ class MainLoop:
         # The one name of this process in the Leases of all clusters.
         process = unique(election.identity or socket.gethostname())
 
-        def open_cluster(name: str, settings: KubernetesSettings) -> ConnectedCluster:
-            # Another Lease waits for a restart.
-            return ConnectedCluster(name, settings, election, process, signals.stop, announcements)
-
-        self.connections = ReplaceableConnections(config, open_cluster, signals.stop, announcements)
+        # Another Lease waits for a restart.
+        connect = partial(ConnectedCluster, election, process, signals.stop, announcements)
+        self.connections = ReplaceableConnections(config, connect, signals.stop, announcements)
         stack.enter_context(closing(self.connections))
         announcements.serves(config.connections.keys())
         metrics.event_counts = self.connections.event_counts
@@ -317,8 +315,8 @@ class MainLoop:
         recorders = (self._recorder, self._comparer)
         reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
 
-        def leads_since(name: str) -> float | None:
-            return clusters[name].gate.leads_since() if name in clusters else None
+        def leads_since(name: str, namespace: str) -> float | None:
+            return clusters[name].gate.leads_since(namespace) if name in clusters else None
 
         def listing_anew(name: str) -> Callable[[float], None] | None:
             caches = clusters[name].caches if name in clusters else None

@@ -86,7 +86,9 @@ def lacked_rights(
     """Return each kind of right that a daemon lacks, as far as servers tell."""
     election = config.leader_election
     known = election.enabled and election.namespace != ANYWHERE
-    lease = ElectionLease(election.namespace, election.name) if known else None
+    shard = config.lease_shard
+    lease_name = election.name if shard is None else shard.lease(election.name)
+    lease = ElectionLease(election.namespace, lease_name) if known else None
     lacked: list[LackedRight] = []
     for name, api in apis.items():
         own = [target for target in targets if target.cluster == name]
@@ -129,9 +131,9 @@ class Connections:
                 known = used_on.get(cluster_name)
                 if known is None:
                     try:
-                        known = open_cluster(cluster_name, reached)
+                        known = open_cluster(cluster_name, reached, config.lease_shard)
                     except ConnectError as error:
-                        if len(config.connections) == 1:
+                        if len(config.clusters or ()) < 2:
                             raise
                         # The targets of the others are scaled meanwhile.
                         self.unreached[cluster_name] = str(error)
@@ -156,7 +158,8 @@ class Connections:
         return {
             name: cluster
             for name, cluster in self.clusters.items()
-            if name in config.connections and cluster.is_of(config.connections[name])
+            if (reached := config.connections.get(name))
+            and cluster.is_of(reached, config.lease_shard)
         }
 
     def close(self, but: "Connections | None" = None) -> None:

@@ -156,8 +156,8 @@ class Election:
 class WriteGate:
     """Whether this process may write now: always, as without leader election."""
 
-    def leads_since(self) -> float | None:
-        """Return since when (`clock.steady`) this process leads; None where it does not."""
+    def leads_since(self, _: str | None = None, /) -> float | None:
+        """Return since when it leads and may write in a namespace (`clock.steady`); else None."""
         return NEVER
 
     def leading(self) -> bool:
@@ -171,8 +171,8 @@ class WriteGate:
     def stop(self) -> None:
         """Begin to end; all writes must have ended."""
 
-    def may_write_until(self) -> float:
-        """Return the instant of `clock.monotonic` before which a write must have ended."""
+    def may_write_until(self, _: str | None = None, /) -> float:
+        """Return the instant of `clock.monotonic` before which a write there must have ended."""
         return float("inf")
 
 

@@ -49,6 +49,16 @@ class Leases:
         missing = isinstance(lease, Failure) and lease.missing == self.name
         return None if missing else lease
 
+    def list(self, deadline: float) -> Mapping[str, LeaseRecord] | Failure:
+        """Return the records of all Leases of the namespace, by name."""
+        answer = self._api.once("GET", self._path.rpartition("/")[0], deadline)
+        if isinstance(answer, Failure):
+            return answer
+        try:
+            return {_name_of(item): _lease_of(item).record for item in answer["items"]}
+        except MALFORMED:
+            return malformed(self._api.server, "something that is no list of Leases")
+
     def write(
         self,
         record: LeaseRecord,

@@ -161,7 +161,8 @@ class Scales:
             }
             return self._scale(self._put(resource, path, body, until, apply=replicas == 0))
 
-        write = _ScaleWrite(get, put, scale, replicas, deadline, self._gate.may_write_until)
+        may_write_until = partial(self._gate.may_write_until, namespace)
+        write = _ScaleWrite(get, put, scale, replicas, deadline, may_write_until)
         outcome = write.carry_out(self._api.retrier)
         if isinstance(outcome, Failure):
             return WriteFailed(in_namespace(outcome, namespace))
@@ -174,12 +175,13 @@ class Scales:
         # A request that waits in a queue of the server, or of etcd, ends when we give it up.
         seconds = min(self._api.request_timeout, max(0.001, until - clock.monotonic()))
         query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
+        may_write_until = partial(self._gate.may_write_until, body["metadata"]["namespace"])
         send = partial(
             self._api.once,
             path=path,
             deadline=until,
             body=body,
-            may_send=lambda: self._gate.may_write_until() > clock.monotonic(),
+            may_send=lambda: may_write_until() > clock.monotonic(),
         )
         if apply and resource.built_in is not None:
             answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)

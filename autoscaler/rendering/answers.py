@@ -764,6 +764,15 @@ class RecordState(AnswerModel):
     """Why it cannot be read."""
 
 
+class ShardState(AnswerModel):
+    """Which part of the targets this daemon has."""
+
+    number: int
+    shards: int
+    urls: tuple[Link, ...]
+    """Where the pages of each shard are; null where that is not known."""
+
+
 class DaemonHealth(AnswerModel):
     """The daemon itself."""
 
@@ -775,6 +784,8 @@ class DaemonHealth(AnswerModel):
     """Whether this daemon writes to any cluster; null without leader election."""
     leaders: tuple[LeaderState, ...] | None = None
     """Who leads each cluster; left out without leader election."""
+    shard: ShardState | None = None
+    """Left out without `shards`."""
     components: tuple[ComponentState, ...]
     breakers: tuple[ServerBreaker, ...]
     record: RecordState

@@ -140,6 +140,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def has_target(shard: int, url: str | None) -> str:
+    """Write which other shard has a target."""
+    return f"shard {shard} has the targets there" + ("" if url is None else f", see {url}")
+
+
 def some(names: tuple[str, ...], most: int = 3) -> str:
     """Write the first names of a list, and how many more there are."""
     shown = ", ".join(names[:most])

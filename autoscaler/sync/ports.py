@@ -187,9 +187,9 @@ class Ports:
     """By name (`Target.cluster`)."""
     reporter: Reporter
     history_store: HistoryStore = field(default_factory=NoHistoryStore)
-    leads_since: Callable[[str], float | None] = lambda _: -math.inf
-    """Since when, by `clock.steady`, this process leads a cluster and may write there; None where
-    it does not."""
+    leads_since: Callable[[str, str], float | None] = lambda *_: -math.inf
+    """Since when, by `clock.steady`, this process may write in a namespace of a cluster; None where
+    it may not."""
     listing_anew: Callable[[str], Callable[[float], None] | None] = lambda _: None
     """What waits until a deadline for the caches of a cluster, where these are listed anew since
     this process stood still; None where they are current."""

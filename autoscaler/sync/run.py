@@ -283,7 +283,7 @@ class SyncRun:
         if step.decision.in_shadow:
             return step.settled(NotWritten(NotWrittenReason.SHADOW))
         target, desired = step.rules.target, step.decision.desired
-        if self.ports.leads_since(target.cluster) is None:
+        if self.ports.leads_since(target.cluster, target.namespace) is None:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline

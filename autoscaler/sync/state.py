@@ -144,7 +144,7 @@ class SyncState:
 
         What was read just after this process came to lead may lack what the leader before it wrote.
         """
-        since = self.ports.leads_since(target.cluster)
+        since = self.ports.leads_since(target.cluster, target.namespace)
         read = self.last_read.get(target.key, -math.inf)
         return since is not None and since + _WATCHED_WITHIN_SECONDS <= read
 

@@ -13,7 +13,8 @@ import pytest
 from autoscaler.cli import sources
 from autoscaler.cli.showing_status import age, lines_for_programs, lines_for_terminal, summary
 from autoscaler.cli.sources import NotRunningError
-from autoscaler.config import Address
+from autoscaler.config import Address, Config, LeaderElection
+from autoscaler.config.shards import owner
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, Reading, Scale, Unavailable
 from autoscaler.core.spec import LabelSelector
@@ -372,6 +373,22 @@ def test_of_the_only_cluster_it_tells_when_another_leads(leader: ClusterLeader, 
     """And nothing while the daemon itself does."""
     views = views_of(metrics_of(result_of(target_of())), well(), leaders=(leader,))
     assert asked(views)[1].splitlines()[-1] == last
+
+
+def test_it_tells_which_shard_has_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a name that this daemon does not have."""
+    monkeypatch.setattr("socket.gethostname", lambda: "pod-1")
+    election = LeaderElection.model_validate({"externalUrl": "http://{hostname}:9191"})
+    number, config = (
+        owner("bank", 2),
+        Config.model_construct(  # type: ignore[call-arg]
+            targets=(), shards=2, leader_election=election
+        ),
+    )
+    views = views_of(metrics_of(result_of(target_of())), well(), config=config.of_shard(1 - number))
+    code, _, err = asked(views, "bank/web")
+    told = f"bank/web: shard {number} has the targets there, see http://pod-{number}:9191\n"
+    assert (code, err) == (2, told)
 
 
 def test_of_many_clusters_some_are_named() -> None:

@@ -40,7 +40,7 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
     settings = ClusterSettings(name=name).model_copy(update={"kubeconfig": path})
     announcements = Announced().announcements
     parts = (LeaderElection(), "me", threading.Event(), announcements)
-    cluster = ConnectedCluster(name, settings, *parts)
+    cluster = ConnectedCluster(*parts, name, settings, None)
     stack.callback(cluster.close)
     cluster.set_targets([replace(external("shop", "web"), cluster=name)])
     return cluster

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
+from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
@@ -44,8 +46,8 @@ def document(*servers: str, events: bool = True) -> str:
 class NoCluster(ConnectedCluster):
     """A cluster that nothing is sent to."""
 
-    def __init__(self, name: str, settings: KubernetesSettings) -> None:
-        self.name = name
+    def __init__(self, name: str, settings: KubernetesSettings, shard: Shard | None) -> None:
+        self.name, self._shard = name, shard
         self.reached_by = reached_by(settings)
         self.own = True
         self.observer = ElectionObserver()
@@ -171,9 +173,8 @@ def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path:
     """Two entries of one server are both served, and a sentence names both; a port is no server."""
     announced, stop = Announced(), threading.Event()
 
-    def opened(name: str, settings: KubernetesSettings) -> ConnectedCluster:
-        election = LeaderElection()
-        return ConnectedCluster(name, settings, election, "me", stop, announced.announcements)
+    parts = (LeaderElection(), "me", stop, announced.announcements)
+    opened = partial(ConnectedCluster, *parts)
 
     with StandInCluster() as cluster, StandInCluster() as other:
         paths = [one.kubeconfig(tmp_path / name) for one, name in ((cluster, "a"), (cluster, "b"))]

@@ -123,6 +123,23 @@ def test_the_namespaced_variant_and_the_components_apply(
     assert shielded.items() <= labels.items()
 
 
+def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path: Path) -> None:
+    """Its pods are numbered and may list Leases; its Service gives them names."""
+    mine = overlay(
+        tmp_path,
+        "resources: [../kubernetes/base]\ncomponents: [../kubernetes/components/shards]\n",
+    )
+    objects = kustomize.render(mine)
+    applied.extend(kustomize.apply(admin_api, found) for found in objects)
+    assert not [found for found in objects if found["kind"] == "Deployment"]
+    spec, service = only(objects, "StatefulSet")["spec"], only(objects, "Service")
+    assert spec["serviceName"] == service["metadata"]["name"]
+    assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
+    (_, leases) = only(objects, "Role")["rules"]
+    assert "list" in leases["verbs"]
+    assert "resourceNames" not in leases
+
+
 def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Path) -> None:
     """To the port of the pages; the patch that docs/operations.md shows names another namespace."""
     shown = re.search(r"(?ms)^```yaml\n(# networkpolicy.*?)^```", OPERATIONS)

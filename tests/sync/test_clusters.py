@@ -76,7 +76,7 @@ def test_only_the_cluster_that_is_led_is_written() -> None:
     """Each has its own Lease."""
     eu, us = world(), cluster(2)
     led = {"eu": None, "us": 0.0}
-    sync(replace(of_both(eu, us), leads_since=led.__getitem__), EU, US)
+    sync(replace(of_both(eu, us), leads_since=lambda name, _: led[name]), EU, US)
     assert (eu.written, us.written) == ([], [("shop/web", 3)])
     writes = {one.target.cluster: one.write for one in eu.results}
     assert writes["eu"] == NotWritten(NotWrittenReason.NOT_LEADING)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.config.shards import owner
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.web.site import Views
 from tests.core.builders import values
@@ -177,3 +178,25 @@ def test_the_name_of_a_leader_is_short_and_printable(tmp_path: Path) -> None:
         assert len(answer.text) < 100_000
     with asking(shown) as client:
         assert len(client.json("/health")["leaders"][0]["holder"]) == 253
+
+
+def test_the_shard_that_has_a_target_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the API and above the page in place of the target's, with a link to the page there."""
+    monkeypatch.setattr("socket.gethostname", lambda: "pod-1")
+    election = {"enabled": True, "namespace": "ops", "externalUrl": "http://{hostname}.a:9191"}
+    settings = {"shards": 2, "leaderElection": election}
+    whole = views_of(tmp_path, [result_of(target_of("web"))], settings=settings)
+    number = owner("shop", 2)
+    own = whole.config().of_shard(1 - number)
+    shown = replace(whole, config=lambda: own)
+    with asking(shown) as client:
+        problem = client.problem("/targets/shop/Deployment/other", 404)
+        at = f"shard {number} has the targets there, see http://pod-{number}.a:9191"
+        assert problem["detail"].endswith(at)
+        assert client.json("/health")["shard"]["number"] == 1 - number
+    path = "/targets/shop/Deployment/other"
+    assert notices(shown, path).startswith(f"Shard {number} has the targets there")
+    assert f"http://pod-{number}.a:9191{path}" in ask(shown, path).page.links()
+    assert notices(whole, path) == ""

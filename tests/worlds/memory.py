@@ -206,7 +206,7 @@ class Memory(Reporter):
             {DEFAULT_CLUSTER: self},
             self,
             Kept(self),
-            lambda _: self.led_from if self.leads else None,
+            lambda *_: self.led_from if self.leads else None,
         )
 
 

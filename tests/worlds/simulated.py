@@ -100,7 +100,7 @@ class SimulatedPorts:
             {DEFAULT_CLUSTER: self},
             reporter,
             NoHistoryStore(),
-            lambda _: -math.inf,
+            lambda *_: -math.inf,
             clock=self.time,
         )
 

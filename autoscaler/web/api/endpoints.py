@@ -66,6 +66,8 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
 
 
 def _unknown(views: Views, key: str, sentence: str) -> ProblemError:
+    if other := views.config().other_shard(key):
+        return ProblemError(404, f"{sentence}; {wording.has_target(*other)}")
     suggestions = similar(views, key)
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
@@ -222,6 +224,7 @@ def health(views: Views, _: float) -> answers.DaemonHealth:
         stalled=views.health.stalled(),
         leads=views.leads(),
         leaders=views.leader_states(),
+        shard=views.config().shard,
         components=views.health.components(),
         breakers=tuple(
             answers.ServerBreaker(

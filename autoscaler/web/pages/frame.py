@@ -49,6 +49,7 @@ def page(
     in_shadow = views is not None and any(one.in_shadow for one in views.states.known())
     shown = {"now": now, "status": status, "not_ok": not_ok, "led_by": _led_by_others(views, key)}
     shown |= {"in_shadow": in_shadow, "key": key, **more}
+    shown["other"] = None if views is None or key is None else views.config().other_shard(key)
     text = environment().get_template(template).render(shown)
     headers = {"Cache-Control": "no-store"} | (RETRY_LATER if status == 503 else {})
     body = text.encode(errors="replace")
@@ -69,10 +70,10 @@ def starting(now: float) -> Page:
     return page("message.html", None, now, 503, title="The daemon starts", sentence=sentence)
 
 
-def not_found(views: Views, now: float, sentence: str, key: str) -> Page:
-    """Return the page in place of one that there is not; ``key`` may be nearly that of a target."""
-    title, found = "There is no such page", similar(views, key)
-    return page("message.html", views, now, 404, title=title, sentence=sentence, suggestions=found)
+def not_found(views: Views, now: float, sentence: str, near: str, key: str | None = None) -> Page:
+    """Return the page in place of one that there is not; it is ``near`` that of a target."""
+    more = {"title": "There is no such page", "suggestions": similar(views, near)}
+    return page("message.html", views, now, 404, key, sentence=sentence, **more)
 
 
 def ignored(name: str, text: str, right: str) -> str:

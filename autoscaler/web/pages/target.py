@@ -148,7 +148,8 @@ def target_page(views: Views, request: Request, now: float) -> Page:
         return page("explanation.html", views, now, explained=explained, view=view)
     if known is None and not _is_recorded(views, key):
         sentence = f"No target {printable(key)} is configured, and none of that name is recorded."
-        return not_found(views, now, sentence, key)
+        moved = key if views.config().other_shard(key) else None
+        return not_found(views, now, sentence, key, moved)
     view = _from_record(views, key, view)
     changes, problem = _changes(views, key, view)
     return page(

@@ -86,7 +86,7 @@ class Gate(WriteGate):
 
     since: float | None = None
 
-    def leads_since(self) -> float | None:
+    def leads_since(self, _: str | None = None, /) -> float | None:
         """Return what the test says."""
         return self.since
 

@@ -26,7 +26,7 @@ class Gate(WriteGate):
     def __init__(self, *answers: float) -> None:
         self._answers = list(answers)
 
-    def may_write_until(self) -> float:
+    def may_write_until(self, _: str | None = None, /) -> float:
         """Return until when may be written."""
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
