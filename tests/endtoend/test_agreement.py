@@ -139,7 +139,7 @@ def test_what_the_real_hpa_does_is_compared_and_told(world: World) -> None:
             form: ran("plan", "-c", file, *form.split()) for form in ("", "--explain", "-o json")
         }
         status = ran("status", "--url", f"http://{daemon.address}")
-        wait_until("each is compared", known, timeout=60)
+        wait_until("each is compared", known, timeout=120)
         same, other, keda = (told()[name] for name in NEEDED)
         assert daemon.events("replicas_changed_by_other") == []
         assert daemon.stop() == 0
