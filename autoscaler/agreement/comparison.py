@@ -120,6 +120,7 @@ class HpaComparison:
         if end <= begin or (end - begin < _CALM_SECONDS and not at_once and self._is_calm(begin)):
             return []
         changes = {one.time for one in self._points} | {one.time for one in self._statuses}
+        changes.add(self._began + self._window)
         cuts = [begin, *sorted(time for time in changes if begin < time < end), end]
         found: list[Stretch] = []
         for piece in pairwise(cuts):

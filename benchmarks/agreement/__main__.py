@@ -1,192 +1,177 @@
-"""Whether the daemon in shadow agrees with real HPAs of every kind, while their loads change.
+"""Whether the daemon in shadow agrees with real HPAs, while their loads change.
 
     python -m benchmarks.agreement --minutes 30
 
-starts a real etcd, kube-apiserver, kube-controller-manager with its Deployments, ReplicaSets and
-HPAs, Prometheus and prometheus-adapter, and the daemon as a process with `--shadow`. Twenty
-Deployments have an HPA each, of all types of metrics, with and without behavior, and one as KEDA
-makes it; the daemon has the same specifications, and queries that read the same series. Their loads
-change all the time. Each minute a line tells how many counts agree at that moment. With `--planted`
-the two sides differ on purpose, in ways that `run.json` lists. With `--keda` KEDA runs too,
-makes the HPAs of all workloads that have External metrics alone, and serves these. What both did is
-left in the folder of `--out`.
+starts a real control plane with kube-controller-manager, Prometheus and prometheus-adapter, and the
+daemon as a process with `--shadow`. Ten Deployments have an HPA each, of all types of metrics; the
+daemon has the same specifications, and queries of the same series. With `--planted` some HPAs
+differ on purpose. At the end it prints how each target agreed.
 """
 
-import json
+import secrets
 import sys
-import tempfile
 import time
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from benchmarks import measures
-from benchmarks.agreement.options import Options, parse
-from benchmarks.agreement.planted import (
-    GAP_FROM,
-    GAP_SECONDS,
+import requests
+
+from benchmarks import daemon, fleet, hpa, measures
+from benchmarks.agreement.page import LoadPage
+from benchmarks.agreement.workloads import (
+    CONTAINERS,
+    CPU,
+    CPU_RANGE,
     PLANTED,
-    STALE_FROM,
-    STALE_UNTIL,
-    planted,
+    Workload,
+    adapter_rules,
+    queries,
+    workloads,
 )
-from benchmarks.agreement.stage import Pace, Stage, at_work
-from benchmarks.agreement.workloads import under_keda, workloads
-from benchmarks.command import Report, exit_code
-from benchmarks.keda.isolation import isolate
-from benchmarks.keda.programs import ADAPTER, KEDA, OPERATOR
-from benchmarks.scale import machine
-from tests.worlds.controlplane import binaries
-from tests.worlds.controlplane.api import Json
-from tests.worlds.prometheus_adapter import adapter
+from benchmarks.bed import Bed
+from benchmarks.bulk import Request
+from benchmarks.command import Report, exit_code, parser_of
+from benchmarks.daemon import Daemon, Settings
+from benchmarks.hpa import EXTERNAL_API, Adapter, HpaController
+from tests.worlds.controlplane import workloads as manifests
+from tests.worlds.controlplane.api import Api, ApiError, Json
+from tests.worlds.controlplane.kubelet import FakeKubelet
+from tests.worlds.waiting import wait_until
 
-Act = Callable[[], None]
-
-
-def run(options: Options, out: Path, report: Report) -> None:
-    """Let the loads change for that long."""
-    chosen = workloads(options.seed)[: options.targets]
-    if options.planted:
-        chosen = planted(chosen)
-    if options.keda:
-        chosen = under_keda(chosen)
-    seconds = 60 * options.minutes
-    with at_work(
-        report,
-        chosen,
-        Pace(),
-        out,
-        planted=options.planted,
-        keda=options.keda,
-        flags=options.flags,
-    ) as stage:
-        report(f"{options.warm_up:g} min pass first, for the windows of the daemon to fill")
-        measures.let_pass(60 * options.warm_up, stage.check)
-        began = time.time()
-        before = stage.agreement(began)
-        _write_run(options, out, began)
-        acts: list[tuple[float, Act]] = [
-            (60.0 * minute, partial(_tell, stage, report))
-            for minute in range(int(options.minutes) + 1)
-        ]
-        if options.planted:
-            acts += _faults(stage, seconds, report)
-        for at, act in sorted(acts, key=lambda one: one[0]):
-            measures.let_pass(began + at - time.time(), stage.check)
-            act()
-        measures.let_pass(began + seconds - time.time(), stage.check)
-        told = _since(before, stage.agreement(began))
-        (out / "agreement.json").write_text(json.dumps(told, indent=2))
-        for line in _summary(told):
-            report(line)
+WARM_UP = 6.0
+"""Minutes: longer than the first window of the daemon, in which nothing is compared."""
+_APIS = ("metrics.k8s.io", "custom.metrics.k8s.io", EXTERNAL_API)
+_CONTROLLERS = ("deployment-controller", "replicaset-controller")
+_FIRST_REPLICAS = 3
+_PERIOD = 15
 
 
-def _since(before: Json, after: Json) -> Json:
-    """Return what became known between two answers: sums are by the hour, and these are not."""
-    known = {
-        (one["target"], each["kind"]): each for one in before["targets"] for each in one["times"]
-    }
-    for one in after["targets"]:
-        for each in one["times"]:
-            earlier = known.get((one["target"], each["kind"]))
-            each["seconds"] -= 0.0 if earlier is None else earlier["seconds"]
-        compared = {each["kind"]: each["seconds"] for each in one["times"]}
-        compared.pop("notCompared", None)
-        agreed = compared.get("equal", 0.0) + compared.get("timing", 0.0)
-        total = sum(compared.values())
-        one["agreement"] = agreed / total if total else None
-    return after
+@dataclass
+class Stage:
+    """What runs."""
+
+    daemon: Daemon
+    controller: HpaController
+
+    def check(self) -> None:
+        """Raise ServerFailedError if either autoscaler has ended."""
+        self.controller.check()
+        self.daemon.check()
+
+    def agreement(self, since: float) -> Json:
+        """Return what the daemon tells of how both agree since a Unix time."""
+        at = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
+        url = f"http://{self.daemon.address()}/api/v1/agreement"
+        answer = requests.get(url, params={"since": at}, timeout=30)
+        answer.raise_for_status()
+        told: Json = answer.json()
+        return told
 
 
-def _summary(told: Json) -> Iterator[str]:
+@contextmanager
+def at_work(report: Report, chosen: Sequence[Workload], period: int = _PERIOD) -> Iterator[Stage]:
+    """Start everything; each HPA and each target has decided when the body begins."""
+    page = LoadPage()
+    with ExitStack() as opening:
+        enter = opening.enter_context
+        bed = enter(Bed(report, f"{period // 3 or 1}s", controllers=_CONTROLLERS, pages=[page]))
+        api = enter(bed.plane.api())
+        enter(FakeKubelet(bed.plane.url, bed.plane.admin_token, bed.plane.ca_file))
+        _deploy(api, chosen)
+        page.serve(api, chosen)
+        measures.wait_for_count(
+            bed, f"rate({CPU.series}[{CPU_RANGE}])", len(chosen) * _FIRST_REPLICAS
+        )
+        relist = ["--metrics-relist-interval=1m"]
+        enter(Adapter(bed, adapter_rules(), apis=_APIS, ready=_serves_pods, flags=relist))
+        flag = f"--horizontal-pod-autoscaler-sync-period={period}s"
+        controller = enter(HpaController(bed.plane, bed.folder, [flag]))
+        # One by one: each is synced at the phase at which it was created.
+        for workload in chosen:
+            bed.bulk.send([Request("POST", fleet.HPAS, workload.hpa)])
+            time.sleep(period / len(chosen))
+        wait_until("every HPA has decided", lambda: _all_decided(api), timeout=240)
+        targets = [workload.target for workload in chosen]
+        config = daemon.write_targets(bed, Settings(period), queries(), targets)
+        process = enter(Daemon(bed, config, len(chosen), "info", "--shadow"))
+        process.wait_first_sync(timeout=2 * period + 60)
+        yield Stage(process, controller)
+
+
+def _deploy(api: Api, chosen: Sequence[Workload]) -> None:
+    for workload in chosen:
+        made = manifests.deployment(workload.name, _FIRST_REPLICAS, containers=CONTAINERS)
+        api.create(fleet.DEPLOYMENTS, made)
+
+    def ready() -> bool:
+        found = api.get(fleet.DEPLOYMENTS)["items"]
+        return all(one["status"].get("readyReplicas") == _FIRST_REPLICAS for one in found)
+
+    wait_until("all pods are ready", ready)
+
+
+def _serves_pods(api: Api) -> bool:
+    """Return whether all APIs are served; pods have metrics as soon as the adapter listed them."""
+    try:
+        pods = api.get(hpa.metrics_path(_APIS[0], "pods"))["items"]
+    except ApiError:
+        return False
+    return bool(pods) and all(api.healthy(f"/apis/{one}/v1beta1") for one in _APIS)
+
+
+def _all_decided(api: Api) -> bool:
+    return all(one.get("status", {}).get("desiredReplicas") for one in api.get(fleet.HPAS)["items"])
+
+
+def summary(told: Json) -> Iterator[str]:
     """Yield what the daemon tells of each target, and of all in sums."""
     total: Counter[str] = Counter()
     for one in sorted(told["targets"], key=lambda target: target["agreement"] or 0):
-        for each in one["times"]:
+        for each in one.get("times", ()):
             total[each["kind"]] += each["seconds"]
-        kinds = ", ".join(
-            f"{each['kind']} {each['seconds']:.0f} s" for each in one["times"] if each["seconds"]
-        )
-        share = "nothing compared" if one["agreement"] is None else f"{one['agreement']:.2%}"
-        counts = (
-            f"{one.get('meanReplicas')} replicas, {one.get('meanFreeReplicas')} had it been live"
-        )
-        yield f"{one['target']}: {share}; {kinds}; {counts}"
+        yield f"{one['target']}: {one['message']}"
         for stretch in one.get("disagreements", ())[:5]:
             counts = f"{stretch['ours']} here, {stretch['theirs']} there"
             yield f"    {stretch['begin']} to {stretch['end']}, {counts}: {stretch['message']}"
-    compared = sum(total.values()) - total["notCompared"]
+    compared = (sum(total.values()) - total["notCompared"]) or 1.0
     for kind, seconds in total.most_common():
-        yield f"{kind}: {seconds:.0f} s, {seconds / compared:.2%} of the time of all"
-    yield f"agreement: {(total['equal'] + total['timing']) / compared:.2%}"
+        yield f"{kind}: {seconds:.0f} s, {seconds / compared:.2%} of the compared time of all"
+    yield f"agreement: {(total['equal'] + total['withinPeriod']) / compared:.2%}"
 
 
-def _faults(stage: Stage, seconds: float, report: Report) -> list[tuple[float, Act]]:
-    """Return what happens to the servers of a run with planted differences, and when."""
-
-    def become_stale(*, stale: bool) -> None:
-        stage.stale.stale = stale
-        report(f"the adapter reads {'old answers of one queue' if stale else 'new answers again'}")
-
-    def stop() -> None:
-        report("Prometheus is stopped")
-        stage.bed.prometheus.stop()
-
-    def start() -> None:
-        stage.bed.start_prometheus()
-        report("Prometheus runs again")
-
-    return [
-        (STALE_FROM * seconds, lambda: become_stale(stale=True)),
-        (STALE_UNTIL * seconds, lambda: become_stale(stale=False)),
-        (GAP_FROM * seconds, stop),
-        (GAP_FROM * seconds + GAP_SECONDS, start),
-    ]
+def parse(arguments: Sequence[str]) -> Namespace:
+    """Return what the command line asks for, with a new seed unless it names one."""
+    parser = parser_of("agreement", __doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long (30)")
+    parser.add_argument("--warm-up", type=float, default=WARM_UP, help="minutes before that (6)")
+    parser.add_argument("--planted", action="store_true", help="with differences made on purpose")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="of the loads")
+    return parser.parse_args(arguments)
 
 
-def _write_run(options: Options, out: Path, began: float) -> None:
-    """Write when what counts began (Unix time), and what differs on purpose."""
-    seconds = 60 * options.minutes
-    found: dict[str, object] = {
-        "seed": options.seed,
-        "flags": options.flags,
-        "began": began,
-        "seconds": seconds,
-    }
-    if options.planted:
-        gap = began + GAP_FROM * seconds
-        found |= {
-            "planted": {one.workload: one.what for one in PLANTED},
-            "stale": [began + share * seconds for share in (STALE_FROM, STALE_UNTIL)],
-            "gap": [gap, gap + GAP_SECONDS],
-        }
-    (out / "run.json").write_text(json.dumps(found, indent=2))
-
-
-def _tell(stage: Stage, report: Report) -> None:
-    stands = stage.stands()
-    agreeing = sum(one.agrees for one in stands)
-    others = ", ".join(f"{one.name} {one.hpa}/{one.ours}" for one in stands if not one.agrees)
-    report(f"{agreeing} of {len(stands)} agree now{f'; HPA/ours: {others}' if others else ''}")
+def chosen_by(options: Namespace) -> list[Workload]:
+    """Return the workloads of a run."""
+    planted = PLANTED if options.planted else {}
+    found = workloads(options.seed)
+    return [replace(workload, theirs=planted.get(workload.name, {})) for workload in found]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run, and return the exit code."""
-    options = parse(arguments, __doc__)
+    options = parse(arguments)
 
     def work(report: Report) -> int:
-        if options.keda:
-            # What is built or downloaded needs the network.
-            binaries.locate(report=report)
-            adapter.ADAPTER_MODULE.built([adapter.ADAPTER], report)
-            KEDA.built([OPERATOR, ADAPTER], report)
-            isolate("benchmarks.agreement", arguments)
-        report(f"{machine()}; seed {options.seed}")
-        with tempfile.TemporaryDirectory(prefix="agreement-") as folder:
-            out = options.out or Path(folder)
-            out.mkdir(parents=True, exist_ok=True)
-            run(options, out, report)
+        report(f"seed {options.seed}")
+        with at_work(report, chosen_by(options)) as stage:
+            measures.let_pass(60 * options.warm_up, stage.check)
+            began = time.time()
+            measures.let_pass(60 * options.minutes, stage.check)
+            for line in summary(stage.agreement(began)):
+                report(line)
         return 0
 
     return exit_code(work)

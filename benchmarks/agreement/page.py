@@ -5,23 +5,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks import fleet
-from benchmarks.agreement.loads import constant
-from benchmarks.agreement.signals import APP, CONTAINERS, CPU, MEMORY, PROXY_SHARE, Signal, Spread
-from benchmarks.agreement.workloads import Workload
+from benchmarks.agreement.workloads import CPU, MEMORY, RESOURCES, Family, Workload
 from tests.worlds.controlplane import kubelet
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.prometheus.exporter import Exporter, series_of
 
-Series = tuple[str, tuple[tuple[str, str], ...]]
-
-_LITTLE_CPU, _LITTLE_MEMORY = 0.050, 64.0 * 1024 * 1024
+_LITTLE = {CPU: 0.050, MEMORY: 64.0 * 1024 * 1024}
+"""prometheus-adapter wants both of each pod, whatever it is scaled on."""
 
 
 class LoadPage(Exporter):
-    """Serves the loads as they are at the moment of a scrape.
+    """Serves the loads as they are at the moment of a scrape; one server scrapes it.
 
-    What a pod uses is the load divided by the pods that are ready. A counter goes on by the load
-    of the moment for as long as the last scrape is ago. One server scrapes it.
+    What a pod uses is the load divided by the pods that are ready.  A counter goes on by the load
+    of the moment for as long as the last scrape is ago.
     """
 
     def __init__(self) -> None:
@@ -29,7 +26,7 @@ class LoadPage(Exporter):
         self._api: Api | None = None
         self._workloads: Sequence[Workload] = ()
         self._began = self._last = 0.0
-        self._counters: dict[Series, float] = {}
+        self._counters: dict[str, float] = {}
 
     def serve(self, api: Api, workloads: Sequence[Workload]) -> None:
         """Begin with the loads of these workloads, whose pods the API server knows."""
@@ -44,18 +41,15 @@ class LoadPage(Exporter):
         pods = _pods_by_app(self._api)
         now = time.monotonic()
         elapsed, self._last = now - self._last, now
-        counters: dict[Series, float] = {}
+        counters: dict[str, float] = {}
         lines = []
         for workload in self._workloads:
-            for signal in _with_all_resources(workload):
-                for series, amount in _series(workload.name, signal, pods, now - self._began):
-                    value = amount
-                    if signal.family.counter:
-                        value = self._counters.get(series, 0.0) + amount * elapsed
-                        counters[series] = value
-                    lines.append(f"{series_of(series[0], dict(series[1]))} {value!r}\n")
-        # Pods that are gone are forgotten.
-        self._counters = counters
+            for family, series, amount in _series(workload, pods, now - self._began):
+                value = amount
+                if family.counter:
+                    value = counters[series] = self._counters.get(series, 0.0) + amount * elapsed
+                lines.append(f"{series} {value!r}\n")
+        self._counters = counters  # pods that are gone are forgotten
         return "".join(lines).encode()
 
 
@@ -68,32 +62,22 @@ def _pods_by_app(api: Api) -> Mapping[str, Sequence[Json]]:
     return found
 
 
-def _with_all_resources(workload: Workload) -> Iterator[Signal]:
-    """Give its signals, and a little cpu and memory: prometheus-adapter wants both of each pod."""
-    yield from workload.signals
-    families = [signal.family for signal in workload.signals]
-    for family, amount in ((CPU, _LITTLE_CPU), (MEMORY, _LITTLE_MEMORY)):
-        if family not in families:
-            yield Signal(family, amount, constant(1.0), {})
-
-
 def _series(
-    name: str, signal: Signal, pods: Mapping[str, Sequence[Json]], at: float
-) -> Iterator[tuple[Series, float]]:
-    """Give each series of a signal with its amount, of a counter per second."""
-    family, own = signal.family, pods.get(name, ())
-    total = signal.load(at) * signal.per_replica
-    share = total / max(1, sum(map(kubelet.is_ready, own)))
-    namespace = ("namespace", fleet.NAMESPACE)
-    if family.spread in {Spread.SHARE, Spread.TOTAL}:
-        labels = (namespace, (family.key, name))
-        yield (family.series, labels), share if family.spread is Spread.SHARE else total
-        return
+    workload: Workload, pods: Mapping[str, Sequence[Json]], at: float
+) -> Iterator[tuple[Family, str, float]]:
+    """Give each series with its amount, of a counter per second."""
+    own, family = pods.get(workload.name, ()), workload.family
+    total = workload.load(at) * workload.per_replica
+    if family.key:
+        yield family, _named(family, {family.key: workload.name}), total
+    shares = dict(_LITTLE)
+    if not family.key:
+        shares[family] = total / max(1, sum(map(kubelet.is_ready, own)))
     for pod in own:
-        labels = (namespace, ("pod", pod["metadata"]["name"]))
-        if family.spread is Spread.PODS:
-            yield (family.series, labels), share
-            continue
-        for container in CONTAINERS:
-            part = 1.0 if container == APP else PROXY_SHARE
-            yield (family.series, (*labels, ("container", container))), share * part
+        for each, share in shares.items():
+            container = {"container": "app"} if each in RESOURCES else {}
+            yield each, _named(each, {"pod": pod["metadata"]["name"], **container}), share
+
+
+def _named(family: Family, labels: Mapping[str, str]) -> str:
+    return series_of(family.series, {"namespace": fleet.NAMESPACE, **labels})

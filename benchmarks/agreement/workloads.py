@@ -1,268 +1,234 @@
-"""The workloads: one of each kind of HPA, its load, and the same specification for the daemon."""
+"""The workloads: their loads, their metrics, and what the HPA and the daemon are told.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+Each family of series has one name.  The HPA reads it by a rule of prometheus-adapter, the daemon by
+a query; both PromQL expressions select and aggregate the same.
+"""
+
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 from benchmarks import fleet
-from benchmarks.agreement import loads, scaled_objects, signals
-from benchmarks.agreement.loads import Load
-from benchmarks.agreement.signals import (
-    CPU,
-    DELAY,
-    LATENCY,
-    MEMORY,
-    MESSAGES,
-    ORDERS,
-    PROXY_SHARE,
-    WAITING,
-    Family,
-    Signal,
-    average,
-    utilization,
-    value,
-)
 from tests.worlds.controlplane.api import Json
 
-MOST_REPLICAS = 16
+Load = Callable[[float], float]
+"""What a workload would need at exactly its target: replicas at a time in seconds."""
 
-KEDA = "keda"
-"""The workload whose HPA is as KEDA makes one, though KEDA does not run."""
+CONTAINERS = {"app": {"cpu": "500m", "memory": "256Mi"}}
+"""The container of each pod, with its requests."""
 
-_DAY = 1800.0
-"""Seconds in which a whole day passes."""
+CPU_RANGE = "2m"
+"""The range of the daemon's built-in query of cpu."""
+RATE_RANGE = "1m"
 
+_HOURS = 4.0
+"""How long the changes of a load are drawn ahead; the last one then holds."""
+_NOISE_SECONDS = 5.0
 _MEBI = 1024 * 1024
-_CPU_REQUEST, _MEMORY_REQUEST = 0.600, 320 * _MEBI
-"""Of all containers of a pod, in cores and bytes."""
+
+
+# -- loads -----------------------------------------------------------------------------------------
+
+
+def steps(seed: str, low: float, high: float, every: tuple[float, float] = (180, 420)) -> Load:
+    """Return plateaus at random heights, each of a random length."""
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    lengths = [dice.uniform(*every) for _ in range(math.ceil(_HOURS * 3600 / every[0]))]
+    heights = [dice.uniform(low, high) for _ in lengths]
+    times = list(accumulate(lengths[:-1], initial=0.0))
+    return lambda at: heights[max(0, bisect_right(times, at) - 1)]
+
+
+def day(seed: str, low: float, high: float, seconds: float = 1800.0) -> Load:
+    """Return days and nights, each day squeezed into so many seconds."""
+    phase = random.Random(seed).random()  # noqa: S311 - no secret
+    middle, swing = (low + high) / 2, (high - low) / 2
+    return lambda at: middle - swing * math.cos(2 * math.pi * (at / seconds + phase))
+
+
+def noisy(seed: str, load: Load, share: float = 0.03) -> Load:
+    """Return a load that is off by a random share, at most so large, in each few seconds."""
+
+    def changed(at: float) -> float:
+        dice = random.Random(f"{seed} {at // _NOISE_SECONDS}")  # noqa: S311 - no secret
+        return load(at) * (1 + dice.uniform(-share, share))
+
+    return changed
+
+
+# -- metrics ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Family:
+    """Series of one name: of each pod, or with a label ``key`` that has the workload's name.
+
+    A ``counter`` counts what the load is per second.
+    """
+
+    series: str
+    name: str
+    key: str = ""
+    counter: bool = False
+
+    def query(self, matchers: str = "") -> str:
+        """Return the PromQL that reads it."""
+        selected = f"{self.series}{{{matchers}}}" if matchers else self.series
+        read = f"rate({selected}[{RATE_RANGE}])" if self.counter else selected
+        return f"sum by (namespace, {self.key or 'pod'}) ({read})"
+
+
+CPU = Family("container_cpu_usage_seconds_total", "cpu", counter=True)
+MEMORY = Family("container_memory_working_set_bytes", "memory")
+REQUESTS = Family("http_requests_total", "http_requests_per_second", counter=True)
+WAITING = Family("service_requests_waiting", "service_requests_waiting", "service")
+MESSAGES = Family("queue_messages_ready", "queue_messages_ready", "queue")
+RESOURCES, OTHERS = (CPU, MEMORY), (REQUESTS, WAITING, MESSAGES)
+
+
+def queries() -> dict[str, str]:
+    """Return the daemon's queries of all families but the built-in ones."""
+    return {family.name: family.query() for family in OTHERS}
+
+
+def adapter_rules() -> Json:
+    """Return the configuration of prometheus-adapter."""
+    matchers = '<<.LabelMatchers>>,container!="",container!="POD"'
+    cpu = f"sum by (<<.GroupBy>>) (rate({CPU.series}{{{matchers}}}[{CPU_RANGE}]))"
+    memory = f"sum by (<<.GroupBy>>) ({MEMORY.series}{{{matchers}}})"
+    return {
+        "rules": [_rule(REQUESTS), _rule(WAITING)],
+        "externalRules": [_rule(MESSAGES)],
+        "resourceRules": {
+            "cpu": _resource_rule(cpu),
+            "memory": _resource_rule(memory),
+            "window": CPU_RANGE,
+        },
+    }
+
+
+def _rule(family: Family) -> Json:
+    labels = ("namespace",) if family is MESSAGES else ("namespace", family.key or "pod")
+    return {
+        "seriesQuery": f'{{__name__="{family.series}"}}',
+        "resources": {"overrides": {label: {"resource": label} for label in labels}},
+        "name": {"matches": f"^{family.series}$", "as": family.name},
+        "metricsQuery": family.query("<<.LabelMatchers>>"),
+    }
+
+
+def _resource_rule(query: str) -> Json:
+    resources = {one: {"resource": one} for one in ("namespace", "pod", "node")}
+    return {
+        "containerQuery": query,
+        "nodeQuery": query,
+        "resources": {"overrides": resources},
+        "containerLabel": "container",
+    }
+
+
+# -- workloads -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A Deployment with an HPA and a target of the daemon.
+    """A Deployment with an HPA and a target of the daemon, scaled on one metric.
 
-    `theirs` and `ours` are the fields of the specification in which one side differs. One that is
-    `by_keda` has an HPA as KEDA makes one.
+    ``per_replica`` is the target as a number.  ``theirs`` and ``ours`` are the fields of the
+    specification in which one side differs.
     """
 
     name: str
-    signals: Sequence[Signal]
+    family: Family
+    per_replica: float
+    load: Load
+    metric: Json
     behavior: Json | None = None
-    bounds: tuple[int, int] = (1, MOST_REPLICAS)
-    theirs: Json = field(default_factory=dict)
-    ours: Json = field(default_factory=dict)
-    by_keda: bool = False
+    theirs: Mapping[str, object] = field(default_factory=dict)
+    ours: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def spec(self) -> Json:
-        """The HorizontalPodAutoscalerSpec that both sides have, but for what differs."""
-        low, high = self.bounds
-        scaled = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
+        """What both sides have, but for what differs."""
         spec: Json = {
-            "scaleTargetRef": scaled,
-            "minReplicas": low,
-            "maxReplicas": high,
-            "metrics": [signal.metric for signal in self.signals],
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name},
+            "minReplicas": 1,
+            "maxReplicas": 16,
+            "metrics": [self.metric],
         }
         return spec if self.behavior is None else spec | {"behavior": self.behavior}
-
-    def reads(self, families: Sequence[Family]) -> bool:
-        """Whether a metric of its is of one of these families."""
-        return any(signal.family in families for signal in self.signals)
-
-    @property
-    def key(self) -> str:
-        """What the daemon calls it."""
-        return f"{fleet.NAMESPACE}/Deployment/{self.name}"
 
     @property
     def hpa(self) -> Json:
         """Its HPA."""
-        hpa = fleet.hpa(self.spec | self.theirs)
-        return scaled_objects.as_of_keda(hpa) if self.by_keda else hpa
-
-    def scaled_object(self, prometheus: str) -> Json:
-        """Return the ScaledObject of which KEDA makes such an HPA; it asks that Prometheus."""
-        return scaled_objects.scaled_object(self.spec, self.signals, prometheus)
+        return fleet.hpa(self.spec | dict(self.theirs))
 
     @property
     def target(self) -> Json:
         """The target of the daemon, without its namespace."""
-        spec = self.spec
-        if self.by_keda:
-            spec["metrics"] = scaled_objects.converted(self.name, self.signals)
-        return spec | self.ours
+        return self.spec | dict(self.ours)
+
+
+def _resource(name: str, **target: object) -> Json:
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
+
+
+def _average(value: str) -> Json:
+    return {"type": "AverageValue", "averageValue": value}
+
+
+def _down(seconds: int) -> Json:
+    return {"scaleDown": {"stabilizationWindowSeconds": seconds}}
+
+
+def _external(name: str, load: Load, behavior: Json | None = None) -> Workload:
+    named = {"name": MESSAGES.name, "selector": {"matchLabels": {"queue": name}}}
+    metric = {"type": "External", "external": {"metric": named, "target": _average("30")}}
+    return Workload(name, MESSAGES, 30, load, metric, behavior)
+
+
+def _object(name: str, load: Load, behavior: Json | None = None) -> Workload:
+    source = {
+        "describedObject": {"apiVersion": "v1", "kind": "Service", "name": name},
+        "metric": {"name": WAITING.name},
+        "target": _average("12"),
+    }
+    return Workload(name, WAITING, 12, load, {"type": "Object", "object": source}, behavior)
 
 
 def workloads(seed: int) -> list[Workload]:
     """Return one of each kind; the seed decides how their loads change."""
-    return [kind(f"{seed} {number}") for number, kind in enumerate(_KINDS)]
+    loads = [(f"{seed} {number}", 1.5, 11.5) for number in range(10)]
+    percent = {"type": "Utilization", "averageUtilization": 60}
+    of_app = {"name": "cpu", "container": "app", "target": percent}
+    per_pod = {"metric": {"name": REQUESTS.name}, "target": _average("20")}
+    pods: Json = {"type": "Pods", "pods": per_pod}
+    container: Json = {"type": "ContainerResource", "containerResource": of_app}
+    memory = _resource("memory", **_average("200Mi"))
+    return [
+        Workload("cpu", CPU, 0.3, steps(*loads[0]), _resource("cpu", **percent)),
+        Workload(
+            *("cpu-average", CPU, 0.4, day(*loads[1])),
+            *(_resource("cpu", **_average("400m")), _down(60)),
+        ),
+        Workload("container", CPU, 0.3, noisy("c", steps(*loads[2])), container, _down(60)),
+        Workload("memory", MEMORY, 200 * _MEBI, day(*loads[3]), memory),
+        Workload("pods", REQUESTS, 20, noisy("p", day(*loads[4])), pods),
+        Workload("pods-quick", REQUESTS, 20, steps(*loads[5]), pods, _down(0)),
+        _object("object", day(*loads[6])),
+        _object("object-quick", steps(*loads[7]), _down(0)),
+        _external("external", steps(*loads[8])),
+        _external("external-noise", noisy("e", day(*loads[9])), _down(30)),
+    ]
 
 
-def under_keda(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return the workloads as they are where KEDA serves all External metrics.
-
-    Those that have no other metrics are under KEDA, and those that have others too are left out.
-    """
-    found = []
-    for workload in workloads:
-        types = {signal.metric["type"] for signal in workload.signals}
-        if types == {"External"}:
-            found.append(replace(workload, by_keda=True))
-        elif "External" not in types:
-            found.append(workload)
-    return found
-
-
-def _steps(seed: str) -> Load:
-    return loads.steps(seed, (1.5, 11.5), (180, 420))
-
-
-def _ramps(seed: str) -> Load:
-    return loads.ramps(seed, (1.5, 11.5), (240, 480))
-
-
-def _diurnal(seed: str) -> Load:
-    return loads.diurnal(seed, (1.3, 12.6), _DAY)
-
-
-def _bursts(seed: str) -> Load:
-    return loads.bursts(seed, (2.4, 11.6), (240, 480), 90)
-
-
-def _noisy_steps(seed: str) -> Load:
-    return loads.noisy(f"{seed} noise", _steps(seed), 0.03)
-
-
-def _noisy_diurnal(seed: str) -> Load:
-    return loads.noisy(f"{seed} noise", _diurnal(seed), 0.03)
-
-
-def _down(seconds: int, *policies: Json, **more: object) -> Json:
-    rules: Json = {"stabilizationWindowSeconds": seconds, **more}
-    return {"scaleDown": rules | ({"policies": list(policies)} if policies else {})}
-
-
-def _up(seconds: int, *policies: Json, **more: object) -> Json:
-    rules: Json = {"stabilizationWindowSeconds": seconds, **more}
-    return {"scaleUp": rules | ({"policies": list(policies)} if policies else {})}
-
-
-def _policy(kind: str, amount: int, seconds: int) -> Json:
-    return {"type": kind, "value": amount, "periodSeconds": seconds}
-
-
-# -- metrics whose targets are the same for all --------------------------------------------------
-
-
-def _cpu_utilization(load: Load) -> Signal:
-    per_replica = 0.60 * _CPU_REQUEST / (1 + PROXY_SHARE)
-    return signals.resource(CPU, utilization(60), per_replica, load)
-
-
-def _cpu_average(load: Load) -> Signal:
-    return signals.resource(CPU, average("400m"), 0.400 / (1 + PROXY_SHARE), load)
-
-
-def _memory_utilization(load: Load) -> Signal:
-    per_replica = 0.70 * _MEMORY_REQUEST / (1 + PROXY_SHARE)
-    return signals.resource(MEMORY, utilization(70), per_replica, load)
-
-
-def _memory_average(load: Load) -> Signal:
-    return signals.resource(MEMORY, average("200Mi"), 200 * _MEBI / (1 + PROXY_SHARE), load)
-
-
-def _container_cpu(load: Load) -> Signal:
-    return signals.container_resource(CPU, utilization(75), 0.375, load)
-
-
-def _container_memory(load: Load) -> Signal:
-    return signals.container_resource(MEMORY, average("150Mi"), 150 * _MEBI, load)
-
-
-def _requests(load: Load) -> Signal:
-    return signals.pods(20, load)
-
-
-def _latency(name: str, load: Load) -> Signal:
-    return signals.of_object(LATENCY, name, value("250"), 250, load)
-
-
-def _waiting(name: str, load: Load) -> Signal:
-    return signals.of_object(WAITING, name, average("12"), 12, load)
-
-
-def _messages(name: str, load: Load) -> Signal:
-    return signals.external(MESSAGES, name, average("30"), 30, load)
-
-
-def _delay(name: str, load: Load) -> Signal:
-    return signals.external(DELAY, name, value("1500m"), 1.5, load)
-
-
-def _orders(name: str, load: Load) -> Signal:
-    return signals.external(ORDERS, name, average("5"), 5, load)
-
-
-# -- the kinds -----------------------------------------------------------------------------------
-
-_KINDS: Sequence[Callable[[str], Workload]] = (
-    lambda seed: Workload("cpu-utilization", [_cpu_utilization(_steps(seed))]),
-    lambda seed: Workload("cpu-average", [_cpu_average(_diurnal(seed))], _down(60)),
-    lambda seed: Workload("memory-average", [_memory_average(_ramps(seed))]),
-    lambda seed: Workload(
-        "memory-utilization",
-        [_memory_utilization(_steps(seed))],
-        _down(30, _policy("Pods", 2, 30)),
-    ),
-    lambda seed: Workload("container-cpu", [_container_cpu(_noisy_steps(seed))], _down(60)),
-    lambda seed: Workload(
-        "container-memory",
-        [_container_memory(_ramps(seed))],
-        _up(0, _policy("Percent", 50, 30)) | _down(45),
-    ),
-    lambda seed: Workload("pods", [_requests(_noisy_diurnal(seed))]),
-    lambda seed: Workload(
-        "pods-slowly",
-        [_requests(_steps(seed))],
-        _up(30, _policy("Pods", 3, 30), _policy("Percent", 100, 30), selectPolicy="Min")
-        | _down(30, _policy("Percent", 25, 30), _policy("Pods", 1, 15), selectPolicy="Min"),
-    ),
-    lambda seed: Workload("object-value", [_latency("object-value", _steps(seed))], _down(60)),
-    lambda seed: Workload("object-average", [_waiting("object-average", _diurnal(seed))]),
-    lambda seed: Workload(
-        "object-burst", [_waiting("object-burst", _bursts(seed))], _up(0) | _down(0)
-    ),
-    lambda seed: Workload("external-value", [_delay("external-value", _ramps(seed))], _down(90)),
-    lambda seed: Workload("external-average", [_messages("external-average", _steps(seed))]),
-    lambda seed: Workload(
-        "external-noise", [_messages("external-noise", _noisy_diurnal(seed))], _down(30)
-    ),
-    lambda seed: Workload(
-        "external-rate",
-        [_orders("external-rate", _steps(seed))],
-        _down(120, _policy("Percent", 50, 60)),
-    ),
-    lambda seed: Workload(
-        "cpu-and-pods", [_cpu_utilization(_steps(seed)), _requests(_diurnal(seed))], _down(60)
-    ),
-    lambda seed: Workload(
-        "three-metrics",
-        [
-            _messages("three-metrics", _bursts(seed)),
-            _memory_average(_diurnal(seed)),
-            _waiting("three-metrics", _steps(seed)),
-        ],
-    ),
-    lambda seed: Workload(KEDA, [_messages(KEDA, _bursts(seed))], _down(60), by_keda=True),
-    lambda seed: Workload(
-        "at-its-bounds", [_messages("at-its-bounds", _diurnal(seed))], _down(0), (3, 8)
-    ),
-    lambda seed: Workload(
-        "never-down",
-        [_orders("never-down", _noisy_steps(seed))],
-        _up(60) | {"scaleDown": {"selectPolicy": "Disabled"}},
-    ),
-)
-
-HOW_MANY = len(_KINDS)
+PLANTED: Mapping[str, Mapping[str, object]] = {
+    "cpu": {"behavior": {way: {"tolerance": "0.4"} for way in ("scaleUp", "scaleDown")}},
+    "memory": {"minReplicas": 9},
+    "pods": {"maxReplicas": 6},
+    "external": {"behavior": _down(30)},
+}
+"""The fields of some HPAs that differ on purpose with `--planted`."""

@@ -275,8 +275,8 @@ def test_the_first_window_is_not_compared(of: HorizontalPodAutoscalerSpec, secon
     beside.sides[1].at = 310.0
     beside.play(1500)
     first = beside.of(A.NOT_COMPARED)
-    assert first[-1].end - BASE == pytest.approx(310 + seconds, abs=16)
-    assert sum(one.end - one.begin for one in first) == pytest.approx(seconds, abs=16)
+    assert first[-1].end - BASE == pytest.approx(310 + seconds, abs=0.1)
+    assert sum(one.end - one.begin for one in first) == pytest.approx(seconds, abs=0.1)
     assert beside.share(A.EQUAL, A.WITHIN_PERIOD) == 1
 
 
