@@ -51,9 +51,9 @@ _ALL = "all targets"
 def compare(
     files: Sequence[Path],
     options: RehearsalOptions,
-    report: ReportOptions | None = None,
+    report: ReportOptions,
     *,
-    as_json: bool = False,
+    as_json: bool,
 ) -> int:
     """Rehearse one time under each of several configurations, and print how they compare.
 
@@ -61,8 +61,7 @@ def compare(
     """
     if len(files) < 2:
         raise ArgumentError("name two configurations or more, each with -c")
-    if report is not None:
-        refuse_to_overwrite(report)
+    refuse_to_overwrite(report)
     configs = [load(file, namespace_or_anywhere) for file in files]
     done: list[Rehearsal] = []
     with ExitStack() as stack:
@@ -80,7 +79,7 @@ def compare(
                 done.append(rehearsed(measured, options.processes, tell))
             if done[-1].end < plan.end:
                 raise CommandError("interrupted: what was not rehearsed to its end is not compared")
-    if report is not None:
+    if report.report is not None:
         answers = {str(file): answer_of(one) for file, one in zip(files, done, strict=True)}
         write_report(answers, "Configurations compared", report, _tables(files, done))
     if as_json:

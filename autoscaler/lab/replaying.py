@@ -35,17 +35,16 @@ _GAP = "  "
 def replay(
     file: Path,
     options: RehearsalOptions,
-    report: ReportOptions | None = None,
+    report: ReportOptions,
     *,
-    as_json: bool = False,
+    as_json: bool,
 ) -> int:
     """Replay the targets of a configuration, and print what came of it; return the exit code.
 
     The code is 1 if some could not be rehearsed, or an interrupt has ended it before its end.
     """
     config = load(file, namespace_or_anywhere)
-    if report is not None:
-        refuse_to_overwrite(report)
+    refuse_to_overwrite(report)
     with ExitStack() as stack:
         plan = plan_of(config, options, stack)
         few = len(plan.targets) <= _EXPLAINED_TARGETS
@@ -53,8 +52,7 @@ def replay(
         tell = stack.enter_context(progress_bar(plan.begin, plan.end, "replay"))
         done = rehearsed(plan, options.processes, tell, explain)
     answer = answer_of(done)
-    if report is not None:
-        write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
+    write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
     if as_json:
         sys.stdout.write(answer.encoded().decode() + "\n")
         for one in answer.targets:

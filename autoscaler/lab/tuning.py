@@ -61,9 +61,9 @@ def tune(
     file: Path,
     options: RehearsalOptions,
     search: SearchOptions,
-    report: ReportOptions | None = None,
+    report: ReportOptions,
     *,
-    as_json: bool = False,
+    as_json: bool,
 ) -> int:
     """Search for better settings of one target, and print them; return the exit code.
 
@@ -72,8 +72,7 @@ def tune(
     if options.targets:
         raise ArgumentError("the target stands before the options: --target does not go with tune")
     optuna = _optuna()
-    if report is not None:
-        refuse_to_overwrite(report)
+    refuse_to_overwrite(report)
     config = load(file, namespace_or_anywhere)
     target = _target(config, name)
     space = _space(search.space, target)
@@ -81,7 +80,7 @@ def tune(
         plan = _whole_days(plan_of(config, replace(options, targets=[target.key]), stack))
         plan = replace(plan, per_pod=plan.yardstick())
         found = _Searching(plan, space, search).done(optuna, options.processes)
-        if report:
+        if report.report is not None:
             both = {
                 "as it is": answer_of(_rehearsal(plan, target)),
                 "tuned": answer_of(_rehearsal(plan, found.tuned)),

@@ -128,17 +128,3 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     assert told == (1, "", "the configurations have no target in common\n")
     code, _, err = ran("compare", "-c", str(one), "-c", str(one), *source, "--report", str(file))
     assert (code, err) == (2, f"{file} is there already; --force writes over it\n")
-
-
-def test_the_report_has_a_part_for_each_configuration(tmp_path: Path) -> None:
-    """By the names of their files."""
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
-    file, report = samples(tmp_path, 1, wave), tmp_path / "report.html"
-    code, _, err = ran(
-        *("compare", "-c", str(one), "-c", str(other), "--csv", str(file)),
-        *("--report", str(report)),
-    )
-    assert (code, err) == (0, "")
-    text = report.read_text()
-    assert str(one) in text
-    assert str(other) in text
