@@ -27,6 +27,7 @@ from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
+from autoscaler.transport import Observer
 
 _MOST_TARGETS_NAMED = 5
 _MOST_PROBLEMS = 20
@@ -42,7 +43,7 @@ _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 """What an operator does to a breaker, who knows of it."""
 
 
-class Announcements(ElectionObserver):
+class Announcements(Observer):
     """Reports each change once; any thread may call any method."""
 
     def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:
@@ -203,12 +204,8 @@ class Announcements(ElectionObserver):
                 seconds=round(resumption.moved, 3),
             )
 
-    def role_changed(self, role: Role, sentence: str) -> None:
-        """Report the role of this process in the election."""
-        self.cluster_role("", role, sentence)
-
     def cluster_role(self, cluster: str, role: Role, sentence: str) -> None:
-        """Report likewise its role in the election of a cluster; it leads where it leads any."""
+        """Report the role of this process in a cluster; it leads where it leads any."""
         ok = role not in {Role.LOST, Role.UNREADABLE}
         # Of one that a reload takes away nothing is left in the health.
         gone = bool(cluster) and role is Role.RESIGNED
@@ -283,8 +280,8 @@ class Announcements(ElectionObserver):
         self._instruments.asked_prometheus_again(server)
 
     def of_cluster(self, name: str) -> ElectionObserver:
-        """Return what observes a cluster; the one without a name is observed by this itself."""
-        return ClusterObserver(self, name) if name else self
+        """Return what observes a cluster, which has no name where it is the only one."""
+        return ClusterObserver(self, name)
 
     def serves(self, clusters: AbstractSet[str]) -> None:
         """Report which clusters are served from now on."""
@@ -305,21 +302,13 @@ class Announcements(ElectionObserver):
             self._log.info("cluster_reached", cluster=name, message=message)
         self._unreached = dict(clusters)
 
-    def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Count a request; most refusals are of one object or one verb, and so answers."""
-        self.cluster_request("", verb, status, seconds)
-
     def cluster_request(self, cluster: str, verb: str, status: str, seconds: float) -> None:
-        """Count likewise a request to a cluster."""
+        """Count a request; most refusals are of one object or one verb, and so answers."""
         self._instruments.asked_kubernetes(cluster, verb, status or NO_ANSWER, seconds)
         answered = bool(status) and status < "500" and status not in {"401", "429"}
         problem = None if answered else _problem(status)
         name = f"the API server of {cluster}" if cluster else "the API server"
         self._server(part_of(Component.KUBERNETES, cluster), name, problem)
-
-    def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - as above
-        """Count another try of a call."""
-        self.cluster_retry("")
 
     def cluster_retry(self, cluster: str) -> None:
         """Count another try of a call to a cluster."""

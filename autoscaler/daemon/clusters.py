@@ -13,8 +13,7 @@ from autoscaler import clock
 from autoscaler.config.exposure import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.config.shards import Shard
-from autoscaler.core.observation import Scale, Unavailable, Unchecked
-from autoscaler.core.spec import ScaleTargetRef
+from autoscaler.core.observation import Unavailable, Unchecked
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
@@ -142,39 +141,22 @@ class UnreachedCluster:
         self._unavailable = Unavailable(why)
         self._unchecked = Unchecked(why)
 
-    def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Unavailable:  # noqa: ARG002 - the port's
-        """Fit `Cluster`."""
+    def cached_scale(self, *_: object, **__: object) -> Unavailable:
+        """Return why nothing is known."""
         return self._unavailable
 
-    def cached_pods(self, namespace: str, selector: str) -> Unavailable:  # noqa: ARG002 - as above
-        """Fit `Cluster`."""
-        return self._unavailable
+    cached_pods = read_scale = list_pods = cached_scale
 
-    def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> Unchecked:  # noqa: ARG002 - as above
-        """Fit `Cluster`."""
+    def cached_controller(self, *_: object, **__: object) -> Unchecked:
+        """Return why it was not looked at."""
         return self._unchecked
 
-    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> None:
-        """Fit `Cluster`."""
+    def cached_hpa(self, *_: object, **__: object) -> None:
+        """Return no HPA."""
 
-    def read_scale(self, namespace: str, ref: ScaleTargetRef, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
-        """Fit `Cluster`."""
-        return self._unavailable
-
-    def write_scale(
-        self,
-        namespace: str,  # noqa: ARG002 - as above
-        ref: ScaleTargetRef,  # noqa: ARG002 - as above
-        scale: Scale,  # noqa: ARG002 - as above
-        replicas: int,  # noqa: ARG002 - as above
-        deadline: float,  # noqa: ARG002 - as above
-    ) -> NotWritten:
-        """Fit `Cluster`."""
+    def write_scale(self, *_: object, **__: object) -> NotWritten:
+        """Write nothing."""
         return NotWritten(NotWrittenReason.NOT_LEADING)
-
-    def list_pods(self, namespace: str, selector: str, deadline: float) -> Unavailable:  # noqa: ARG002 - as above
-        """Fit `Cluster`."""
-        return self._unavailable
 
 
 def alike(apis: Mapping[str, Api]) -> Sequence[str]:

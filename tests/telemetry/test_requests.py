@@ -61,7 +61,7 @@ class Seen(Announced):
     def api(self, kubeconfig: Path, stop: threading.Event | None = None) -> Iterator[Api]:
         """Give an API server that tells us."""
         api = find_api_server(kubeconfig, None).connect(
-            stop=stop, request_timeout=10.0, observer=self.announcements
+            stop=stop, request_timeout=10.0, observer=self.announcements.of_cluster("")
         )
         with closing(api):
             yield api

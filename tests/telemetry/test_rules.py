@@ -78,7 +78,7 @@ def busy(health: Health) -> Metrics:
         health.report(name, ok=True, message="well")
     observer = Announcements(health, metrics.instruments, Notifier({}))
     observer.prometheus_request("", "503", 0.2)
-    observer.kubernetes_request("PUT", "409", 0.2)
+    observer.of_cluster("").kubernetes_request("PUT", "409", 0.2)
     return metrics
 
 
