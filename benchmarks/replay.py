@@ -34,7 +34,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.building import Built
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.measures import Measures
@@ -128,7 +128,7 @@ def measured(load: RecordedSeries, setting: Setting, seconds: float) -> Measures
     )
     first = max(1, math.ceil(load.values[0] / served)) if load.values[0] is not None else 1
     workload = SimulatedWorkload("web", begin, first, setting.ready)
-    answers = ChunkedAnswers([AnswerChunk(begin, math.inf, [load])], PERIOD)
+    answers = answers_from([AnswerChunk(begin, math.inf, [load])], PERIOD)
     target = SimulatedTarget(
         Rules(Target("shop", spec, (Query("requests"),)), Flags()),
         workload,
@@ -162,8 +162,8 @@ def rows_of(name: str, load: RecordedSeries, seconds: float) -> Iterator[list[st
             f"{found.theta_over:.1%}",
             f"{found.replica_hours / (default.replica_hours or 1.0):.2f}",
             f"{found.changes * 86400 / (found.scored_seconds or 1.0):.0f}",
-            f"{found.worst_shortage}",
-            f"{found.longest_shortage_seconds / 60:.0f}",
+            f"{found.worst_shortage or 0}",
+            f"{(found.longest_shortage_seconds or 0.0) / 60:.0f}",
         ]
 
 

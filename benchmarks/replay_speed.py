@@ -30,7 +30,7 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.building import Built
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.processes import in_processes
@@ -64,7 +64,7 @@ def simulated(number: int, days: float) -> SimulatedTarget:
     spec = HorizontalPodAutoscalerSpec(
         ScaleTargetRef("apps/v1", "Deployment", name), 1, _MOST_PODS, (_METRIC,)
     )
-    answers = ChunkedAnswers(_load(number, days), PERIOD)
+    answers = answers_from(_load(number, days), PERIOD)
     return SimulatedTarget(
         Rules(Target("shop", spec, (Query(name),)), Flags()),
         SimulatedWorkload(name, BEGIN, 5, 30.0),

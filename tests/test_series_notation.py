@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.series import QueryResult
 from autoscaler.lab.engine.answers import LOOKBACK_SECONDS
-from autoscaler.lab.engine.stated import StatedAnswers, StatedSeries
+from autoscaler.lab.engine.stated import StatedSeries, stated_answers
 from autoscaler.lab.series_notation import (
     MOST_SAMPLES,
     Item,
@@ -114,10 +114,10 @@ def test_promtool_takes_and_refuses_the_same(text: str, tmp_path: Path) -> None:
 
 def expected_at(text: str, instants: range) -> list[dict[str, object]]:
     """Return promtool's tests of the values that we read at these instants."""
-    answers = StatedAnswers([StatedSeries(samples_of(parse(text)), {})], 0.0, 15.0)
+    answers = stated_answers([StatedSeries(samples_of(parse(text)), {})], 0.0, 15.0)
     tests: list[dict[str, object]] = []
     for instant in instants:
-        answer = answers.at(float(instant))
+        answer = answers(float(instant))
         assert isinstance(answer, QueryResult)
         value = answer.series[0].value if answer.series else None
         expr, expected = "m", value

@@ -147,6 +147,3 @@ class PolicyTestOptions:
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML there.")
     ] = None
-    watch: Annotated[
-        bool, flag("watch", "Run again whenever a file of them changes, until Ctrl-C.")
-    ] = False

@@ -75,19 +75,17 @@ class RehearsalPlan:
 
     def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
         """Return the targets with these numbers, and why others of them cannot be rehearsed."""
-        found, refused = [], []
-        for number in numbers:
-            target, begin = self.targets[number], self.begin - self.warm_up
+        found, refused, begin = [], [], self.begin - self.warm_up
+        for target in (self.targets[number] for number in numbers):
             try:
                 one = built(target, self.flags, self.data, self.assumptions, begin)
-                for name, load in one.named_loads():
-                    if (target.key, name) in self.per_pod and isinstance(
-                        load, RecordedLoad | SharedLoad
-                    ):
-                        load.per_pod = self.per_pod[target.key, name]
-                found.append(one)
             except BuildError as error:
                 refused.append(f"{target.key}: {error}")
+                continue
+            for name, load in one.named_loads():
+                if isinstance(load, RecordedLoad | SharedLoad):
+                    load.per_pod = self.per_pod.get((target.key, name), load.per_pod)
+            found.append(one)
         return found, tuple(refused)
 
 
@@ -102,44 +100,47 @@ def plan_of(
     Its data are there until ``stack`` closes them.  The time is ``span`` if there is one, else that
     of the options, which may be one that counts from now.
     """
-    keys = chosen(options.targets, [target.key for target in config.targets])
-    targets = tuple(target for target in config.targets if target.key in keys)
+    targets = chosen_targets(config, options.targets)
     if not targets:
         raise CommandError(f"{config.path} has no targets: there is nothing to rehearse")
     if options.from_record and options.csv:
         raise ArgumentError("--from-record and --csv are two sources: give one")
-    assumptions = Assumptions()
-    if options.assume is not None:
-        assumptions = load_file(options.assume, Assumptions, _FORM)
-        wrong = [
-            f"{options.assume}: {path}: {sentence}"
-            for path, sentence in unmatched(assumptions, config.targets)
-        ]
-        if wrong:
-            raise ArgumentError("\n".join(wrong))
-    warm_up = max(reach(target, config.flags) for target in targets)
-    if options.csv:
-        data = _file_data(config, targets, options, assumptions)
-        first, last = data.span()
-        begin, end = span or _time(options, first, last)
-        return RehearsalPlan(
-            targets, config.flags, config.breaker, data, assumptions, begin, end, 0.0
-        )
-    if options.begin is None:
+    if options.begin is None and not options.csv:
         raise ArgumentError("--from is missing: the time at which the rehearsal begins")
-    begin, end = span or _time(options, 0.0, clock.wall())
-    if options.from_record:
-        directory = options.state_directory or config.state_directory
-        if directory is None:
-            raise ArgumentError("stateDirectory is null: name the record with --state-directory")
-        source: RehearsalData = _recorded_data(directory, config, begin - warm_up, end)
+    assumptions = _assumptions(options, config)
+    warm_up = max(reach(target, config.flags) for target in targets)
+    data: RehearsalData
+    if options.csv:
+        data = files = _file_data(config, targets, options, assumptions)
+        begin, end = span or _time(options, *files.span())
+        warm_up = 0.0
+    elif options.from_record:
+        begin, end = span or _time(options, 0.0, clock.wall())
+        data = _recorded_data(options, config, begin - warm_up, end)
     else:
-        begin = _on_grid(begin, targets, options) if span is None else begin
-        asked = begin - warm_up, end
-        source = _prometheus_data(config, targets, assumptions, options, asked, stack)
+        step = _step(targets, options)
+        begin, end = span or _on_grid(_time(options, 0.0, clock.wall()), step)
+        time = TimeGrid(begin - warm_up, end, step)
+        data = _prometheus_data(config, targets, assumptions, options, time, stack)
     return RehearsalPlan(
-        targets, config.flags, config.breaker, source, assumptions, begin, end, warm_up
+        targets, config.flags, config.breaker, data, assumptions, begin, end, warm_up
     )
+
+
+def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
+    """Return the targets that are named; all if none are."""
+    keys = chosen(names, [target.key for target in config.targets])
+    return tuple(target for target in config.targets if target.key in keys)
+
+
+def _assumptions(options: RehearsalOptions, config: Config) -> Assumptions:
+    if options.assume is None:
+        return Assumptions()
+    assumptions = load_file(options.assume, Assumptions, _FORM)
+    wrong = unmatched(assumptions, config.targets)
+    if lines := [f"{options.assume}: {path}: {sentence}" for path, sentence in wrong]:
+        raise ArgumentError("\n".join(lines))
+    return assumptions
 
 
 def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, float]:
@@ -162,7 +163,12 @@ def _time(options: RehearsalOptions, first: float, last: float) -> tuple[float, 
 # -- the data --------------------------------------------------------------------------------------
 
 
-def _recorded_data(directory: Path, config: Config, begin: float, end: float) -> RehearsalData:
+def _recorded_data(
+    options: RehearsalOptions, config: Config, begin: float, end: float
+) -> RehearsalData:
+    directory = options.state_directory or config.state_directory
+    if directory is None:
+        raise ArgumentError("stateDirectory is null: name the record with --state-directory")
     record = DirectoryRecord(directory)
     span = record.span()
     if span is None or span[1] < begin or span[0] > end:
@@ -230,13 +236,13 @@ def _are(known: Iterable[str]) -> str:
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
-def _on_grid(begin: float, targets: Sequence[Target], options: RehearsalOptions) -> float:
+def _on_grid(span: tuple[float, float], step: float) -> tuple[float, float]:
     """Return a begin that was not meant to the second, at an instant that others have as well.
 
     So what was asked of Prometheus for `2h ago` need not be asked again a little later.
     """
-    step = _step(targets, options)
-    return begin if begin.is_integer() else begin // step * step
+    begin, end = span
+    return begin if begin.is_integer() else begin // step * step, end
 
 
 def _step(targets: Sequence[Target], options: RehearsalOptions) -> float:
@@ -251,11 +257,10 @@ def _prometheus_data(
     targets: Sequence[Target],
     assumptions: Assumptions,
     options: RehearsalOptions,
-    span: tuple[float, float],
+    time: TimeGrid,
     stack: ExitStack,
 ) -> RehearsalData:
     cache = None if options.no_cache else options.cache or default_folder()
-    time = TimeGrid(*span, _step(targets, options))
     with progress_bar(0.0, 1.0, "asking Prometheus") as tell:
         opened = prometheus_data(
             config, targets, assumptions, time, cache, lambda done, of: tell(done / (of or 1))

@@ -1,8 +1,6 @@
 """A rehearsal as an answer: for `-o json` and for a report."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import NamedTuple
 
 from pydantic import Field
@@ -13,46 +11,6 @@ from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.outcome import TargetOutcome
 from autoscaler.lab.engine.rehearse import Rehearsal
 from autoscaler.rendering.answers import AnswerModel, ExactInstant, Sentence, Text
-
-
-class RehearsalMeasures(AnswerModel):
-    """How well the ready pods followed the demand; shares are of 1.
-
-    Where nothing was scored, the measures of the demand are left out.
-    """
-
-    scored_seconds: float
-    """For so long the demand was known."""
-    gap_seconds: float
-    """For so long it was not."""
-    theta_under: float | None = None
-    """Pods that were missing, as a share of the demand, on average over the time."""
-    theta_over: float | None = None
-    """Pods that were too many, as a share of the demand, on average over the time."""
-    tau_under: float | None = None
-    """The share of the time in which pods were missing."""
-    tau_over: float | None = None
-    """The share of the time in which there were too many."""
-    upsilon: float | None = None
-    """The share of the time in which demand and ready pods changed in different directions."""
-    replica_hours: float
-    """Of all pods that were wanted, ready or not."""
-    shortage_pod_hours: float | None = None
-    """Of the pods that were missing."""
-    changes: int
-    """How often the count changed."""
-    at_max_seconds: float
-    """How long the count was at its maximum."""
-    worst_shortage: int | None = None
-    """The most pods that were missing at an instant."""
-    longest_shortage_seconds: float | None = None
-    """The longest time until a shortage had ended."""
-    longest_queue: float | None = None
-    """The greatest length of a queue."""
-    mean_wait_seconds: float | None = None
-    """How long what came into a queue waited on average."""
-    longest_wait_seconds: float | None = None
-    """How long it waited at most."""
 
 
 class RehearsedChangeAnswer(AnswerModel):
@@ -109,10 +67,10 @@ class RehearsedTarget(AnswerModel):
     """What was assumed."""
     first_replicas: int
     last_replicas: int
-    measures: RehearsalMeasures
-    ran: RehearsalMeasures | None = None
+    measures: Measures
+    ran: Measures | None = None
     """The measures of the count that there really was, against the same demand."""
-    days: tuple[RehearsalMeasures, ...]
+    days: tuple[Measures, ...]
     """Those of each day since the begin."""
     failed_seconds: float
     """For so long a metric had no proposal."""
@@ -158,7 +116,8 @@ def by_change(outcomes: Iterable[TargetOutcome]) -> list[TargetOutcome]:
 
 
 def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
-    parts = one.parts
+    names = [name for name in RehearsedLines.model_fields if name != "times"]
+    lines = {name: tuple(getattr(part, name) for part in one.parts) for name in names}
     return RehearsedTarget(
         target=one.key,
         begin=one.begin,
@@ -167,37 +126,16 @@ def _target(rehearsal: Rehearsal, one: TargetOutcome) -> RehearsedTarget:
         assumed=rehearsal.assumed.get(one.key, ()),
         first_replicas=one.first_replicas,
         last_replicas=one.last_replicas,
-        measures=measures_answer(one.measures),
-        ran=None if one.ran is None else measures_answer(one.ran),
-        days=tuple(measures_answer(day) for day in one.days),
+        measures=one.measures,
+        ran=one.ran,
+        days=one.days,
         failed_seconds=one.failed_seconds,
         censored_seconds=one.censored_seconds,
         changes=tuple(RehearsedChangeAnswer(**each._asdict()) for each in one.changes),
         unlisted_changes=one.measures.changes - len(one.changes),
         reasons=tuple(ReasonAnswer(**each._asdict()) for each in one.reasons),
-        lines=RehearsedLines(
-            times=tuple(part.begin for part in parts),
-            demand=tuple(part.demand for part in parts),
-            demand_low=tuple(part.demand_low for part in parts),
-            demand_high=tuple(part.demand_high for part in parts),
-            ready=tuple(part.ready for part in parts),
-            ready_low=tuple(part.ready_low for part in parts),
-            ready_high=tuple(part.ready_high for part in parts),
-            short=tuple(part.short for part in parts),
-            replicas=tuple(part.replicas for part in parts),
-            ran=tuple(part.ran for part in parts),
-        ),
+        lines=RehearsedLines(times=tuple(part.begin for part in one.parts), **lines),
     )
-
-
-def measures_answer(measures: Measures) -> RehearsalMeasures:
-    """Return measures as an answer; what is not known and a time that never ends are left out."""
-    values = {one.name: measures.value(one.name) for one in fields(measures)}
-    return RehearsalMeasures(**{name: value for name, value in values.items() if _is_told(value)})
-
-
-def _is_told(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
 
 
 def day_counts_document(counts: DayCounts) -> dict[str, object]:
@@ -255,7 +193,7 @@ def measure_text(measure: MeasureText, value: float | None) -> str:
     return f"{value:.6g}"
 
 
-def told_measures(measured: Sequence[RehearsalMeasures]) -> list[MeasureText]:
+def told_measures(measured: Sequence[Measures]) -> list[MeasureText]:
     """Return the measures to be told of some rehearsals: those of a queue only if one has any."""
     return [
         measure

@@ -16,12 +16,12 @@ from markupsafe import Markup
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.core.text import duration
 from autoscaler.file_contents import write_output
+from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.options import ReportOptions
 from autoscaler.lab.rendering import (
     MEASURES,
-    ReasonAnswer,
+    MeasureText,
     RehearsalAnswer,
-    RehearsedChangeAnswer,
     RehearsedTarget,
     measure_text,
     told_measures,
@@ -36,28 +36,15 @@ _IMPORT = re.compile(r"^import .*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _COLOURS = ("--current", "--metric-0", "--metric-2", "--metric-1", "--metric-4")
 """Of the lines of rehearsals, as report.js has them."""
-_IN_INDEX = ("tau_under", "theta_over", "replica_hours", "changes")
+_IN_INDEX = [
+    one for one in MEASURES if one.field in {"tau_under", "theta_over", "replica_hours", "changes"}
+]
 _MOST_LISTED = 200
 """Changes and reasons of a target that stand in its tables."""
 _MOST_TRIANGLES = 100
 """With more changes than this, none is marked in the chart."""
 _MOST_DRAWN = 500
 """Those that are drawn, and told under the chart."""
-
-
-class MeasureRow(NamedTuple):
-    """A line of a table of measures."""
-
-    heading: str
-    texts: list[str]
-    meaning: str
-
-
-class IndexCell(NamedTuple):
-    """A cell of the index."""
-
-    heading: str
-    text: str
 
 
 class ComparisonTable(NamedTuple):
@@ -68,23 +55,6 @@ class ComparisonTable(NamedTuple):
 
     title: str
     rows: Sequence[Sequence[str]]
-
-
-class ReportSection(NamedTuple):
-    """One target in a report; columns are the rehearsals and what really ran."""
-
-    key: str
-    counts: list[str]
-    columns: list[str]
-    rows: list[MeasureRow]
-    in_index: list[IndexCell]
-    notes: list[str]
-    changes: list[RehearsedChangeAnswer]
-    changes_title: str
-    reasons: list[ReasonAnswer]
-    """Those of the first rehearsal, where it is the only one."""
-    comparisons: Sequence[ComparisonTable]
-    marks_changes: bool
 
 
 def report_of(
@@ -109,7 +79,7 @@ def report_of(
         "sections": sections,
         "comparisons": comparisons.get("", ()),
         "refused": [sentence for one in answers for sentence in one.refused],
-        "index_measures": [one for one in MEASURES if one.field in _IN_INDEX],
+        "index_measures": _IN_INDEX,
         "line_colours": _COLOURS,
         "styles": Markup(_read("uplot/uPlot.min.css") + _read("pages.css")),  # noqa: S704 - our own
         "chart_library": Markup(_read("uplot/uPlot.iife.min.js")),  # noqa: S704 - our own
@@ -137,50 +107,48 @@ def _section(
     names: Sequence[str],
     answers: Sequence[RehearsalAnswer],
     first: RehearsedTarget,
-    comparisons: Sequence[ComparisonTable] = (),
-) -> ReportSection:
-    """Return what is told of a target that is ``first`` in the first of some named rehearsals."""
-    of_target = [
-        (name, one)
+    comparisons: Sequence[ComparisonTable],
+) -> dict[str, object]:
+    """Return what is told of a target that is ``first`` in the first of some named rehearsals.
+
+    Its columns are the rehearsals, and what really ran.
+    """
+    of_target = {
+        name: one
         for name, answer in zip(names, answers, strict=True)
         for one in answer.targets
         if one.target == first.target
-    ]
-    columns = [name for name, _ in of_target]
-    measured = [one.measures for _, one in of_target]
+    }
+    measured = {name: one.measures for name, one in of_target.items()}
     if first.ran is not None:
-        columns.append("really ran")
-        measured.append(first.ran)
-    rows = [
-        MeasureRow(
-            measure.heading,
-            [measure_text(measure, getattr(one, measure.field)) for one in measured],
-            measure.meaning,
-        )
-        for measure in told_measures(measured)
-    ]
+        measured["really ran"] = first.ran
+    told = told_measures(list(measured.values()))
     single = len(names) == 1
-    counts = [
-        ("" if single else f"{name}: ")
-        + f"{one.first_replicas} → {counted(one.last_replicas, 'replica')}"
-        for name, one in of_target
-    ]
-    index = [
-        IndexCell(measure.heading, measure_text(measure, getattr(one.measures, measure.field)))
-        for _, one in of_target
-        for measure in MEASURES
-        if measure.field in _IN_INDEX
-    ]
-    changes = list(first.changes[:_MOST_LISTED]) if single else []
-    reasons = list(first.reasons[:_MOST_LISTED]) if single else []
-    more = first.measures.changes - len(changes)
-    title = counted(first.measures.changes, "change")
-    title += f", the first {len(changes)}" if more else ""
-    notes = list(dict.fromkeys(note for _, one in of_target for note in _notes(one)))
-    return ReportSection(
-        *(first.target, counts, columns, rows, index, notes, changes, title, reasons, comparisons),
-        marks_changes=single and 0 < first.measures.changes <= _MOST_TRIANGLES,
-    )
+    changes = first.changes[:_MOST_LISTED] if single else ()
+    listed = f", the first {len(changes)}" if first.measures.changes > len(changes) else ""
+    return {
+        "key": first.target,
+        "counts": [
+            ("" if single else f"{name}: ")
+            + f"{one.first_replicas} → {counted(one.last_replicas, 'replica')}"
+            for name, one in of_target.items()
+        ],
+        "columns": list(measured),
+        "rows": [(one, [_text(one, of) for of in measured.values()]) for one in told],
+        "in_index": [
+            (one.heading, _text(one, of.measures)) for of in of_target.values() for one in _IN_INDEX
+        ],
+        "notes": dict.fromkeys(note for one in of_target.values() for note in _notes(one)),
+        "changes": changes,
+        "changes_title": counted(first.measures.changes, "change") + listed,
+        "reasons": first.reasons[:_MOST_LISTED] if single else (),
+        "comparisons": comparisons,
+        "marks_changes": single and 0 < first.measures.changes <= _MOST_TRIANGLES,
+    }
+
+
+def _text(measure: MeasureText, measures: Measures) -> str:
+    return measure_text(measure, getattr(measures, measure.field))
 
 
 def _notes(one: RehearsedTarget) -> Iterator[str]:

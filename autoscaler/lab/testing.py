@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -12,12 +11,17 @@ from tempfile import TemporaryFile
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from autoscaler import clock
-from autoscaler.cli.output import EXPLAINED_FROM, CommandError, aligned, exit_code, print_text
+from autoscaler.cli.output import (
+    EXPLAINED_FROM,
+    ArgumentError,
+    CommandError,
+    aligned,
+    exit_code,
+    print_text,
+)
 from autoscaler.cli.planning import query_sources
 from autoscaler.config import ConfigError, durations
 from autoscaler.config.documents import Location, as_flow, path_of
-from autoscaler.config.settings import Sources
-from autoscaler.config.sources import included
 from autoscaler.core.decision import Decision
 from autoscaler.core.text import printable
 from autoscaler.file_contents import write_output
@@ -170,7 +174,6 @@ def _reading(decision: Decision) -> str:
     return read if len(read) <= _LONGEST_READING else f"{read[: _LONGEST_READING - 1]}…"
 
 
-_POLL_SECONDS = 0.5
 _TEXT_FROM = EXPLAINED_FROM + 2
 """An explanation is indented by two."""
 
@@ -195,8 +198,6 @@ class FileResult:
     results: list[PolicyTestResult] = field(default_factory=list)
     left_out: int = 0
     error: str = ""
-    sources: Sources = field(default_factory=lambda: Sources({}))
-    """The files of the configuration."""
 
     @property
     def failed(self) -> list[PolicyTestResult]:
@@ -204,33 +205,11 @@ class FileResult:
         return [one for one in self.results if one.summary]
 
 
-class UnwritableReportError(CommandError):
-    """The results cannot be written where they are asked for."""
-
-    code = 2
-
-
 @exit_code
 def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
     """Run all tests of some files, print what came of them, and return the exit code."""
     if wishes.junit is not None:
         _check_writable(wishes.junit)
-    code, found = _run_all(files, wishes)
-    if not wishes.watch:
-        return code
-    try:
-        while True:
-            seen = _stamps(files, found)
-            print("waiting for a change; Ctrl-C ends", file=sys.stderr, flush=True)
-            while _stamps(files, found) == seen:
-                time.sleep(_POLL_SECONDS)
-            print()
-            code, found = _run_all(files, wishes)
-    except KeyboardInterrupt:
-        return code
-
-
-def _run_all(files: Sequence[Path], wishes: PolicyTestOptions) -> tuple[int, list[FileResult]]:
     found = []
     for file in files:
         result = _run_file(file, wishes.name)
@@ -240,18 +219,18 @@ def _run_all(files: Sequence[Path], wishes: PolicyTestOptions) -> tuple[int, lis
         _write(wishes.junit, as_junit(found))
     if wishes.name is not None and not any(one.results or one.error for one in found):
         print(f"no test's name has {wishes.name!r} in it", file=sys.stderr)
-        return 2, found
+        return 2
     if any(one.error for one in found):
-        return 2, found
-    return (1 if any(one.failed for one in found) else 0), found
+        return 2
+    return 1 if any(one.failed for one in found) else 0
 
 
 def _run_file(file: Path, name: str | None) -> FileResult:
     try:
         tests = load_tests(file)
     except ConfigError as error:
-        return FileResult(file, error=str(error), sources=error.sources)
-    result = FileResult(file, sources=tests.config.sources)
+        return FileResult(file, error=str(error))
+    result = FileResult(file)
     for test in tests.tests:
         if name is not None and not _is_named(test.model.name, name):
             result.left_out += 1
@@ -281,12 +260,12 @@ def _run_test(file: PolicyTestFile, test: ReadyTest) -> PolicyTestResult:
         ran = found.run if isinstance(found, CounterExample) else found
         broken = found.unmet if isinstance(found, CounterExample) else []
     runs = 1 if test.model.random is None else test.model.random.runs
-    seconds = clock.monotonic() - begin
+    name, seconds = test.model.name, clock.monotonic() - begin
     if not broken:
-        return PolicyTestResult(test.model.name, seconds, assumed=ran.assumed, runs=runs)
+        return PolicyTestResult(name, seconds, assumed=ran.assumed, runs=runs)
     sources = query_sources(file.config, file.content)
     text = failure_text(file, ran, broken, sources, example)
-    return PolicyTestResult(test.model.name, seconds, _summary(broken), text, ran.assumed, runs)
+    return PolicyTestResult(name, seconds, _summary(broken), text, ran.assumed, runs)
 
 
 def _summary(broken: Sequence[Unmet]) -> str:
@@ -334,22 +313,5 @@ def _write(file: Path, text: str) -> None:
         raise _unwritable(file, error) from None
 
 
-def _unwritable(file: Path, error: OSError) -> UnwritableReportError:
-    return UnwritableReportError(f"{file} cannot be written: {error.strerror or error}")
-
-
-def _stamps(files: Sequence[Path], found: Sequence[FileResult]) -> list[object]:
-    """Return how all files stand that the results were read from, and that `include` matches."""
-    watched = {file.absolute() for file in files}
-    for result in found:
-        watched |= result.sources.digests.keys()
-        watched |= included(result.sources.include, result.file).files.keys()
-    return [(path, _stamp(path)) for path in sorted(watched)]
-
-
-def _stamp(path: Path) -> object:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _unwritable(file: Path, error: OSError) -> CommandError:
+    return ArgumentError(f"{file} cannot be written: {error.strerror or error}")

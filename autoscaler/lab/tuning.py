@@ -14,9 +14,7 @@ from typing import Any
 
 from autoscaler import clock
 from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
-from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
-from autoscaler.config.documents import Location
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.problems import Finding
 from autoscaler.core.target import Target
@@ -37,6 +35,7 @@ from autoscaler.lab.options import RehearsalOptions, ReportOptions, SearchOption
 from autoscaler.lab.other_files import read_file
 from autoscaler.lab.rehearsing import (
     RehearsalPlan,
+    chosen_targets,
     plan_of,
     progress_bar,
     rehearsed,
@@ -110,8 +109,7 @@ def _optuna() -> Any:
 
 
 def _target(config: Config, name: str) -> Target:
-    keys = chosen([name], [target.key for target in config.targets])
-    named = [target for target in config.targets if target.key in keys]
+    named = chosen_targets(config, [name])
     if len(named) != 1:
         raise ArgumentError(f"{name} means {len(named)} targets: name one")
     return named[0]
@@ -123,17 +121,10 @@ def _space(path: Path | None, target: Target) -> TuningSpace:
         return TuningSpace()
     file = read_file(path, _FORM)
     space = file.model(TuningSpace)
-    minima: list[tuple[Location, int]] = [
-        (("minReplicas", at), least) for at, least in enumerate(space.min_replicas)
-    ]
-    minima += [
-        (("schedules", number, at, "minReplicas"), one.min_replicas)
-        for number, schedules in enumerate(space.schedules)
-        for at, one in enumerate(schedules)
-    ]
     most = target.spec.max_replicas
     message = f"must be at most {most}, maxReplicas of {target.key}"
-    file.refuse([Finding(location, message) for location, least in minima if least > most])
+    places = [at for at, least in enumerate(space.min_replicas) if least > most]
+    file.refuse([Finding(("minReplicas", at), message) for at in places])
     return space
 
 

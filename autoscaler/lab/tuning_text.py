@@ -14,7 +14,7 @@ from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import rfc3339
 from autoscaler.lab.engine.building import metric_name
-from autoscaler.lab.engine.comparison import LEAST_DAYS, DayCounts, total
+from autoscaler.lab.engine.comparison import LEAST_DAYS, total
 from autoscaler.lab.engine.measures import A_DAY, Measures
 from autoscaler.lab.engine.tuning import Candidate, Choice, Preference, Tuned, TuningSpace
 from autoscaler.lab.rendering import (
@@ -22,7 +22,6 @@ from autoscaler.lab.rendering import (
     MeasureText,
     day_counts_document,
     measure_text,
-    measures_answer,
 )
 
 _MOST_SHOWN = 10
@@ -36,7 +35,6 @@ _WORDS = {
     "scale_up_percents": "up",
     "scale_down_percents": "down",
     "min_replicas": "minReplicas",
-    "schedules": "schedules",
 }
 
 
@@ -127,7 +125,7 @@ def _table(found: Tuned, shown: Sequence[Candidate]) -> Iterator[str]:
 
 
 def _daily(measure: MeasureText, days: Sequence[Measures]) -> str:
-    value = total(days).value(measure.field)
+    value = getattr(total(days), measure.field)
     if value is not None and measure.unit != "%":
         value /= len(days)
     if value is not None and measure.field == "changes":
@@ -144,8 +142,6 @@ def described(space: TuningSpace, choice: Choice) -> str:
 
 
 def _value_text(name: str, value: object) -> str:
-    if isinstance(value, tuple):
-        return " and ".join(one.name for one in value) or "none"
     if name.endswith("windows") and isinstance(value, float):
         return format_seconds(value)
     return f"{value}%/60s" if name.endswith("percents") else f"{value}"
@@ -175,14 +171,8 @@ def _judgement(found: Tuned) -> Iterator[str]:
             "on the last days what was chosen is better than the configuration as it is, by no "
             "more than days differ by chance"
         )
-    anew = _on(found.judged_anew())
-    yield f"by days it is better on {_on(counts)}"
-    yield f"chosen anew before each of the last days by all before it, on {anew}"
-
-
-def _on(counts: DayCounts) -> str:
     few = ": too few days to be sure" if counts.days < LEAST_DAYS else ""
-    return f"{counts.better} of {counts.days}{few}"
+    yield f"by days it is better on {counts.better} of {counts.days}{few}"
 
 
 def pasted(before: Target, after: Target, config: Config) -> Iterator[str]:
@@ -220,8 +210,6 @@ def space_document(space: TuningSpace) -> dict[str, object]:
 
 
 def _written(name: str, value: object) -> object:
-    if isinstance(value, tuple):
-        return [one.model_dump(by_alias=True) for one in value]
     if name.endswith("windows") and isinstance(value, float):
         return format_seconds(value)
     return value
@@ -241,8 +229,8 @@ def document_of(found: Tuned) -> dict[str, object]:
             "asItIs": one.is_today,
             "front": one in on_front,
             "chosen": one is chosen,
-            "firstDays": measures_answer(total(one.days[found.first_days])).document(),
-            "lastDays": measures_answer(total(one.days[found.last_days])).document(),
+            "firstDays": total(one.days[found.first_days]).document(),
+            "lastDays": total(one.days[found.last_days]).document(),
         }
 
     return {
@@ -252,7 +240,6 @@ def document_of(found: Tuned) -> dict[str, object]:
         "space": space_document(found.space),
         "candidates": [told(one) for one in found.candidates],
         "lastDaysOfChosen": day_counts_document(found.judged()),
-        "lastDaysChosenAnew": day_counts_document(found.judged_anew()),
         "configuration": as_written(found.tuned),
         "interrupted": found.interrupted,
     }

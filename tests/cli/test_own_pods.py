@@ -16,9 +16,9 @@ from autoscaler.core.spec import (
     TargetType,
 )
 from autoscaler.core.target import Query, SeriesLabels, Target
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import Total
-from autoscaler.lab.past.own_pods import KeptTotals, of_own_pods, pods_of, runs_of, totals_of
+from autoscaler.lab.past.own_pods import kept_totals, of_own_pods, pods_of, runs_of, totals_of
 from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.core.builders import spec
 
@@ -75,14 +75,14 @@ def totals(*pods: tuple[str, list[float]], warnings: tuple[str, ...] = ()) -> li
         MatrixSeries({"namespace": "shop", "pod": pod}, [(100, len(of))], array("d", of))
         for pod, of in pods
     ]
-    made = totals_of(TARGET, 0, Matrix(series, warnings), GRID)
+    made = totals_of(TARGET, 0, GRID, Matrix(series, warnings))
     recorded = [
         RecordedSeries(one.labels, [GRID.at(at) for run in one.runs for at in _of(run)], one.values)
         for one in made.series
     ]
     chunk = AnswerChunk(GRID.at(100), GRID.at(103), recorded, made.warnings)
-    kept = KeptTotals(ChunkedAnswers([chunk], 15.0))
-    return [kept.at(GRID.at(at)) for at in range(100, 103)]
+    kept = kept_totals(answers_from([chunk], 15.0))
+    return [kept(GRID.at(at)) for at in range(100, 103)]
 
 
 def _of(run: tuple[int, int]) -> range:

@@ -1,10 +1,7 @@
-"""`autoscaler test` as its users see it: what it prints, its exit codes, JUnit XML, --watch."""
+"""`autoscaler test` as its users see it: what it prints, its exit codes, JUnit XML."""
 
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -15,7 +12,6 @@ import yaml
 from autoscaler.lab.testing import _check_writable
 from tests.cli.test_commands import ran
 from tests.policy_tests.files import QUEUE, written
-from tests.worlds.waiting import wait_until
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "config" / "policy-tests").glob("*.yaml"))
 GOOD = "tests:\n- {name: stays, start: {replicas: 1}, series: {queue: 9}, never: {above: 1}}\n"
@@ -219,42 +215,6 @@ def test_a_report_stays_as_it_is_until_the_tests_have_run(tmp_path: Path) -> Non
     report.write_text("of before")
     _check_writable(report)
     assert report.read_text() == "of before"
-
-
-def test_watch_runs_again_when_a_file_changes(tmp_path: Path) -> None:
-    """The file of tests or the configuration; a broken one in between does not end it."""
-    config = tmp_path / "autoscaler.yaml"
-    config.write_text(f"prometheus: {{url: http://p:9090}}\n{QUEUE}")
-    file = written(tmp_path, f"config: autoscaler.yaml\n{GOOD}", "")
-    told = tmp_path / "told"
-    with told.open("w") as output:
-        command = [sys.executable, "-m", "autoscaler", "test", "--watch", str(file)]
-        program = subprocess.Popen(command, stdout=output, stderr=output)
-
-    def waits(times: int) -> bool:
-        return told.read_text().count("waiting for a change") == times
-
-    try:
-        wait_until("the first run", lambda: waits(1))
-        config.write_text(config.read_text().replace("averageValue: 30", "averageValue: 3"))
-        wait_until("a run of the other configuration", lambda: waits(2))
-        assert f"{file}: 0 passed, 1 failed" in told.read_text()
-        right = config.read_text()
-        config.write_text(right.replace("maxReplicas: 20", "maxReplicas: no"))
-        wait_until("a run of the broken configuration", lambda: waits(3))
-        config.write_text(right)
-        wait_until("a run of the mended configuration", lambda: waits(4))
-        file.write_text(f"config: autoscaler.yaml\n{GOOD.replace('queue: 9', 'queue: 3')}")
-        wait_until("a run of the other test", lambda: waits(5))
-        program.send_signal(signal.SIGINT)
-        assert program.wait(10) == 0
-    finally:
-        program.kill()
-        program.wait()
-    text = told.read_text()
-    assert text.count(f"{file}: 1 passed\n") == 2
-    assert "targets[0].maxReplicas: must be a whole number" in text
-    assert "Traceback" not in text
 
 
 def test_a_hundred_tests_of_an_hour_take_seconds(tmp_path: Path) -> None:

@@ -48,7 +48,6 @@ def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
     assert "chosen by the first 6 days, judged on the last 6 days: both are told\n" in out
     assert "on the last days what was chosen is better than the configuration as it is\n" in out
     assert "by days it is better on 6 of 6\n" in out
-    assert "chosen anew before each of the last days by all before it, on 6 of 6\n" in out
     own = pasted(out)
     external = {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "8"}}
     assert own == {"metrics": [{"type": "External", "external": external}]}
@@ -74,7 +73,6 @@ def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
     )
     assert code == 0
     assert "on the last days what was chosen is no better than the configuration as it is" in out
-    # The first of the last days is chosen for by slow days only, the later ones know bursts.
     assert "by days it is better on 0 of 3\n" in out
     assert "to paste" not in out
 
@@ -231,27 +229,3 @@ def test_the_document_shows_the_space_that_is_searched() -> None:
     shown = TuningSpace.model_validate(yaml.safe_load(text))
     assert shown == TuningSpace()
     assert space_document(shown) == space_document(TuningSpace())
-
-
-@pytest.mark.parametrize(("has", "finds"), [([], ["day"]), (["day"], [])])
-def test_schedules_are_put_on_and_taken_off(
-    tmp_path: Path, has: list[str], finds: list[str]
-) -> None:
-    """Only they are pasted, and the configuration is valid with them."""
-    day = {"name": "day", "start": "0 6 * * *", "end": "0 18 * * *", "minReplicas": 60}
-    sets = {True: [day], False: []}
-    file = config(tmp_path, "a.yaml", schedules=sets[bool(has)])
-    csv = samples(tmp_path, 2, lambda number: 600.0 * (DAY / 4 <= number % DAY < DAY * 3 / 4))
-    found = space(tmp_path, schedules=[sets[bool(finds)]])
-    costs = ("--shortage-cost", "1000") if finds else ("--shortage-cost", "0")
-    code, out, _ = ran(
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-        *("--trials", "1", *costs),
-    )
-    assert code == 0
-    own = pasted(out)
-    assert own.keys() == {"schedules"}
-    document = yaml.safe_load(file.read_text())
-    document["targets"][0] |= own
-    file.write_text(yaml.safe_dump(document))
-    assert ran("validate", str(file))[0] == 0

@@ -17,16 +17,17 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.building import Built
 from autoscaler.lab.engine.loads import (
     MetricLoad,
     RecordedLoad,
     SharedLoad,
-    TotalOfAnswers,
     labels_of,
     target_per_pod,
+    totals_of_answers,
 )
+from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
 from autoscaler.lab.engine.workloads import SimulatedWorkload, requests_of
 from autoscaler.lab.engine.world import SimulatedTarget
@@ -65,10 +66,16 @@ _BEHAVIORS = (
 )
 
 
-def series(values: list[float], begin: float, labels: dict[str, str]) -> ChunkedAnswers:
+def series(values: list[float], begin: float, labels: dict[str, str]) -> Answers:
     times = array("d", [begin + PERIOD * number for number in range(len(values))])
     one = RecordedSeries(labels, times, array("d", values))
-    return ChunkedAnswers([AnswerChunk(begin, math.inf, [one])], PERIOD)
+    return answers_from([AnswerChunk(begin, math.inf, [one])], PERIOD)
+
+
+def measures(**known: float) -> Measures:
+    """Return measures of which the others are 0, or not known."""
+    needed = ("scored_seconds", "gap_seconds", "replica_hours", "changes", "at_max_seconds")
+    return Measures.model_validate(dict.fromkeys(needed, 0) | known)
 
 
 def promql_of(name: str) -> str:
@@ -159,5 +166,5 @@ def _load(
     labels = labels_of(metric, query, target.namespace)
     if not measures_pods(metric):
         return RecordedLoad(series(values, begin, labels), one)
-    totals = TotalOfAnswers(series(values, begin, {}))
+    totals = totals_of_answers(series(values, begin, {}))
     return SharedLoad(totals, metric, query, target.namespace, one)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from autoscaler.core.series import QueryFailure, QueryResult
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from tests.core.builders import BASE
 
 _FAILED = QueryFailure("no answer")
@@ -24,10 +24,10 @@ def chunk(
     return AnswerChunk(BASE + begin, BASE + end, found, warnings)
 
 
-def values(answers: ChunkedAnswers, *instants: float) -> Sequence[list[float]]:
+def values(answers: Answers, *instants: float) -> Sequence[list[float]]:
     found = []
     for instant in instants:
-        answer = answers.at(BASE + instant)
+        answer = answers(BASE + instant)
         assert isinstance(answer, QueryResult)
         found.append([one.value for one in answer.series])
     return found
@@ -35,9 +35,9 @@ def values(answers: ChunkedAnswers, *instants: float) -> Sequence[list[float]]:
 
 def test_a_sample_is_the_value_until_the_next_one() -> None:
     """From its own instant on, evaluated at the instant that is asked for, as Prometheus does."""
-    answers = ChunkedAnswers([chunk(0, 600, series((0, 1.0), (60, 2.0)))])
+    answers = answers_from([chunk(0, 600, series((0, 1.0), (60, 2.0)))])
     assert values(answers, 0, 59.9, 60, 100) == [[1.0], [1.0], [2.0], [2.0]]
-    last = answers.at(BASE + 110)
+    last = answers(BASE + 110)
     assert isinstance(last, QueryResult)
     assert last.series[0].timestamp == BASE + 110
 
@@ -45,7 +45,7 @@ def test_a_sample_is_the_value_until_the_next_one() -> None:
 @pytest.mark.parametrize("lookback", [15.0, 300.0])
 def test_a_sample_is_too_old_after_the_lookback(lookback: float) -> None:
     """It ends with it; what was absent for long is there again with its next sample."""
-    answers = ChunkedAnswers([chunk(0, 9000, series((0, 1.0), (4000, 2.0)))], lookback)
+    answers = answers_from([chunk(0, 9000, series((0, 1.0), (4000, 2.0)))], lookback)
     found = values(answers, lookback - 0.1, lookback, 3999, 4000)
     assert found == [[1.0], [], [], [2.0]]
 
@@ -54,20 +54,20 @@ def test_a_stale_marker_ends_a_series() -> None:
     """Before its lookback is over, and only that series."""
     one = series((0, 1.0), (30, None), (90, 3.0), pod="a")
     other = series((0, 2.0), pod="b")
-    answers = ChunkedAnswers([chunk(0, 600, one, other)])
+    answers = answers_from([chunk(0, 600, one, other)])
     assert values(answers, 29, 30, 89, 90) == [[1.0, 2.0], [2.0], [2.0], [3.0, 2.0]]
 
 
 def test_a_value_that_is_no_number_is_one() -> None:
     """NaN is not the same as nothing."""
-    ((value,),) = values(ChunkedAnswers([chunk(0, 60, series((0, math.nan)))]), 10)
+    ((value,),) = values(answers_from([chunk(0, 60, series((0, math.nan)))]), 10)
     assert math.isnan(value)
 
 
 def test_before_between_and_after_parts_there_is_nothing() -> None:
     """A part answers from its begin on and before its end."""
     parts = [chunk(10, 60, series((0, 1.0))), chunk(100, 160, series((60, 2.0)))]
-    found = values(ChunkedAnswers(parts), 5, 10, 59.9, 60, 99.9, 100, 159.9, 160)
+    found = values(answers_from(parts), 5, 10, 59.9, 60, 99.9, 100, 159.9, 160)
     assert found == [[], [1.0], [1.0], [], [], [2.0], [2.0], []]
 
 
@@ -77,9 +77,9 @@ def test_a_part_that_failed_says_why() -> None:
         AnswerChunk(BASE, BASE + 60, _FAILED),
         chunk(60, 120, series((60, 1.0)), warnings=("partial",)),
     ]
-    answers = ChunkedAnswers(parts)
-    assert answers.at(BASE + 30) == _FAILED
-    after = answers.at(BASE + 60)
+    answers = answers_from(parts)
+    assert answers(BASE + 30) == _FAILED
+    after = answers(BASE + 60)
     assert isinstance(after, QueryResult)
     assert after.warnings == ("partial",)
 
@@ -90,7 +90,7 @@ def test_series_come_and_go_with_parts() -> None:
         chunk(0, 60, series((0, 1.0), (15, 2.0), (30, 3.0), pod="a")),
         chunk(60, 120, series((60, 4.0), pod="a"), series((75, 5.0), pod="b")),
     ]
-    assert values(ChunkedAnswers(parts), 45, 60, 80) == [[3.0], [4.0], [4.0, 5.0]]
+    assert values(answers_from(parts), 45, 60, 80) == [[3.0], [4.0], [4.0, 5.0]]
 
 
 def test_parts_are_read_as_they_are_needed() -> None:
@@ -103,6 +103,6 @@ def test_parts_are_read_as_they_are_needed() -> None:
             begin = 60.0 * number
             yield chunk(begin, begin + 60, series((begin, float(number))))
 
-    answers = ChunkedAnswers(parts())
+    answers = answers_from(parts())
     assert values(answers, 0, 130) == [[0.0], [2.0]]
     assert read == [0, 1, 2, 3]

@@ -1,18 +1,17 @@
 """Which of two rehearsals is better, and how sure that is."""
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lab.engine.comparison import DayCounts, Side, compared_days, sign_test, total
 from autoscaler.lab.engine.measures import Measures
+from tests.rehearsal.fleets import measures
 
-DAY = Measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
+DAY = measures(scored_seconds=86_400.0, tau_under=0.1, replica_hours=100.0, changes=10)
 
 
 def days(*replica_hours: float) -> list[Measures]:
     """Return days that differ in their replica-hours only."""
-    return [replace(DAY, replica_hours=hours) for hours in replica_hours]
+    return [DAY.model_copy(update={"replica_hours": hours}) for hours in replica_hours]
 
 
 def test_the_sign_test_is_exact() -> None:
@@ -47,14 +46,14 @@ def test_few_days_are_never_sure() -> None:
     assert not any(
         each.by_days.sure for each in compared_days(total(one), total(other), one, other)
     )
-    short = [replace(day, scored_seconds=40_000.0) for day in days(*[90.0] * 9)]
+    short = [day.model_copy(update={"scored_seconds": 40_000.0}) for day in days(*[90.0] * 9)]
     found = compared_days(total(short), total(short), short, days(*[100.0] * 9))
     assert {each.by_days.days for each in found} == {0}
 
 
 def test_where_nothing_was_scored_nothing_is_better() -> None:
     """But replica-hours and changes are known without a demand."""
-    nothing = Measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
+    nothing = measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
     found = {one.field: one for one in compared_days(DAY, nothing, [DAY], [nothing])}
     assert (found["tau_under"].second, found["tau_under"].verdict) == (None, Side.UNKNOWN)
     assert found["shortage_pod_hours"].verdict is Side.UNKNOWN
@@ -64,9 +63,8 @@ def test_where_nothing_was_scored_nothing_is_better() -> None:
 
 def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:
     """Sums are sums, and the worst is the worst of all."""
-    small = Measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)
-    large = Measures(scored_seconds=300.0, tau_under=0.1, changes=4, worst_shortage=2)
+    small = measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)
+    large = measures(scored_seconds=300.0, tau_under=0.1, changes=4, worst_shortage=2)
     both = total([small, large])
     assert both.tau_under == pytest.approx(0.2)
     assert (both.changes, both.worst_shortage, both.scored_seconds) == (7, 7, 400.0)
-    assert total([]) == Measures()

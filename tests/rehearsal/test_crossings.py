@@ -11,7 +11,7 @@ from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.outcome import OutcomeWatcher, TargetOutcome
 from autoscaler.lab.engine.rehearse import own_reason
@@ -188,7 +188,7 @@ def rehearsed(case: Crossing) -> tuple[dict[float, int], TargetOutcome]:
     return counts, watcher.outcomes()[0]
 
 
-def answers(loads: Mapping[int, Load]) -> ChunkedAnswers:
+def answers(loads: Mapping[int, Load]) -> Answers:
     """Return the answers of a query, each load until the next one."""
     begins = [BASE + minute * MINUTE for minute in loads]
     chunks = []
@@ -200,4 +200,4 @@ def answers(loads: Mapping[int, Load]) -> ChunkedAnswers:
         times = [] if number is None else [*range(int(begin), int(end), int(PERIOD))]
         series = RecordedSeries({}, array("d", times), array("d", [number or 0.0] * len(times)))
         chunks.append(AnswerChunk(begin, end, [series], warnings))
-    return ChunkedAnswers(chunks, PERIOD)
+    return answers_from(chunks, PERIOD)

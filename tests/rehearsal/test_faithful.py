@@ -161,8 +161,8 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
     before, after = data.totals(was, 0), data.totals(now, 0)
     for sync in range(40):
         at = BASE + sync * PERIOD
-        assert after.at(at) == before.at(at)
-        assert after.at(at) is not None
+        assert after(at) == before(at)
+        assert after(at) is not None
     for other in (
         replace(was, spec=replace(was.spec, metrics=(per_pod("10"),))),
         replace(was, queries=(Query("sum(other)"),)),
@@ -176,7 +176,7 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
 def test_a_time_before_the_record_begins_is_a_gap() -> None:
     """Nothing is known of it; what is synced first after ten minutes is scored from then."""
     (one,) = fleet(BASE, 120, 3, count=1)
-    one.instants = [BASE + 600 + PERIOD * number for number in range(40)]
+    one.instants = lambda: [BASE + 600 + PERIOD * number for number in range(40)]
     watcher = OutcomeWatcher(BASE, BASE + 1200, lambda step: step.decision.reason)
     for _ in World([one], watcher).run(BASE, BASE + 1200):
         pass

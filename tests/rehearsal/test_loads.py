@@ -10,34 +10,29 @@ from hypothesis import strategies as st
 from autoscaler.core.observation import PodSamples, Values
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import Query
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
-from autoscaler.lab.engine.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
+from autoscaler.lab.engine.loads import Average, QueueLoad, RecordedLoad, SharedLoad, Total, Totals
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from tests.core.builders import BASE, external, per_pod, value
 
 _PODS = PodSamples({})
 
 
-class Known:
-    """Fits `Totals`: what a test says."""
-
-    def __init__(self, total: Total | Average | QueryFailure | None) -> None:
-        self.total = total
-
-    def at(self, instant: float) -> Total | Average | QueryFailure | None:  # noqa: ARG002 - the port's
-        return self.total
+def known(total: Total | Average | QueryFailure | None) -> Totals:
+    """Return totals that are always the same."""
+    return lambda _: total
 
 
-def answers(*values: float) -> ChunkedAnswers:
+def answers(*values: float) -> Answers:
     times = array("d", [BASE + 15 * number for number in range(len(values))])
     series = RecordedSeries({}, times, array("d", values))
-    return ChunkedAnswers([AnswerChunk(BASE, math.inf, [series])], 15.0)
+    return answers_from([AnswerChunk(BASE, math.inf, [series])], 15.0)
 
 
 def shared(
     total: Total | Average | QueryFailure | None, capacity: float | None = None
 ) -> SharedLoad:
-    return SharedLoad(Known(total), per_pod("10"), Query("rps"), "shop", 10.0, capacity)
+    return SharedLoad(known(total), per_pod("10"), Query("rps"), "shop", 10.0, capacity)
 
 
 def milli(answer: QueryResult | QueryFailure) -> list[int]:
@@ -71,7 +66,7 @@ def test_a_pod_reads_no_more_than_its_capacity() -> None:
     assert milli(load.answer(BASE, SimulatedWorkload("web", BASE, 4))) == [15_000] * 4
     assert load.demand(_PODS) == 8.0
     assert not load.censored
-    load.totals = Known(Total(75.0, 5))
+    load.totals = known(Total(75.0, 5))
     load.answer(BASE, SimulatedWorkload("web", BASE, 5))
     assert load.censored
 
@@ -81,7 +76,7 @@ def test_in_a_gap_nothing_is_censored() -> None:
     load, web = shared(Total(75.0, 5), capacity=15.0), SimulatedWorkload("web", BASE, 0)
     found = []
     for total in (Total(75.0, 5), None, Total(75.0, 5), QueryFailure("no answer")):
-        load.totals = Known(total)
+        load.totals = known(total)
         load.answer(BASE, web)
         found.append(load.censored)
     assert found == [True, False, True, False]
@@ -105,7 +100,7 @@ def test_an_average_is_of_the_recorded_pods_that_were_ready(
     web = SimulatedWorkload("web", BASE, 9, ready_seconds=30.0)
     load = shared(Average(20.0, 2, 1, 2))
     load.answer(BASE, web)
-    load.totals = Known(Average(20.0, 4, least, most))
+    load.totals = known(Average(20.0, 4, least, most))
     found = []
     for at in (15.0, 30.0):
         load.answer(BASE + at, web)
@@ -128,7 +123,7 @@ def test_what_is_not_known_is_not_read() -> None:
 
 def test_a_shared_value_is_one_series() -> None:
     """An average of a whole service falls as pods are added."""
-    load = SharedLoad(Known(Total(90.0, 3)), external(value("20")), Query("q"), "shop", None)
+    load = SharedLoad(known(Total(90.0, 3)), external(value("20")), Query("q"), "shop", None)
     assert milli(load.answer(BASE, SimulatedWorkload("web", BASE, 6))) == [15_000]
     assert load.demand(Values((15_000,))) is None
 

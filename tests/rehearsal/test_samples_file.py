@@ -28,7 +28,7 @@ def values(samples: Samples, *seconds: float) -> list[float | None]:
     """Return the value at each instant, so many seconds after START; None where there is none."""
     answers, found = samples.answers(), []
     for second in seconds:
-        answer = answers.at(START + second)
+        answer = answers(START + second)
         assert isinstance(answer, QueryResult)
         found.append(answer.series[0].value if answer.series else None)
     return found
@@ -53,7 +53,7 @@ def test_a_value_holds_until_the_next_row_and_a_gap_is_a_gap(tmp_path: Path) -> 
     )
     counts = samples.counts()
     assert counts is not None
-    answer = counts.at(START)
+    answer = counts(START)
     assert isinstance(answer, QueryResult)
     assert [one.value for one in answer.series] == [2]
 

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.core.spec import PolicyType
-from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.tuning import (
     Candidate,
     Preference,
     TuningSpace,
     applied_to,
     best,
+    dominates,
     on_front,
     settings_of,
-    walked_forward,
 )
 from tests.core.builders import average, cpu, external, utilization
+from tests.rehearsal.fleets import measures
 from tests.worlds.memory import external as external_target
 
 ALL = slice(None)
@@ -31,7 +31,7 @@ def space_of(**given: object) -> TuningSpace:
 
 def candidate(*days: tuple[float, float], number: int = 1) -> Candidate:
     measured = tuple(
-        Measures(
+        measures(
             scored_seconds=86_400.0,
             shortage_pod_hours=short,
             replica_hours=hours,
@@ -73,14 +73,15 @@ def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
     assert best([cheap, fair], Preference(most_short=0.001), ALL) is fair
 
 
-def test_what_only_remembers_the_first_days_is_found_out() -> None:
-    """Its load changes on the third day: chosen by the first two, it is worse on the third."""
-    today = candidate((5.0, 10.0), (5.0, 10.0), (5.0, 10.0), (5.0, 10.0), number=0)
-    lucky = candidate((0.0, 10.0), (0.0, 10.0), (50.0, 10.0), (50.0, 10.0))
-    third, fourth = walked_forward([today, lucky], today, Preference(10.0, 1.0), 2)
-    assert third.chosen is lucky
-    assert third.judged.shortage_pod_hours > third.today.shortage_pod_hours
-    assert fourth.chosen is today
+@given(_CANDIDATES)
+def test_what_is_left_out_of_the_front_is_dominated(candidates: list[Candidate]) -> None:
+    """Or equal to one of it; none of the front is dominated, and its front is itself."""
+    front = on_front(candidates, Preference(), ALL)
+    assert on_front(front, Preference(), ALL) == front
+    for one in candidates:
+        own = Preference().objectives(one.days[0])
+        others = [Preference().objectives(other.days[0]) for other in front]
+        assert (own in others) != any(dominates(other, own) for other in others)
 
 
 def test_a_choice_is_applied_to_the_target() -> None:

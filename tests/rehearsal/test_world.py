@@ -89,7 +89,7 @@ def test_each_target_is_synced_by_its_own_period() -> None:
 def test_a_target_is_synced_when_it_really_was() -> None:
     """Where that is known; the time of the last sync lasts to the end."""
     one = simulated("web", 60.0)
-    one.instants = [BASE - 5, BASE + 3, BASE + 18.5, BASE + 33, BASE + 60]
+    one.instants = lambda: [BASE - 5, BASE + 3, BASE + 18.5, BASE + 33, BASE + 60]
     seen = watched(one, seconds=60.0)
     assert [sync.at for sync in seen.syncs["web"]] == [3.0, 18.5, 33.0]
     assert [(begin, end) for begin, end, _ in seen.times["web"]] == [

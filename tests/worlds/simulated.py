@@ -44,7 +44,7 @@ class SimulatedPorts:
                     return load.answer(self.time.now, one.workload)
             for key, other in one.others.items():
                 if key.promql == promql:
-                    return other.at(self.time.now)
+                    return other(self.time.now)
         raise AssertionError(promql)
 
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:

@@ -4,27 +4,24 @@ Instants are Unix seconds, and never decrease from one call to the next: so what
 in parts, and what is past is let go.
 """
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 
 LOOKBACK_SECONDS = 300.0
 """For so long Prometheus takes the last sample of a series for its value."""
-_EMPTY = QueryResult(())
+EMPTY = QueryResult(())
+
+Answer: TypeAlias = QueryResult | QueryFailure
+Answers: TypeAlias = Callable[[float], Answer]
+"""Returns the answer to a query as of an instant."""
 
 
-class Answers(Protocol):
-    """The answers to one query."""
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Return the answer as of an instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedSeries:
+class RecordedSeries(NamedTuple):
     """The samples of one series: instants in order, and as many values.
 
     A value of None is a stale marker: from then on the series is gone.
@@ -35,8 +32,7 @@ class RecordedSeries:
     values: Sequence[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerChunk:
+class AnswerChunk(NamedTuple):
     """The series of a query from ``begin`` up to ``end``, or why there are none."""
 
     begin: float
@@ -45,54 +41,68 @@ class AnswerChunk:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class ChunkedAnswers:
-    """Answers from chunks in order; before, between and after them there are no series.
+def answers_from(chunks: Iterable[AnswerChunk], lookback: float = LOOKBACK_SECONDS) -> Answers:
+    """Return answers from chunks in order; before, between and after them there are no series.
 
     A sample is the value of its series for ``lookback`` seconds, evaluated at the instant that is
     asked for.  Samples of a range query hold until its next evaluation: there the lookback is the
     step.
     """
+    rest = iter(chunks)
+    chunk = AnswerChunk(-math.inf, -math.inf, ())
+    following: AnswerChunk | None = chunk
+    places: list[int] = []
 
-    chunks: Iterator[AnswerChunk] | Iterable[AnswerChunk]
-    lookback: float = LOOKBACK_SECONDS
-    _chunk: AnswerChunk | None = None
-    _next: AnswerChunk | None = None
-    _places: list[int] = field(default_factory=list)
-    _iterator: Iterator[AnswerChunk] | None = None
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        chunk = self._chunk_at(instant)
-        if chunk is None:
-            return _EMPTY
+    def answer(instant: float) -> Answer:
+        nonlocal chunk, following, places
+        while following is not None and following.begin <= instant:
+            chunk, following = following, next(rest, None)
+            places = [] if isinstance(chunk.series, QueryFailure) else [0] * len(chunk.series)
+        if instant >= chunk.end:
+            return EMPTY
         if isinstance(chunk.series, QueryFailure):
             return chunk.series
         found = []
-        for number, one in enumerate(chunk.series):
-            times, place = one.times, self._places[number]
+        for number, (labels, times, values) in enumerate(chunk.series):
+            place = places[number]
             if place < len(times) and times[place] <= instant:
                 place += 1
                 if place < len(times) and times[place] <= instant:
                     place = bisect_right(times, instant, place)
-                self._places[number] = place
+                places[number] = place
             if not place:
                 continue
-            value, time = one.values[place - 1], times[place - 1]
-            if value is not None and instant - time < self.lookback:
-                found.append(Series(one.labels, value, instant))
+            value = values[place - 1]
+            if value is not None and instant - times[place - 1] < lookback:
+                found.append(Series(labels, value, instant))
         return QueryResult(found, chunk.warnings)
 
-    def _chunk_at(self, instant: float) -> AnswerChunk | None:
-        if self._iterator is None:
-            self._iterator = iter(self.chunks)
-            self._next = next(self._iterator, None)
-        while self._next is not None and self._next.begin <= instant:
-            self._chunk, self._next = self._next, next(self._iterator, None)
-            series = self._chunk.series
-            self._places = [] if isinstance(series, QueryFailure) else [0] * len(series)
-        chunk = self._chunk
-        return chunk if chunk is not None and instant < chunk.end else None
+    return answer
+
+
+def constant(number: float) -> Answers:
+    """Return answers of one series whose value is always the same."""
+    return lambda instant: QueryResult([Series({}, number, instant)])
+
+
+class Fault(NamedTuple):
+    """A time in which a query fails, or answers with a warning."""
+
+    begin: float
+    end: float
+    failure: str = ""
+    warning: str = ""
+
+
+def with_faults(answer: Answer, faults: Iterable[Fault], instant: float) -> Answer:
+    """Return an answer as the faults of an instant leave it."""
+    for begin, end, failure, warning in faults:
+        if begin <= instant < end:
+            if failure:
+                answer = QueryFailure(failure)
+            elif isinstance(answer, QueryResult):
+                answer = QueryResult(answer.series, (*answer.warnings, warning))
+    return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Builds the simulated targets of a configuration from what is recorded and what is assumed."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -49,55 +48,48 @@ _CONTAINER = "app"
 _V = TypeVar("_V")
 
 
-class RehearsalData(ABC):
+class RehearsalData:
     """What is known of the past: answers to queries, and the pods that ran.
 
-    Each call returns answers that begin anew.  What a source does not know it does not override.
+    Each call returns answers that begin anew.  What a source does not know is None.
     """
 
-    @abstractmethod
     def answers(self, query: QueryKey) -> Answers:
         """Return the whole answers to a query.  Raises BuildError where none are known."""
+        raise NotImplementedError
 
-    @abstractmethod
     def reading(self, target: Target, number: int) -> Answers:
         """Return the answers to the query of the metric with this number, as it reads them."""
+        raise NotImplementedError
 
-    @abstractmethod
     def totals(self, target: Target, number: int) -> Totals:
         """Return the total over the pods of a target of its metric with this number."""
+        raise NotImplementedError
 
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
         """Return the answers to the queries of a target that are of no metric."""
         return {key: self.answers(key) for key in other_queries(target)}
 
-    def ran(self, target: Target) -> Answers | None:  # noqa: ARG002 - of those that know it
+    def ran(self, target: Target) -> Answers | None:
         """Return which count a sync of a target really saw; None if it is not known."""
-        return None
 
-    def ran_after(self, target: Target) -> Answers | None:  # noqa: ARG002 - as above
+    def ran_after(self, target: Target) -> Answers | None:
         """Return which count there really was after a sync; None if nothing else is known of it."""
-        return None
 
-    def replicas(self, target: Target) -> int | None:  # noqa: ARG002 - as above
+    def replicas(self, target: Target) -> int | None:
         """Return the count at the begin, or at that of a warm-up; None if it is not known."""
-        return None
 
-    def instants(self, target: Target) -> Iterable[float] | None:  # noqa: ARG002 - as above
-        """Return when it really was synced; None to sync it once a period."""
-        return None
+    def instants(self, target: Target) -> Callable[[], Iterable[float]] | None:
+        """Return what gives the times at which it really was synced; None for once a period."""
 
-    def notes(self, target: Target) -> Sequence[str]:  # noqa: ARG002 - as above
+    def notes(self, target: Target) -> Sequence[str] | None:
         """Return what else is to be known of the time, in sentences."""
-        return ()
 
-    def ready_seconds(self, target: Target) -> float | None:  # noqa: ARG002 - as above
+    def ready_seconds(self, target: Target) -> float | None:
         """Return how long pods of a target took to become ready; None if it is not known."""
-        return None
 
-    def requests(self, target: Target) -> PodRequests | None:  # noqa: ARG002 - as above
+    def requests(self, target: Target) -> PodRequests | None:
         """Return what a pod of a target requests; None if it is not known."""
-        return None
 
 
 def other_queries(target: Target) -> list[QueryKey]:
@@ -131,151 +123,122 @@ def built(
     One in shadow is rehearsed as if it were live.
     """
     live = replace(target, extensions=replace(target.extensions, mode=Mode.LIVE))
-    assumed: list[str] = []
-    workload = _workload(live, data, list(_of_target(assumptions.workloads, live)), begin, assumed)
-    loads = tuple(
-        _load(live, number, workload, data, assumptions, assumed, begin)
-        for number in range(len(live.spec.metrics))
-    )
-    others = data.others(live)
+    building = _Building(live, data, assumptions, begin)
+    workload = building.workload()
     simulated = SimulatedTarget(
         Rules(live, flags),
         workload,
-        loads,
-        others,
+        tuple(building.load(number, workload) for number in range(len(live.spec.metrics))),
+        data.others(live),
         ran=data.ran(live),
         ran_after=data.ran_after(live),
         instants=data.instants(live),
     )
-    assumed += data.notes(live)
-    return Built(simulated, assumed)
+    return Built(simulated, [*building.assumed, *(data.notes(live) or ())])
 
 
-# -- the pods ------------------------------------------------------------------------------------
+@dataclass
+class _Building:
+    """What a target is built from, and what had to be ``assumed`` so far."""
 
+    target: Target
+    data: RehearsalData
+    assumptions: Assumptions
+    begin: float
+    assumed: list[str] = field(default_factory=list)
 
-def _workload(
-    target: Target,
-    data: RehearsalData,
-    stated: Sequence[WorkloadAssumption],
-    begin: float,
-    assumed: list[str],
-) -> SimulatedWorkload:
-    replicas = _first(one.replicas for one in stated)
-    if replicas is None:
-        replicas = data.replicas(target)
-    if replicas is None:
-        replicas = max(target.spec.min_replicas, 1)
-        counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
-        assumed.append(f"it begins with {counted}: how many there were at the begin is not known")
-    if replicas > MOST_PODS:
-        raise BuildError(f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated")
-    ready = _first(one.ready_after for one in stated)
-    if ready is None:
-        ready = data.ready_seconds(target)
-    if ready is None:
-        ready = READY_SECONDS
-        assumed.append(f"a pod is ready {ready:g} s after it is created: nothing says how long")
-    name = target.spec.scale_target_ref.name
-    return SimulatedWorkload(name, begin, replicas, ready, _requests(target, data, stated, assumed))
+    def workload(self) -> SimulatedWorkload:
+        target, data = self.target, self.data
+        stated = list(_of_target(self.assumptions.workloads, target))
+        replicas = _first(one.replicas for one in stated)
+        if replicas is None:
+            replicas = data.replicas(target)
+        if replicas is None:
+            replicas = max(target.spec.min_replicas, 1)
+            counted = "1 replica" if replicas == 1 else f"{replicas} replicas"
+            self.assumed.append(
+                f"it begins with {counted}: how many there were at the begin is not known"
+            )
+        if replicas > MOST_PODS:
+            raise BuildError(
+                f"it begins with {replicas:,} replicas; {MOST_PODS:,} can be simulated"
+            )
+        ready = _first(one.ready_after for one in stated)
+        if ready is None:
+            ready = data.ready_seconds(target)
+        if ready is None:
+            ready = READY_SECONDS
+            self.assumed.append(
+                f"a pod is ready {ready:g} s after it is created: nothing says how long"
+            )
+        name, requests = target.spec.scale_target_ref.name, self._requests(stated)
+        return SimulatedWorkload(name, self.begin, replicas, ready, requests)
 
-
-def _requests(
-    target: Target,
-    data: RehearsalData,
-    stated: Sequence[WorkloadAssumption],
-    assumed: list[str],
-) -> PodRequests:
-    texts = _first(one.requests for one in stated)
-    of_containers = {
-        metric.container
-        for metric in target.spec.metrics
-        if isinstance(metric, ContainerResourceMetric)
-    } or {_CONTAINER}
-    if texts is not None:
-        own = {name: parse_quantity(text) for name, text in texts.items()}
+    def _requests(self, stated: Sequence[WorkloadAssumption]) -> PodRequests:
+        texts, metrics = _first(one.requests for one in stated), self.target.spec.metrics
+        of_containers = {
+            metric.container for metric in metrics if isinstance(metric, ContainerResourceMetric)
+        } or {_CONTAINER}
+        own = _ONE_CORE
+        if texts is not None:
+            own = {name: parse_quantity(text) for name, text in texts.items()}
+        elif (known := self.data.requests(self.target)) is not None:
+            return known
+        elif any(metric.target.average_utilization is not None for metric in metrics):
+            self.assumed.append(
+                "a pod requests 1 core and 1Gi of memory: nothing says how much, and a utilization "
+                "is a part of it"
+            )
         return requests_of(dict.fromkeys(sorted(of_containers), own))
-    known = data.requests(target)
-    if known is not None:
-        return known
-    if any(
-        isinstance(metric, ResourceMetric | ContainerResourceMetric)
-        and metric.target.average_utilization is not None
-        for metric in target.spec.metrics
-    ):
-        assumed.append(
-            "a pod requests 1 core and 1Gi of memory: nothing says how much, and a utilization "
-            "is a part of it"
+
+    def load(self, number: int, workload: SimulatedWorkload) -> MetricLoad:
+        target, data = self.target, self.data
+        metric, query = target.spec.metrics[number], target.queries[number]
+        name, stated = metric_name(metric), stated_loads(self.assumptions, target, metric)
+        model_name = _first(one.model for one in stated)
+        model = default_model(metric) if model_name is None else LoadModel(model_name)
+        if model is LoadModel.QUEUE:
+            return self._queue(number, stated)
+        capacity = _first(one.capacity for one in stated)
+        limit = None if capacity is None else units(capacity)
+        per_pod = limit or target_per_pod(metric, workload)
+        if per_pod is None:
+            self.assumed.append(
+                f"for how many pods there is work is not known by {name}, so nothing is scored; "
+                "state its capacity, which is what one pod takes"
+            )
+        if model is LoadModel.SHARED:
+            labels, totals = labels_of(metric, query, target.namespace), data.totals(target, number)
+            return SharedLoad(totals, metric, query, target.namespace, per_pod, limit, labels)
+        if metric.target.value is not None:
+            self.assumed.append(
+                f"{name} is read as it was recorded, whatever the count is; if it falls with more "
+                "pods, state model: shared"
+            )
+        return RecordedLoad(data.reading(target, number), per_pod)
+
+    def _queue(self, number: int, stated: Sequence[LoadAssumption]) -> QueueLoad:
+        target = self.target
+        metric, query = target.spec.metrics[number], target.queries[number]
+        arrivals = _first(one.arrivals for one in stated)
+        served, name = _first(one.served_per_pod for one in stated), metric_name(metric)
+        if arrivals is None or served is None or measures_pods(metric):
+            why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
+            why = "it is of each pod" if measures_pods(metric) else why
+            raise BuildError(f"{target.key}: the metric {name} cannot be a queue: {why}")
+        self.assumed.append(
+            f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
         )
-    return requests_of(dict.fromkeys(sorted(of_containers), _ONE_CORE))
-
-
-# -- the metrics ---------------------------------------------------------------------------------
-
-
-def _load(
-    target: Target,
-    number: int,
-    workload: SimulatedWorkload,
-    data: RehearsalData,
-    assumptions: Assumptions,
-    assumed: list[str],
-    begin: float,
-) -> MetricLoad:
-    metric, query = target.spec.metrics[number], target.queries[number]
-    name, of_metric = metric_name(metric), stated_loads(assumptions, target, metric)
-    model_name = _first(one.model for one in of_metric)
-    model = default_model(metric) if model_name is None else LoadModel(model_name)
-    capacity = _first(one.capacity for one in of_metric)
-    limit = None if capacity is None else units(capacity)
-    per_pod = limit or target_per_pod(metric, workload)
-    if model is LoadModel.QUEUE:
-        return _queue(target, number, data, of_metric, assumed, begin)
-    if per_pod is None:
-        assumed.append(
-            f"for how many pods there is work is not known by {name}, so nothing is scored; state "
-            "its capacity, which is what one pod takes"
-        )
-    if model is LoadModel.SHARED:
+        answers = self.data.answers(QueryKey(query.server, arrivals))
         labels = labels_of(metric, query, target.namespace)
-        return SharedLoad(
-            data.totals(target, number), metric, query, target.namespace, per_pod, limit, labels
-        )
-    if metric.target.value is not None:
-        assumed.append(
-            f"{name} is read as it was recorded, whatever the count is; if it falls with more "
-            "pods, state model: shared"
-        )
-    return RecordedLoad(data.reading(target, number), per_pod)
-
-
-def _queue(
-    target: Target,
-    number: int,
-    data: RehearsalData,
-    stated: Sequence[LoadAssumption],
-    assumed: list[str],
-    begin: float,
-) -> QueueLoad:
-    metric, query = target.spec.metrics[number], target.queries[number]
-    arrivals = _first(one.arrivals for one in stated)
-    served, name = _first(one.served_per_pod for one in stated), metric_name(metric)
-    if arrivals is None or served is None or measures_pods(metric):
-        why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
-        why = "it is of each pod" if measures_pods(metric) else why
-        raise BuildError(f"{target.key}: the metric {name} cannot be a queue: {why}")
-    assumed.append(
-        f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
-    )
-    answers = data.answers(QueryKey(query.server, arrivals))
-    labels = labels_of(metric, query, target.namespace)
-    return QueueLoad(answers, units(served), labels, _length(data, target, number, begin))
+        length = _length(self.data, target, number, self.begin)
+        return QueueLoad(answers, units(served), labels, length)
 
 
 def _length(data: RehearsalData, target: Target, number: int, begin: float) -> float:
     """Return how long a queue was at the begin; 0 where that is not known."""
     try:
-        answer = data.reading(target, number).at(begin)
+        answer = data.reading(target, number)(begin)
     except BuildError:
         return 0.0
     values = [one.value for one in answer.series] if isinstance(answer, QueryResult) else []

@@ -5,7 +5,7 @@ chance alone would put as many of them on one side.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from math import comb
 
@@ -80,8 +80,8 @@ def compared_days(
     return tuple(
         MeasureComparison(
             field,
-            first.value(field),
-            second.value(field),
+            getattr(first, field),
+            getattr(second, field),
             counted_days(first_days, second_days, _value_of(field)),
         )
         for field in COMPARED
@@ -117,20 +117,18 @@ def sign_test(better: int, worse: int) -> float:
 def total(measures: Iterable[Measures]) -> Measures:
     """Return the measures of several targets together: sums, and shares by the scored time."""
     every = list(measures)
-    scored = sum(one.scored_seconds for one in every)
-    values: dict[str, float | int] = {}
-    for field in fields(Measures):
-        name = field.name
-        numbers = [getattr(one, name) for one in every]
-        known = [number for number in numbers if number is not None]
+    values: dict[str, float] = {}
+    for name in Measures.model_fields:
+        known = [one for one in every if getattr(one, name) is not None]
         if not known:
             continue
         if name in _SHARES:
-            weighted = (getattr(one, name) * one.scored_seconds for one in every)
-            values[name] = sum(weighted) / scored if scored else 0.0
+            weighted = sum(getattr(one, name) * one.scored_seconds for one in known)
+            values[name] = weighted / sum(one.scored_seconds for one in known)
         else:
-            values[name] = max(known) if name in _EXTREMES else sum(known)
-    return Measures(**values)  # type: ignore[arg-type]
+            numbers = [getattr(one, name) for one in known]
+            values[name] = max(numbers) if name in _EXTREMES else sum(numbers)
+    return Measures.model_validate(values)
 
 
 _SHARES = {"theta_under", "theta_over", "tau_under", "tau_over", "upsilon"}

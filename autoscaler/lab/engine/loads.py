@@ -9,10 +9,13 @@ stays a gap.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
+
+from typing_extensions import override
 
 from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
@@ -27,10 +30,9 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.target import Query
-from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
 from autoscaler.lab.engine.workloads import MOST_PODS, SimulatedWorkload
 
-_EMPTY = QueryResult(())
 _NANO = 10**9
 
 
@@ -72,11 +74,30 @@ def requested_by_pod(
     return sum(one.requests.get(metric.name, 0) for one in containers) / _NANO or None
 
 
+class MetricLoad(ABC):
+    """The load of one metric of one target."""
+
+    __slots__ = ()
+
+    model: LoadModel
+
+    @abstractmethod
+    def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
+        """Return what the metric's query answers as of an instant."""
+
+    @abstractmethod
+    def demand(self, reading: Reading) -> float | None:
+        """Return for how many pods there is work as of the last answer; None if that is unknown.
+
+        ``reading`` is what the decision made of that answer.
+        """
+
+
 # -- recorded ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class RecordedLoad:
+class RecordedLoad(MetricLoad):
     """A reading that is as it was recorded.
 
     ``per_pod`` is what one pod takes, for the demand.
@@ -86,12 +107,12 @@ class RecordedLoad:
     per_pod: float | None
     model: LoadModel = LoadModel.RECORDED
 
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `MetricLoad`."""
-        return self.answers.at(at)
+    @override
+    def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
+        return self.answers(at)
 
+    @override
     def demand(self, reading: Reading) -> float | None:
-        """Fit `MetricLoad`."""
         if not self.per_pod or not isinstance(reading, Values) or reading.gaps:
             return None
         return max(reading.units, 0.0) / self.per_pod
@@ -120,45 +141,46 @@ class Average(NamedTuple):
     most: int
 
 
-class Totals(Protocol):
-    """A total, or an average, over time; instants never decrease from call to call."""
-
-    def at(self, instant: float) -> Total | Average | QueryFailure | None:
-        """Return it as of an instant; None where there is none."""
+Totals: TypeAlias = Callable[[float], Total | Average | QueryFailure | None]
+"""Returns a total, or an average, as of an instant, which never decreases; None for a gap."""
 
 
-@dataclass(slots=True)
-class TotalOfAnswers:
-    """The total of the series of an answer, each of one pod.
+def totals_of_answers(answers: Answers, replicas: Answers | None = None) -> Totals:
+    """Return the total of the series of each answer, each of one pod.
 
     Where it is one series of an average, ``replicas`` is the count that there was.
     """
 
-    answers: Answers
-    replicas: Answers | None = None
-
-    def at(self, instant: float) -> Total | Average | QueryFailure | None:
-        """Fit `Totals`: a value that is no number is a gap."""
-        answer = self.answers.at(instant)
+    def total(instant: float) -> Total | Average | QueryFailure | None:
+        answer = answers(instant)
         if isinstance(answer, QueryFailure):
             return answer
         values = [series.value for series in answer.series]
         if not values or not all(map(math.isfinite, values)):
             return None
-        if self.replicas is None:
+        if replicas is None:
             return Total(sum(values), len(values))
-        counted = self.replicas.at(instant)
+        counted = replicas(instant)
         if isinstance(counted, QueryFailure):
             return counted
-        counts = [series.value for series in counted.series]
-        if len(values) != 1 or len(counts) != 1 or not 0 <= counts[0] <= MOST_PODS:
+        count = pods_in(counted)
+        if len(values) != 1 or count is None:
             return None
-        count = round(counts[0])
         return Average(values[0], count, min(count, 1), count)
+
+    return total
+
+
+def pods_in(answer: Answer) -> int | None:
+    """Return the count that an answer of one series has; None if it has none."""
+    series = answer.series if isinstance(answer, QueryResult) else ()
+    if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
+        return None
+    return round(series[0].value)
 
 
 @dataclass(slots=True)
-class SharedLoad:
+class SharedLoad(MetricLoad):
     """A total that is divided by the pods that are ready.
 
     A pod reads no more than its ``capacity``.  Where the recorded pods were at their capacity, the
@@ -182,21 +204,21 @@ class SharedLoad:
     """The pods that an average is of."""
     _before: float = 0.0
 
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `MetricLoad`."""
-        total, is_as_recorded = self.totals.at(at), False
+    @override
+    def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
+        total, is_as_recorded = self.totals(at), False
         if isinstance(total, Average):
             is_as_recorded = total.replicas == workload.replicas
             total = self._total_of(total, at, workload)
         self._total = total if isinstance(total, Total) else None
         self.censored = False
         if isinstance(total, QueryFailure) or total is None:
-            return total or _EMPTY
+            return total or EMPTY
         average = total.value / (total.pods or 1)
         self.censored = self.capacity is not None and average >= self.capacity
         ready = workload.ready_names(at)
         if not ready:
-            return _EMPTY
+            return EMPTY
         value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
             value = min(value, self.capacity)
@@ -224,8 +246,8 @@ class SharedLoad:
             values = [(least + (number < rest)) / 1000 for number in range(len(ready))]
         return of_each_pod(values, ready, self.metric, self.query, self.namespace, at)
 
+    @override
     def demand(self, reading: Reading) -> float | None:
-        """Fit `MetricLoad`."""
         if self._total is None or not self.per_pod or not math.isfinite(self._total.value):
             return None
         if isinstance(reading, PodSamples) and reading.gaps:
@@ -266,7 +288,7 @@ class QueueTime(NamedTuple):
 
 
 @dataclass(slots=True)
-class QueueLoad:
+class QueueLoad(MetricLoad):
     """A queue's length: what arrives each second, less what the ready pods take out.
 
     In a gap of the arrivals the length is not known: it is not read, and goes on from where it was.
@@ -284,20 +306,21 @@ class QueueLoad:
     _stood: float = 0.0
     """For so many seconds no pod has been ready."""
 
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `MetricLoad`."""
-        answer = self.arrivals.at(at)
+    @override
+    def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
+        answer = self.arrivals(at)
         self._rate = None
         if isinstance(answer, QueryFailure):
             return answer
         values = [series.value for series in answer.series]
         if not values or not all(map(math.isfinite, values)):
-            return _EMPTY
+            return EMPTY
         self._rate = max(sum(values), 0.0)
         return QueryResult([Series(self.labels, self.length, at)], answer.warnings)
 
-    def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `MetricLoad`: so many pods take out what comes in."""
+    @override
+    def demand(self, reading: Reading) -> float | None:
+        # So many pods take out what comes in.
         return None if self._rate is None else self._rate / self.served_by_pod
 
     def advance(self, begin: float, end: float, ready: int) -> None:
@@ -316,21 +339,6 @@ class QueueLoad:
         self._stood = 0.0 if most or not self.length else self._stood + seconds
         wait = self.length / most if most else self._stood
         self.passed.append(QueueTime(seconds, mean, served, wait))
-
-
-class MetricLoad(Protocol):
-    """The load of one metric of one target."""
-
-    model: LoadModel
-
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Return what the metric's query answers as of an instant."""
-
-    def demand(self, reading: Reading) -> float | None:
-        """Return for how many pods there is work as of the last answer; None if that is unknown.
-
-        ``reading`` is what the decision made of that answer.
-        """
 
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:

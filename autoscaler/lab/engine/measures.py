@@ -12,56 +12,50 @@ Where d is 0, a surplus counts against one pod.  A gap in the data is not scored
 
 from dataclasses import dataclass, replace
 
+from autoscaler.rendering.answers import AnswerModel
+
 A_DAY = 86_400.0
 """Seconds."""
 
-_OF_DEMAND = {
-    "theta_under",
-    "theta_over",
-    "tau_under",
-    "tau_over",
-    "upsilon",
-    "shortage_pod_hours",
-    "worst_shortage",
-    "longest_shortage_seconds",
-}
 
+class Measures(AnswerModel):
+    """How well the ready pods of a target followed the demand; shares are of 1.
 
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """The measures of one target over a time; shares are of 1, times in seconds."""
+    Where nothing was scored, the measures of the demand are left out.
+    """
 
-    scored_seconds: float = 0.0
-    gap_seconds: float = 0.0
-    """For so long the demand was not known."""
-    theta_under: float = 0.0
-    theta_over: float = 0.0
-    tau_under: float = 0.0
-    tau_over: float = 0.0
-    upsilon: float = 0.0
-    replica_hours: float = 0.0
+    scored_seconds: float
+    """For so long the demand was known."""
+    gap_seconds: float
+    """For so long it was not."""
+    theta_under: float | None = None
+    """Pods that were missing, as a share of the demand, on average over the time."""
+    theta_over: float | None = None
+    """Pods that were too many, as a share of the demand, on average over the time."""
+    tau_under: float | None = None
+    """The share of the time in which pods were missing."""
+    tau_over: float | None = None
+    """The share of the time in which there were too many."""
+    upsilon: float | None = None
+    """The share of the time in which demand and ready pods changed in different directions."""
+    replica_hours: float
     """Of all pods that were wanted, ready or not, also in gaps."""
-    shortage_pod_hours: float = 0.0
+    shortage_pod_hours: float | None = None
     """Of the pods that were missing."""
-    changes: int = 0
-    at_max_seconds: float = 0.0
-    worst_shortage: int = 0
+    changes: int
+    """How often the count changed."""
+    at_max_seconds: float
+    """How long the count was at its maximum."""
+    worst_shortage: int | None = None
     """The most pods that were missing at an instant."""
-    longest_shortage_seconds: float = 0.0
-    """The longest time from a shortage's begin to its end: the time to recover."""
+    longest_shortage_seconds: float | None = None
+    """The longest time until a shortage had ended."""
     longest_queue: float | None = None
+    """The greatest length of a queue."""
     mean_wait_seconds: float | None = None
-    """By Little's law: the mean length over the mean throughput; None without a queue."""
+    """How long what came into a queue waited on average: mean length over throughput (Little)."""
     longest_wait_seconds: float | None = None
-    """The most that a queue's length was over what its pods could serve; or, without any, the time
-    that it stood."""
-
-    def value(self, name: str) -> float | None:
-        """Return a measure by its name; None for one of the demand where nothing was scored."""
-        if name in _OF_DEMAND and not self.scored_seconds:
-            return None
-        found: float | None = getattr(self, name)
-        return found
+    """The most that a queue was over what its pods serve; or, without any, how long it stood."""
 
 
 @dataclass(slots=True)
@@ -176,23 +170,38 @@ class Score:
         return self._measures(self._sums, self._most_before.with_other(self._most))
 
     def _measures(self, sums: _Sums, most: _Most) -> Measures:
-        scored, queued = sums.scored or 1.0, self._queued
-        wait = sums.queue_area / sums.served if sums.served else 0.0
-        return Measures(
-            scored_seconds=sums.scored,
-            gap_seconds=sums.gap,
-            theta_under=sums.under / scored,
-            theta_over=sums.over / scored,
-            tau_under=sums.under_seconds / scored,
-            tau_over=sums.over_seconds / scored,
-            upsilon=sums.unstable / scored,
-            replica_hours=sums.replica_seconds / 3600.0,
-            shortage_pod_hours=sums.missing_seconds / 3600.0,
-            changes=sums.changes,
-            at_max_seconds=sums.at_max,
-            worst_shortage=most.shortage,
-            longest_shortage_seconds=most.shortage_seconds,
-            longest_queue=most.queue if queued else None,
-            mean_wait_seconds=wait if queued else None,
-            longest_wait_seconds=most.wait if queued else None,
+        scored = sums.scored
+        of_demand = (
+            {
+                "theta_under": sums.under / scored,
+                "theta_over": sums.over / scored,
+                "tau_under": sums.under_seconds / scored,
+                "tau_over": sums.over_seconds / scored,
+                "upsilon": sums.unstable / scored,
+                "shortage_pod_hours": sums.missing_seconds / 3600.0,
+                "worst_shortage": most.shortage,
+                "longest_shortage_seconds": most.shortage_seconds,
+            }
+            if scored
+            else {}
+        )
+        of_queue = (
+            {
+                "longest_queue": most.queue,
+                "mean_wait_seconds": sums.queue_area / sums.served if sums.served else 0.0,
+                "longest_wait_seconds": most.wait,
+            }
+            if self._queued
+            else {}
+        )
+        return Measures.model_validate(
+            {
+                "scored_seconds": scored,
+                "gap_seconds": sums.gap,
+                "replica_hours": sums.replica_seconds / 3600.0,
+                "changes": sums.changes,
+                "at_max_seconds": sums.at_max,
+                **of_demand,
+                **of_queue,
+            }
         )

@@ -1,4 +1,4 @@
-"""What queries return as a test states it: samples at a regular interval, failures and warnings.
+"""What queries return as a test states it: samples at a regular interval.
 
 Instants are Unix seconds.
 """
@@ -6,14 +6,17 @@ Instants are Unix seconds.
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
+
+from typing_extensions import override
 
 from autoscaler.core.observation import Reading
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import measures_pods
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.lab.engine.answers import LOOKBACK_SECONDS, Answers
+from autoscaler.lab.engine.answers import EMPTY, LOOKBACK_SECONDS, Answer, Answers
 from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
 from autoscaler.lab.engine.loads import (
     Average,
@@ -39,115 +42,54 @@ class StatedSeries(NamedTuple):
     labels: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StatedAnswers:
-    """Answers of series whose samples are ``interval`` seconds apart, from ``begin`` on.
+def stated_answers(
+    series: Sequence[StatedSeries],
+    begin: float,
+    interval: float,
+    usual: Mapping[str, str] = MappingProxyType({}),
+) -> Answers:
+    """Return answers of series whose samples are ``interval`` seconds apart, from ``begin`` on.
 
     A sample counts for five minutes, as in Prometheus 3, and each series of an answer is of the
-    instant that is asked for.
+    instant that is asked for.  A series that states no labels has the ``usual`` ones.
     """
 
-    series: Sequence[StatedSeries]
-    begin: float
-    interval: float
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Those of a series that states none."""
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        passed = round((instant - self.begin) / self.interval, _DIGITS)
+    def answer(instant: float) -> Answer:
+        passed = round((instant - begin) / interval, _DIGITS)
         found = []
-        for samples, labels in self.series:
+        for samples, labels in series:
             place = bisect_right(samples.places, math.floor(passed)) - 1
             if place < 0:
                 continue
             value, age = samples.values[place], passed - samples.places[place]
-            if value is not None and round(age * self.interval, _DIGITS) < LOOKBACK_SECONDS:
-                found.append(Series(self.labels if labels is None else labels, value, instant))
+            if value is not None and round(age * interval, _DIGITS) < LOOKBACK_SECONDS:
+                found.append(Series(usual if labels is None else labels, value, instant))
         return QueryResult(found)
 
-
-class Fault(NamedTuple):
-    """A time in which a query fails, or answers with a warning."""
-
-    begin: float
-    end: float
-    failure: str = ""
-    warning: str = ""
-
-    def upon(
-        self, answer: QueryResult | QueryFailure, instant: float
-    ) -> QueryResult | QueryFailure:
-        """Return an answer as the fault leaves it."""
-        if not self.begin <= instant < self.end:
-            return answer
-        if self.failure:
-            return QueryFailure(self.failure)
-        if isinstance(answer, QueryFailure):
-            return answer
-        return QueryResult(answer.series, (*answer.warnings, self.warning))
+    return answer
 
 
 @dataclass(slots=True)
-class FaultyLoad:
-    """A load whose query has faults; the load itself goes on."""
-
-    load: MetricLoad
-    faults: Sequence[Fault]
-    model: LoadModel = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.model = self.load.model
-
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `MetricLoad`."""
-        answer = self.load.answer(at, workload)
-        for fault in self.faults:
-            answer = fault.upon(answer, at)
-        return answer
-
-    def demand(self, reading: Reading) -> float | None:
-        """Fit `MetricLoad`."""
-        return self.load.demand(reading)
-
-
-@dataclass(slots=True)
-class FaultyAnswers:
-    """Answers to a query that has faults."""
-
-    answers: Answers
-    faults: Sequence[Fault]
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        answer = self.answers.at(instant)
-        for fault in self.faults:
-            answer = fault.upon(answer, instant)
-        return answer
-
-
-@dataclass(slots=True)
-class EachPodLoad:
+class EachPodLoad(MetricLoad):
     """A metric of pods of which each ready one reads the same, however many there are."""
 
     target: Target
     number: int
     answers: Answers
-    per_pod: float | None
     model: LoadModel = LoadModel.RECORDED
 
-    def answer(self, at: float, workload: SimulatedWorkload) -> QueryResult | QueryFailure:
-        """Fit `MetricLoad`."""
-        answer, names = self.answers.at(at), workload.ready_names(at)
+    @override
+    def answer(self, at: float, workload: SimulatedWorkload) -> Answer:
+        answer, names = self.answers(at), workload.ready_names(at)
         if isinstance(answer, QueryFailure) or not answer.series or not names:
-            return answer if isinstance(answer, QueryFailure) else QueryResult(())
+            return answer if isinstance(answer, QueryFailure) else EMPTY
         metric, query = self.target.spec.metrics[self.number], self.target.queries[self.number]
         values = [answer.series[0].value] * len(names)
         return of_each_pod(values, names, metric, query, self.target.namespace, at)
 
-    def demand(self, reading: Reading) -> float | None:  # noqa: ARG002 - the port's
-        """Fit `MetricLoad`: it is not known of how many pods it would be the work."""
-        return None
+    @override
+    def demand(self, reading: Reading) -> float | None:
+        return None  # it is not known of how many pods it would be the work
 
 
 @dataclass(frozen=True)
@@ -164,14 +106,14 @@ class StatedData(RehearsalData):
     counts: Mapping[str, int]
     """By target key the count at the begin."""
 
+    @override
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`."""
         if query not in self.of_queries:
             raise BuildError(f"no series is stated of the query {query.promql}")
         return self._answers(self.of_queries[query])
 
+    @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Fit `RehearsalData`."""
         metric, query = target.spec.metrics[number], target.queries[number]
         labels = labels_of(metric, query, target.namespace)
         series = self.of_metrics.get((target.key, number), ())
@@ -183,15 +125,25 @@ class StatedData(RehearsalData):
             ]
         return self._answers(series, labels)
 
+    @override
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Fit `RehearsalData`."""
         return {key: self._answers(self.of_queries.get(key, ())) for key in other_queries(target)}
 
+    @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`."""
-        by_pod = self.is_by_pod(target, number)
-        count = None if by_pod else max(self.counts[target.key], 1)
-        return _StatedTotals(self.reading(target, number), count)
+        answers, by_pod = self.reading(target, number), self.is_by_pod(target, number)
+        count = max(self.counts[target.key], 1)
+
+        def total(instant: float) -> Total | Average | QueryFailure | None:
+            answer = answers(instant)
+            if isinstance(answer, QueryFailure) or not answer.series:
+                return answer if isinstance(answer, QueryFailure) else None
+            summed = sum(series.value for series in answer.series)  # NaN stays NaN
+            if by_pod:
+                return Total(summed, len(answer.series))
+            return Average(summed, count, count, count)
+
+        return total
 
     def is_by_pod(self, target: Target, number: int) -> bool:
         """Return whether series of single pods are stated of a metric."""
@@ -200,8 +152,8 @@ class StatedData(RehearsalData):
             one.labels is not None for one in series
         )
 
+    @override
     def replicas(self, target: Target) -> int | None:
-        """Fit `RehearsalData`."""
         return self.counts[target.key]
 
     def load(self, load: MetricLoad, target: Target, number: int) -> MetricLoad:
@@ -209,26 +161,9 @@ class StatedData(RehearsalData):
         of_pods = measures_pods(target.spec.metrics[number])
         if not isinstance(load, RecordedLoad) or not of_pods or self.is_by_pod(target, number):
             return load
-        return EachPodLoad(target, number, load.answers, load.per_pod)
+        return EachPodLoad(target, number, load.answers)
 
     def _answers(
-        self, series: Sequence[StatedSeries], labels: Mapping[str, str] | None = None
-    ) -> StatedAnswers:
-        return StatedAnswers(series, self.begin, self.interval, labels or {})
-
-
-@dataclass(frozen=True, slots=True)
-class _StatedTotals:
-    """The total of the series of pods, or of an average of so many pods; NaN is NaN."""
-
-    answers: Answers
-    count: int | None
-
-    def at(self, instant: float) -> Total | Average | QueryFailure | None:
-        answer = self.answers.at(instant)
-        if isinstance(answer, QueryFailure) or not answer.series:
-            return answer if isinstance(answer, QueryFailure) else None
-        total = sum(series.value for series in answer.series)
-        if self.count is None:
-            return Total(total, len(answer.series))
-        return Average(total, self.count, self.count, self.count)
+        self, series: Sequence[StatedSeries], labels: Mapping[str, str] = MappingProxyType({})
+    ) -> Answers:
+        return stated_answers(series, self.begin, self.interval, labels)

@@ -7,21 +7,17 @@ needs no further rehearsal.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from autoscaler.config.fields import (
     DURATION_SCHEMA,
-    CronExpression,
     PositiveCount,
-    Text,
     TimeWithin,
-    TimeZone,
     Tolerance,
 )
-from autoscaler.config.models import Items, Model, OrDefault
-from autoscaler.core.extensions import Schedule
+from autoscaler.config.models import Items, Model
 from autoscaler.core.spec import (
     Behavior,
     HorizontalPodAutoscalerSpec,
@@ -48,21 +44,6 @@ Window = Annotated[float, BeforeValidator(TimeWithin(0.0, 3600.0)), DURATION_SCH
 """As long as the API lets a stabilization window be."""
 
 
-class MinReplicasSchedule(Model):
-    """A time of the week with a minimum of its own, as `schedules` have it."""
-
-    name: Text
-    """What it is called in explanations."""
-    start: CronExpression
-    """When it opens."""
-    end: CronExpression
-    """When it closes."""
-    timezone: OrDefault[TimeZone] = "UTC"
-    """The IANA name of the zone of both."""
-    min_replicas: PositiveCount
-    """The fewest replicas while it is open."""
-
-
 class TuningSpace(Model):
     """The values that may be tried of each setting; one without values stays as the target has it.
 
@@ -83,28 +64,6 @@ class TuningSpace(Model):
     """The policy of scaleDown: percent of the replicas in 60 s."""
     min_replicas: Items[PositiveCount] = ()
     """The minimum; empty leaves the target's."""
-    schedules: Items[Items[MinReplicasSchedule]] = ()
-    """Sets of schedules, each in place of the target's; empty leaves the target's."""
-
-
-_T = TypeVar("_T")
-
-
-def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Return whether one is no worse in anything and better in something; less is better."""
-    return one != other and all(first <= second for first, second in zip(one, other, strict=True))
-
-
-def front(candidates: Iterable[_T], objectives: Callable[[_T], Sequence[float]]) -> list[_T]:
-    """Return those that no other dominates, in their order; of equal ones the first."""
-    first_of: dict[tuple[float, ...], _T] = {}
-    for candidate in candidates:
-        first_of.setdefault(tuple(objectives(candidate)), candidate)
-    return [
-        candidate
-        for own, candidate in first_of.items()
-        if not any(dominates(other, own) for other in first_of)
-    ]
 
 
 _POLICY_SECONDS = 60
@@ -149,7 +108,7 @@ class Preference:
         """Return what is to be little: shortage, as it is preferred, replica-hours, changes."""
         by_time = self.most_short is not None
         shortage = measures.tau_under if by_time else measures.shortage_pod_hours
-        return shortage, measures.replica_hours, float(measures.changes)
+        return shortage or 0.0, measures.replica_hours, float(measures.changes)
 
     def key(self, measures: Measures) -> tuple[float, ...]:
         """Return what is least for the best, which is on the front of the objectives."""
@@ -158,16 +117,6 @@ class Preference:
             cost = self.shortage_cost * shortage + self.replica_hour_cost * hours
             return cost, shortage, hours, changes
         return max(0.0, shortage - self.most_short), hours, shortage, changes
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """What was chosen by all days before ``day``, and how it and today's did on that day."""
-
-    day: int
-    chosen: Candidate
-    judged: Measures
-    today: Measures
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -183,27 +132,18 @@ def applied_to(target: Target, space: TuningSpace, choice: Choice) -> Target:
     """Return the target with the chosen values."""
     if not choice:
         return target
-    spec, extensions = target.spec, target.extensions
+    spec = target.spec
 
     def value(name: str) -> object:
         return getattr(space, name)[choice[name]] if name in choice else None
 
-    factor, least, schedules = value("target_factors"), value("min_replicas"), value("schedules")
+    factor, least = value("target_factors"), value("min_replicas")
     if isinstance(factor, float) and factor != 1.0:
         metrics = tuple(with_target(metric, factor) for metric in spec.metrics)
         spec = replace(spec, metrics=metrics)
     if isinstance(least, int):
         spec = replace(spec, min_replicas=min(least, spec.max_replicas))
-    spec = replace(spec, behavior=_behavior(spec, value))
-    if isinstance(schedules, tuple):
-        extensions = replace(
-            extensions,
-            schedules=tuple(
-                Schedule(one.name, one.start, one.end, one.timezone, one.min_replicas)
-                for one in schedules
-            ),
-        )
-    return replace(target, spec=spec, extensions=extensions)
+    return replace(target, spec=replace(spec, behavior=_behavior(spec, value)))
 
 
 def with_target(metric: MetricSpec, factor: float) -> MetricSpec:
@@ -270,34 +210,28 @@ def _pods(pods: int, seconds: int) -> ScalingPolicy:
 # -- which is better -------------------------------------------------------------------------------
 
 
+def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Return whether one is no worse in anything and better in something; less is better."""
+    return one != other and all(first <= second for first, second in zip(one, other, strict=True))
+
+
 def on_front(
     candidates: Iterable[Candidate], preference: Preference, days: slice
 ) -> list[Candidate]:
-    """Return those that by some days none is better than in every objective.
+    """Return those that by some days none is better than in every objective; of equal ones one.
 
     They are in the order of their replica-hours.
     """
-
-    def objectives(one: Candidate) -> tuple[float, ...]:
-        return preference.objectives(total(one.days[days]))
-
-    return sorted(front(candidates, objectives), key=lambda one: objectives(one)[1])
+    first_of: dict[tuple[float, ...], Candidate] = {}
+    for candidate in candidates:
+        first_of.setdefault(preference.objectives(total(candidate.days[days])), candidate)
+    front = [own for own in first_of if not any(dominates(other, own) for other in first_of)]
+    return [first_of[own] for own in sorted(front, key=lambda objectives: objectives[1])]
 
 
 def best(candidates: Sequence[Candidate], preference: Preference, days: slice) -> Candidate:
     """Return the one that is preferred by some days; of equal ones the first."""
     return min(candidates, key=lambda one: preference.key(total(one.days[days])))
-
-
-def walked_forward(
-    candidates: Sequence[Candidate], today: Candidate, preference: Preference, first: int
-) -> list[Fold]:
-    """Choose for each day from ``first`` on by all days before it, and judge it on that day."""
-    folds = []
-    for day in range(first, len(today.days)):
-        chosen = best(candidates, preference, slice(0, day))
-        folds.append(Fold(day, chosen, chosen.days[day], today.days[day]))
-    return folds
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,18 +278,7 @@ class Tuned:
         """Return those that by the first days none is better than in every objective."""
         return on_front(self.candidates, self.preference, self.first_days)
 
-    def folds(self) -> list[Fold]:
-        """Return what would have been chosen before each of the last days."""
-        return walked_forward(self.candidates, self.today, self.preference, self.split)
-
     def judged(self) -> DayCounts:
         """Return on how many of the last days what is chosen was better than what there is."""
         last = self.last_days
         return counted_days(self.today.days[last], self.chosen.days[last], self.preference.key)
-
-    def judged_anew(self) -> DayCounts:
-        """Return the same of what would have been chosen before each of the last days."""
-        folds = self.folds()
-        return counted_days(
-            [one.today for one in folds], [one.judged for one in folds], self.preference.key
-        )

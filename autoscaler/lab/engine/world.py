@@ -29,8 +29,8 @@ from autoscaler.core.writes import (
     Written,
     applied,
 )
-from autoscaler.lab.engine.answers import Answers
-from autoscaler.lab.engine.loads import MetricLoad, QueueLoad
+from autoscaler.lab.engine.answers import Answer, Answers, Fault, with_faults
+from autoscaler.lab.engine.loads import MetricLoad, QueueLoad, pods_in
 from autoscaler.lab.engine.workloads import MOST_PODS, ReadyTime, SimulatedWorkload
 from autoscaler.schedules import open_windows
 
@@ -63,8 +63,8 @@ class SimulatedTarget:
     """Which count there really was after it; None if that is ``ran``."""
     ran_pods: SimulatedWorkload | None = None
     """The pods of the count that really was, which become ready as those of the rehearsal do."""
-    instants: Iterable[float] | None = None
-    """When it is synced; None for once a period."""
+    instants: Callable[[], Iterable[float]] | None = None
+    """Returns when it is synced; None for once a period."""
     history: History = field(default_factory=History)
     controller: str | Unchecked | None = None
     sole_writer: bool = True
@@ -73,21 +73,25 @@ class SimulatedTarget:
     hpa: Hpa | None = None
     write_fails: str = ""
     """Why writes fail; empty if they do not."""
+    faults: Mapping[int | QueryKey, Sequence[Fault]] = field(default_factory=dict)
+    """Those of the answers of a metric, by its number, or of another query."""
     last_read: float | None = None
     last_sync: float | None = None
+    key: str = ""
+    """That of the target."""
     _needs_pods: bool = False
     _keys: tuple[QueryKey, ...] = ()
     _queues: tuple[QueueLoad, ...] = ()
+    _alone: MetricLoad | None = None
+    """Its load, where it has one metric and no other query."""
 
     def __post_init__(self) -> None:
+        self.key = self.rules.target.key
         self._needs_pods = needs_pods(self.rules.target.spec)
         self._keys = tuple(query.key for query in self.rules.target.queries)
         self._queues = tuple(load for load in self.loads if isinstance(load, QueueLoad))
-
-    @property
-    def key(self) -> str:
-        """That of the target."""
-        return self.rules.target.key
+        is_alone = len(self.loads) == 1 and not self.others and not self.faults
+        self._alone = self.loads[0] if is_alone else None
 
     @property
     def period(self) -> float:
@@ -95,7 +99,7 @@ class SimulatedTarget:
         return self.rules.target.sync_period
 
     def follow(self, rules: Rules) -> None:
-        """Go on by other rules, as after a reload."""
+        """Go on by these rules, as after a reload, with its loads and faults as they are now."""
         self.rules = rules
         self.__post_init__()
 
@@ -118,7 +122,7 @@ class SimulatedTarget:
                 yield at
                 number += 1
             return
-        for at in self.instants:
+        for at in self.instants():
             if at >= end:
                 return
             if at >= begin:
@@ -135,7 +139,7 @@ class SimulatedTarget:
     def decide(self, due: float, now: float) -> Step:
         """Read and decide, for a sync that was ``due``."""
         if self.ran is not None:
-            self._ran(pods_in(self.ran.at(now)), now)
+            self._ran(pods_in(self.ran(now)), now)
         step = step_of(self.rules, self.inputs(due, now))
         self.last_sync = now
         if isinstance(step.inputs.observation.scale, Scale):
@@ -162,30 +166,26 @@ class SimulatedTarget:
         The count is None where it is not known.
         """
         answers = self.ran_after or self.ran
-        count = None if answers is None else self._ran(pods_in(answers.at(begin)), begin)
+        count = None if answers is None else self._ran(pods_in(answers(begin)), begin)
         if count is None or self.ran_pods is None:
             return None, (ReadyTime(begin, end, 0),)
         return count, self.ran_pods.ready_times(begin, end)
 
     def inputs(self, due: float, now: float) -> Inputs:
         """Return what a sync decides from."""
-        times, answers = SyncTimes(due, now, now), self._answers(now)
-        target, seen = self.rules.target, self.seen(now)
-        return inputs_of(target, self.history, seen, answers, times, open_windows)
+        if self._alone is not None:
+            answers = {self._keys[0]: self._alone.answer(now, self.workload)}
+        else:
+            answers = self._answers(now)
+        times, seen = SyncTimes(due, now, now), self.seen(now)
+        return inputs_of(self.rules.target, self.history, seen, answers, times, open_windows)
 
     def seen(self, now: float) -> Observation:
         """Return what a sync sees besides the answers to its queries."""
         workload, scale = self.workload, self.workload.scale
-        return Observation(
-            scale,
-            workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None,
-            readings=(),
-            controller=self.controller,
-            sole_writer=self.sole_writer,
-            last_read=self.last_read,
-            last_sync=self.last_sync,
-            hpa=self.hpa,
-        )
+        pods = workload.pods(now) if self._needs_pods and isinstance(scale, Scale) else None
+        others = self.controller, self.sole_writer, self.last_read
+        return Observation(scale, pods, (), (), *others, last_sync=self.last_sync, hpa=self.hpa)
 
     def act(self, step: Step) -> Step:
         """Write what a step asks for, and remember what follows."""
@@ -215,23 +215,20 @@ class SimulatedTarget:
         self.workload.set(step.decision.desired, step.decision.stamp, FIELD_MANAGER)
         return Written(scale)
 
-    def _answers(self, now: float) -> Mapping[QueryKey, QueryResult | QueryFailure]:
-        if len(self._keys) == 1 and not self.others:
-            return {self._keys[0]: self.loads[0].answer(now, self.workload)}
-        answers: dict[QueryKey, QueryResult | QueryFailure] = {}
-        for key, load in zip(self._keys, self.loads, strict=True):
+    def _answers(self, now: float) -> dict[QueryKey, Answer]:
+        answers: dict[QueryKey, Answer] = {}
+        for number, (key, load) in enumerate(zip(self._keys, self.loads, strict=True)):
             answer = load.answer(now, self.workload)
+            answer = with_faults(answer, self.faults.get(number, ()), now)
             # Metrics of one query each take their own series of one answer.
             answers[key] = joined(answers[key], answer) if key in answers else answer
         for key, other in self.others.items():
             if key not in answers:
-                answers[key] = other.at(now)
+                answers[key] = with_faults(other(now), self.faults.get(key, ()), now)
         return answers
 
 
-def joined(
-    one: QueryResult | QueryFailure, other: QueryResult | QueryFailure
-) -> QueryResult | QueryFailure:
+def joined(one: Answer, other: Answer) -> Answer:
     """Return one answer of two; each series once."""
     if isinstance(one, QueryFailure):
         return one
@@ -239,14 +236,6 @@ def joined(
         return other
     more = [series for series in other.series if series not in one.series]
     return QueryResult([*one.series, *more], one.warnings or other.warnings)
-
-
-def pods_in(answer: QueryResult | QueryFailure) -> int | None:
-    """Return the count that an answer of one series has; None if it has none."""
-    series = answer.series if isinstance(answer, QueryResult) else ()
-    if len(series) != 1 or not 0 <= series[0].value <= MOST_PODS:
-        return None
-    return round(series[0].value)
 
 
 class World:
@@ -318,20 +307,20 @@ class World:
                 continue
             instants = target.due(begin, end + 2 * target.period)
             now = next(instants, end)
-            target.follow_count(pods_in(target.ran.at(now)), now)
+            target.follow_count(pods_in(target.ran(now)), now)
             while now < end:
                 step, following = target.decide(now, now), next(instants, end)
                 target.history = step.history
-                target.follow_count(pods_in(target.ran.at(following)), step.decision.stamp)
+                target.follow_count(pods_in(target.ran(following)), step.decision.stamp)
                 now = following
             target.ran_pods = None
 
     def sync(self, targets: Sequence[SimulatedTarget], now: float, until: Sequence[float]) -> None:
         """Sync some targets, and let the time of each pass until its next sync."""
         self.now = now
-        steps: Iterable[Step] = (target.decide(now, now) for target in targets)
+        steps = [target.decide(now, now) for target in targets]
         if self._servers:
-            steps = self._unless_held(targets, list(steps), now)
+            steps = self._unless_held(targets, steps, now)
         for target, step, end in zip(targets, steps, until, strict=True):
             self._watcher.synced(target, target.act(step))
             for begin, then, ready in target.pass_time(now, end):

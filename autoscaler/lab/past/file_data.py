@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 
+from typing_extensions import override
+
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.lab.engine.answers import Answers
+from autoscaler.lab.engine.answers import Answer, Answers, constant
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, RehearsalData, metric_name, stated_replicas
-from autoscaler.lab.engine.loads import TotalOfAnswers, Totals, labels_of
+from autoscaler.lab.engine.loads import Totals, labels_of, totals_of_answers
 from autoscaler.lab.past.samples_file import Samples
 
 
 class FileData(RehearsalData):
-    """Fits `RehearsalData`: samples by the name of a query or metric, or by PromQL.
+    """Samples by the name of a query or metric, or by PromQL.
 
     Those with an empty name are of each query.  ``names`` are those of PromQL.
     """
@@ -24,18 +26,21 @@ class FileData(RehearsalData):
         self._names = names
         self._assumptions = assumptions
 
+    @override
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`: what comes into a queue is called after its metric."""
+        # What comes into a queue is called after its metric.
         return self._samples(query.promql, "").answers()
 
+    @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Fit `RehearsalData`: the values with the labels that the metric selects by."""
+        """Return the values with the labels that the metric selects by."""
         metric, query = target.spec.metrics[number], target.queries[number]
         samples = self._samples(query.promql, metric_name(metric))
-        return LabelledAnswers(samples.answers(), labels_of(metric, query, target.namespace))
+        return labelled(samples.answers(), labels_of(metric, query, target.namespace))
 
+    @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`: each value is the average of the pods that there were.
+        """Return averages: each value is that of the pods that there were.
 
         Where the file does not say how many, it is the count that is stated.
         """
@@ -49,16 +54,18 @@ class FileData(RehearsalData):
                     f"of how many pods the samples of {name} are the average is not known: give "
                     "their file a third column, replicas, or state replicas with --assume"
                 )
-            counts = _Constant(stated)
-        return TotalOfAnswers(samples.answers(), counts)
+            counts = constant(float(stated))
+        return totals_of_answers(samples.answers(), counts)
 
+    @override
     def ran(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: the replicas of the first file that has them."""
+        """Return the replicas of the first file that has them."""
         counted = (samples.counts() for samples in self._of_metrics(target))
         return next((counts for counts in counted if counts is not None), None)
 
+    @override
     def replicas(self, target: Target) -> int | None:
-        """Fit `RehearsalData`: those of the first row."""
+        """Return those of the first row."""
         counts = (samples.replicas for samples in self._of_metrics(target))
         return next((int(column[0]) for column in counts if column), None)
 
@@ -92,28 +99,14 @@ class FileData(RehearsalData):
         )
 
 
-class _Constant:
-    """Fits `Answers`: a number that is always the same."""
+def labelled(answers: Answers, labels: Mapping[str, str]) -> Answers:
+    """Return the one series of some answers with these labels."""
 
-    def __init__(self, number: int) -> None:
-        self._number = float(number)
+    def answer(instant: float) -> Answer:
+        found = answers(instant)
+        if isinstance(found, QueryFailure) or not labels:
+            return found
+        series = [Series(labels, one.value, one.timestamp) for one in found.series]
+        return QueryResult(series, found.warnings)
 
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        return QueryResult([Series({}, self._number, instant)])
-
-
-class LabelledAnswers:
-    """The one series of some answers with labels of its own."""
-
-    def __init__(self, answers: Answers, labels: Mapping[str, str]) -> None:
-        self._answers = answers
-        self._labels = labels
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        answer = self._answers.at(instant)
-        if isinstance(answer, QueryFailure) or not self._labels:
-            return answer
-        labelled = [Series(self._labels, one.value, one.timestamp) for one in answer.series]
-        return QueryResult(labelled, answer.warnings)
+    return answer

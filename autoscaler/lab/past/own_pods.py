@@ -13,7 +13,7 @@ from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import Answers
-from autoscaler.lab.engine.loads import Total
+from autoscaler.lab.engine.loads import Total, Totals
 from autoscaler.lab.engine.workloads import MOST_PODS
 from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 
@@ -66,7 +66,7 @@ def of_own_pods(query: Query, target: Target) -> str:
     return narrowed(query.promql, *matchers) or query.promql
 
 
-def totals_of(target: Target, number: int, matrix: Matrix, grid: Grid) -> Matrix:
+def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
     """Return the total over a target's pods of the metric with this number, at each instant.
 
     It is of what a sync would read.  Where a pod has no usable sample, it is NaN.
@@ -126,15 +126,11 @@ def runs_of(instants: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-class KeptTotals:
-    """Totals as they were made of answers; it fits `autoscaler.lab.engine.loads.Totals`."""
+def kept_totals(answers: Answers) -> Totals:
+    """Return totals as `totals_of` has made them of answers; a value that is no number is a gap."""
 
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-
-    def at(self, instant: float) -> Total | QueryFailure | None:
-        """Fit `Totals`: a value that is no number is a gap."""
-        answer = self._answers.at(instant)
+    def total(instant: float) -> Total | QueryFailure | None:
+        answer = answers(instant)
         if isinstance(answer, QueryFailure):
             return answer
         of = {series.labels.get("of"): series.value for series in answer.series}
@@ -147,3 +143,5 @@ class KeptTotals:
                 f"Prometheus warned that its answer is incomplete: {answer.warnings[0]}"
             )
         return Total(value, int(pods))
+
+    return total

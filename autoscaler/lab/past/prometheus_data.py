@@ -9,23 +9,24 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from typing_extensions import override
+
 from autoscaler import clock
 from autoscaler.cli.output import CommandError
 from autoscaler.config import Config
 from autoscaler.core.observation import PodRequests
-from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, measures_pods
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.answers import Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import RehearsalData, metric_name
-from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
+from autoscaler.lab.engine.loads import Totals, pods_in, totals_of_answers
 from autoscaler.lab.engine.workloads import requests_of
-from autoscaler.lab.engine.world import pods_in
-from autoscaler.lab.past.own_pods import KeptTotals, is_known_kind, of_own_pods
+from autoscaler.lab.past.own_pods import is_known_kind, kept_totals, of_own_pods
 from autoscaler.lab.past.range_fetching import FetchedRange, Progress, RangeFetcher
 from autoscaler.lab.past.range_files import RangeFiles, identity_of
-from autoscaler.lab.past.range_findings import ScannedQuery, scan_of, sentences_of, where_data_are
+from autoscaler.lab.past.range_findings import ScannedQuery, scan_of, sentences_of
 from autoscaler.lab.past.range_needs import (
     REPLICAS,
     REQUESTED,
@@ -38,22 +39,12 @@ from autoscaler.lab.past.range_reader import RangeReader, reader_for_ranges
 from autoscaler.persistence.state_directory import temporary_folder
 from autoscaler.prometheus.ranges import Matrix, MatrixSeries
 
-_MOST_SEARCHED = 10
-"""The most queries without data of which it is looked where theirs are."""
-_MOST_SENTENCES = 20
 _PREFIX = "autoscaler-ranges-"
-
-
-class DataError(CommandError):
-    """There is nothing to rehearse; the text has sentences for the operator."""
 
 
 @dataclass(frozen=True)
 class PrometheusData(RehearsalData):
-    """Fits `autoscaler.lab.engine.building.RehearsalData`; it can be pickled.
-
-    All of it is on disk: nothing is asked any more, and each call begins anew.
-    """
+    """Data that are on disk: nothing is asked any more, and each call begins anew."""
 
     time: TimeGrid
     fetched: Mapping[tuple[QueryKey, str], FetchedRange]
@@ -62,46 +53,52 @@ class PrometheusData(RehearsalData):
     told: tuple[str, ...] = ()
     """What is odd about the data, in sentences."""
 
+    @override
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`."""
         return self.fetched[query, ""].answers(self.time)
 
+    @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Fit `RehearsalData`: of the series those that the metric may select."""
+        """Return of the series those that the metric may select."""
         metric, query = target.spec.metrics[number], target.queries[number]
         fetched = self.fetched[query.key, ""]
         return fetched.answers(self.time, lambda matrix: selected(metric, query, matrix))
 
+    @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`: an average is of the pods of the count that ran."""
+        """Return totals; an average is of the pods of the count that ran."""
         if measures_pods(target.spec.metrics[number]):
-            return KeptTotals(self.of_use[f"{target.key} {number}"].answers(self.time))
-        counts = self.ran(target) or _NotKnown()
-        return TotalOfAnswers(self.reading(target, number), counts)
+            return kept_totals(self.of_use[f"{target.key} {number}"].answers(self.time))
+        counts = self.ran(target) or (lambda _: _NOT_KNOWN)
+        return totals_of_answers(self.reading(target, number), counts)
 
+    @override
     def ran(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        """Return that of the spec, by kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
         has = fetched is not None and any(
             isinstance(matrix, Matrix) and matrix.series for _, matrix in fetched.matrices()
         )
         return fetched.answers(self.time) if fetched is not None and has else None
 
+    @override
     def replicas(self, target: Target) -> int | None:
-        """Fit `RehearsalData`: that of the spec, by kube-state-metrics."""
+        """Return that of the spec, by kube-state-metrics."""
         fetched = self.of_use.get(f"{REPLICAS} {target.key}")
-        return None if fetched is None else pods_in(fetched.answers(self.time).at(self.time.begin))
+        return None if fetched is None else pods_in(fetched.answers(self.time)(self.time.begin))
 
+    @override
     def ready_seconds(self, target: Target) -> float | None:
-        """Fit `RehearsalData`: the median of its pods, by kube-state-metrics."""
+        """Return the median of its pods, by kube-state-metrics."""
         took: dict[str, float] = {}
         for series, value in self._firsts(STARTED, target):
             if 0 <= value < math.inf:
                 took.setdefault(series.labels.get("pod", ""), value)
         return median(took.values()) if took else None
 
+    @override
     def requests(self, target: Target) -> PodRequests | None:
-        """Fit `RehearsalData`: those of its first pod, by kube-state-metrics."""
+        """Return those of its first pod, by kube-state-metrics."""
         containers: dict[str, dict[str, int]] = defaultdict(dict)
         for series, value in self._firsts(REQUESTED, target):
             if math.isfinite(value):
@@ -118,15 +115,10 @@ class PrometheusData(RehearsalData):
                     yield series, series.values[0]
 
 
-class _NotKnown:
-    """Fits `Answers`: which count there was is not known."""
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `Answers`."""
-        return QueryFailure(
-            "of how many pods its value was an average is not known: kube-state-metrics has no"
-            " replicas of the workload"
-        )
+_NOT_KNOWN = QueryFailure(
+    "of how many pods its value was an average is not known: kube-state-metrics has no"
+    " replicas of the workload"
+)
 
 
 def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
@@ -163,12 +155,11 @@ def prometheus_data(
     """Ask all that a rehearsal of the targets needs, and give it for as long as the block lasts.
 
     ``cache`` is a folder for what was asked, which is made; None keeps nothing.  What could not be
-    read is a `QueryFailure` for its time.  Raises DataError.
+    read is a `QueryFailure` for its time.  Raises CommandError.
     """
     wanted = wanted_for(targets, config.flags, assumptions, time.begin)
     needs = needs_of(wanted, targets, time)
     asked = {need.query.server for need in needs}
-    now = clock.wall()
     with ExitStack() as stack:
         readers = {
             name: RangeReader(stack.enter_context(closing(reader_for_ranges(settings, name))))
@@ -179,15 +170,14 @@ def prometheus_data(
         kept = None if cache is None else _kept_files(cache, stack)
         try:
             own = RangeFiles(stack.enter_context(temporary_folder(_PREFIX)))
-            fetcher = RangeFetcher(readers, identities, kept, own, now)
+            fetcher = RangeFetcher(readers, identities, kept, own, clock.wall())
             fetched = fetcher.fetch(needs, progress)
         except OSError as error:
-            raise DataError(f"what was asked of Prometheus cannot be kept: {error}") from None
+            raise CommandError(f"what was asked of Prometheus cannot be kept: {error}") from None
         scanned = list(_scanned(targets, wanted, fetched))
-        told = [*_told_of_clocks(fetcher, time), *_told_of_pods(wanted)]
-        told += _told_of_queries(scanned, readers, now)
         of_use = {name: one for (_, name), one in fetched.items() if name}
-        yield PrometheusData(time, fetched, of_use, tuple(told))
+        told = (*_told_of_pods(wanted), *_told_of_queries(scanned))
+        yield PrometheusData(time, fetched, of_use, told)
 
 
 def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
@@ -195,7 +185,7 @@ def _kept_files(folder: Path, stack: ExitStack) -> RangeFiles:
     try:
         files = RangeFiles(folder)
     except OSError as error:
-        raise DataError(
+        raise CommandError(
             f"what is asked of Prometheus cannot be kept in {folder}: {error.strerror}; name"
             " another folder with --cache, or keep nothing with --no-cache"
         ) from None
@@ -237,16 +227,6 @@ def _scanned(
             yield ScannedQuery("what comes into a queue", key, own, scan_of(own))
 
 
-def _told_of_clocks(fetcher: RangeFetcher, time: TimeGrid) -> Iterator[str]:
-    for name, skew in sorted(fetcher.skews.items()):
-        if abs(skew) > time.step:
-            where = "ahead of" if skew > 0 else "behind"
-            yield (
-                f"the clock of {fetcher.readers[name].called} is {abs(skew):.0f} s {where} ours:"
-                " what happened then is at its time, not at ours"
-            )
-
-
 def _told_of_pods(wanted: Wanted) -> Iterator[str]:
     """Say of each kind for which it is so that it is not known how its pods are named."""
     kinds: set[str] = set()
@@ -260,17 +240,9 @@ def _told_of_pods(wanted: Wanted) -> Iterator[str]:
             )
 
 
-def _told_of_queries(
-    scanned: Sequence[ScannedQuery], readers: Mapping[str, RangeReader], now: float
-) -> list[str]:
-    """Return what is odd about queries.  Raises DataError if none of them has any data."""
-    empty = [one for one in scanned if not one.scan.samples and not one.scan.failed]
-    found = [
-        (one, where_data_are(readers[one.asked.server], one, now)) for one in empty[:_MOST_SEARCHED]
-    ]
-    found += ((one, "has no data") for one in empty[_MOST_SEARCHED:])
-    found += ((one, finding) for one in scanned for finding in one.findings())
-    told = sentences_of(found, _MOST_SENTENCES)
+def _told_of_queries(scanned: Sequence[ScannedQuery]) -> list[str]:
+    """Return what is odd about queries.  Raises CommandError if none of them has any data."""
+    told = sentences_of((one, finding) for one in scanned for finding in one.findings())
     if scanned and not any(one.scan.samples for one in scanned):
-        raise DataError("\n".join(("there are no data to rehearse with:", *told)))
+        raise CommandError("\n".join(("there are no data to rehearse with:", *told)))
     return told

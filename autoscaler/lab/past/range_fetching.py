@@ -3,13 +3,18 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from autoscaler import clock
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries, TimeGrid
+from autoscaler.lab.engine.answers import (
+    AnswerChunk,
+    Answers,
+    RecordedSeries,
+    TimeGrid,
+    answers_from,
+)
 from autoscaler.lab.past.range_files import (
     RangeFiles,
     RangeKey,
@@ -40,7 +45,7 @@ class FailedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchedRange:
-    """A range that is at hand, part by part in order; it can be pickled."""
+    """A range that is at hand, part by part in order."""
 
     key: RangeKey
     parts: tuple[StoredPart | FailedPart, ...]
@@ -58,9 +63,9 @@ class FetchedRange:
 
     def answers(
         self, time: TimeGrid, selects: Callable[[Matrix], Matrix] = lambda matrix: matrix
-    ) -> ChunkedAnswers:
+    ) -> Answers:
         """Return the answers of a query over the time of a rehearsal, from its begin."""
-        return ChunkedAnswers(self._chunks(time, selects), time.step)
+        return answers_from(self._chunks(time, selects), time.step)
 
     def _chunks(self, time: TimeGrid, selects: Callable[[Matrix], Matrix]) -> Iterator[AnswerChunk]:
         first = self.key.grid.first_from(time.begin)
@@ -79,15 +84,6 @@ def _recorded(series: MatrixSeries, time: TimeGrid, first: int) -> RecordedSerie
     return RecordedSeries(series.labels, times, series.values)
 
 
-@dataclass(slots=True)
-class _Task:
-    """What is to be asked: one part of a need."""
-
-    need: RangeNeed
-    begin: int
-    end: int
-
-
 @dataclass
 class RangeFetcher:
     """Fetches what rehearsals need; ``kept`` are the files of other runs, ``own`` of this one."""
@@ -99,23 +95,17 @@ class RangeFetcher:
     kept: RangeFiles | None
     own: RangeFiles
     now: float
-    skews: dict[str, float] = field(default_factory=dict)
-    """By how many seconds the clock of a server that was asked is ahead of ours."""
 
     def fetch(
         self, needs: Sequence[RangeNeed], progress: Progress
     ) -> dict[tuple[QueryKey, str], FetchedRange]:
         """Return all ranges, by query and name of the use.  Raises OSError for its own files."""
         found: dict[RangeKey, list[StoredPart | FailedPart]] = defaultdict(list)
-        tasks = [task for need in needs for task in self._planned(need, found)]
-        for server in sorted({task.need.query.server for task in tasks}):
-            now = self.readers[server].now()
-            if now is not None:
-                self.skews[server] = now - clock.wall()
-        for number, task in enumerate(tasks):
-            progress(number, len(tasks))
-            self._ask(task, found)
-        progress(len(tasks), len(tasks))
+        holes = [(need, *hole) for need in needs for hole in self._holes(need, found)]
+        for number, hole in enumerate(holes):
+            progress(number, len(holes))
+            self._ask(*hole, found)
+        progress(len(holes), len(holes))
         return {
             (need.query, use.name): FetchedRange(key, tuple(sorted(found[key], key=_begin)))
             for need in needs
@@ -127,9 +117,9 @@ class RangeFetcher:
         server, promql = need.query
         return RangeKey(self.identities[server], promql, need.grid, use.made)
 
-    def _planned(
+    def _holes(
         self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | FailedPart]]
-    ) -> Iterator[_Task]:
+    ) -> Iterator[tuple[int, int]]:
         """Note what is kept of a need, and yield what is to be asked."""
         keys = [self._key(need, use) for use in need.uses]
         for begin, end in parts_of(need.grid, need.begin, need.end):
@@ -140,25 +130,29 @@ class RangeFetcher:
                 kept, holes = [], [[(begin, end)]]
             for key, parts in zip(keys, kept, strict=False):
                 found[key] += parts
-            yield from (_Task(need, *hole) for hole in holes[0])
+            yield from holes[0]
 
     def _kept(self, key: RangeKey, begin: int, end: int) -> list[StoredPart]:
         return [] if self.kept is None else list(self.kept.covering(key, begin, end))
 
-    def _ask(self, task: _Task, found: dict[RangeKey, list[StoredPart | FailedPart]]) -> None:
-        need = task.need
-        reader, skew = self.readers[need.query.server], self.skews.get(need.query.server, 0.0)
-        settled = need.grid.first_from(self.now + min(skew, 0.0) - LATE_SECONDS)
-        asked = AskedRange(need.grid, task.begin, task.end)
-        for begin, end, answer in reader.parts(need.query.promql, asked):
+    def _ask(
+        self,
+        need: RangeNeed,
+        begin: int,
+        end: int,
+        found: dict[RangeKey, list[StoredPart | FailedPart]],
+    ) -> None:
+        reader, asked = self.readers[need.query.server], AskedRange(need.grid, begin, end)
+        settled = need.grid.first_from(self.now - LATE_SECONDS)
+        for low, high, answer in reader.parts(need.query.promql, asked):
             for use in need.uses:
                 key = self._key(need, use)
                 if isinstance(answer, QueryFailure):
-                    found[key].append(FailedPart(begin, end, answer))
+                    found[key].append(FailedPart(low, high, answer))
                     continue
                 # What is incomplete may be whole the next time.
-                until = begin if answer.warnings else min(max(begin, settled), end)
-                found[key] += self._stored(key, (begin, until, end), use.make(answer))
+                until = low if answer.warnings else min(max(low, settled), high)
+                found[key] += self._stored(key, (low, until, high), use.make(answer))
 
     def _stored(
         self, key: RangeKey, at: tuple[int, int, int], matrix: Matrix

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
-from autoscaler.core.observation import PodRequests
+from typing_extensions import override
+
 from autoscaler.core.spec import (
     ContainerResourceMetric,
     Flags,
@@ -17,10 +18,10 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.target import QueryKey, Target, metric_key
-from autoscaler.lab.engine.answers import Answers, ChunkedAnswers, TimeGrid
+from autoscaler.lab.engine.answers import EMPTY, Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, RehearsalData, built
-from autoscaler.lab.engine.loads import TotalOfAnswers, Totals
+from autoscaler.lab.engine.loads import Totals
 from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, totals_of
 from autoscaler.prometheus.ranges import Grid, Matrix
 
@@ -57,7 +58,7 @@ class RangeNeed:
 
 @dataclass
 class Wanted(RehearsalData):
-    """Fits `RehearsalData`: knows nothing, and notes what it is asked for."""
+    """Knows nothing, and notes what it is asked for."""
 
     queries: dict[QueryKey, None] = field(default_factory=dict)
     pods: dict[tuple[str, int], Target] = field(default_factory=dict)
@@ -65,32 +66,32 @@ class Wanted(RehearsalData):
     ready: dict[str, Target] = field(default_factory=dict)
     requested: dict[str, Target] = field(default_factory=dict)
 
+    @override
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`."""
         self.queries[query] = None
-        return ChunkedAnswers(())
+        return lambda _: EMPTY
 
+    @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Fit `RehearsalData`."""
         return self.answers(target.queries[number].key)
 
+    @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`."""
         if measures_pods(target.spec.metrics[number]):
             self.pods[target.key, number] = target
-            return TotalOfAnswers(ChunkedAnswers(()))
-        return TotalOfAnswers(self.reading(target, number))
+        else:
+            self.reading(target, number)
+        return lambda _: None
 
-    def ready_seconds(self, target: Target) -> float | None:
-        """Fit `RehearsalData`."""
+    @override
+    def ready_seconds(self, target: Target) -> None:
         self.ready[target.key] = target
-        return None
 
-    def requests(self, target: Target) -> PodRequests | None:
-        """Fit `RehearsalData`: only a utilization is a part of it."""
+    @override
+    def requests(self, target: Target) -> None:
+        """Only a utilization is a part of it."""
         if resources_of(target):
             self.requested[target.key] = target
-        return None
 
 
 def resources_of(target: Target) -> set[str]:
@@ -154,11 +155,7 @@ def use_of_totals(key: str, number: int, target: Target, grid: Grid) -> Use:
     """Return the use that the totals of a metric are made for."""
     metric, query = target.spec.metrics[number], target.queries[number]
     of = f"totals {target.namespace} {pods_of(target)} {metric_key(metric, query)}"
-    return Use(f"{key} {number}", of, partial(_totals, target, number, grid))
-
-
-def _totals(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:
-    return totals_of(target, number, matrix, grid)
+    return Use(f"{key} {number}", of, partial(totals_of, target, number, grid))
 
 
 # -- kube-state-metrics --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import PrometheusSettings
-from autoscaler.core.series import QueryFailure, QueryResult
+from autoscaler.core.series import QueryFailure
 from autoscaler.prometheus.ranges import AskedRange, Matrix
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
@@ -56,19 +56,6 @@ class RangeReader:
         self._next = 0.0
         self._failures = 0
         self._given_up: QueryFailure | None = None
-
-    @property
-    def called(self) -> str:
-        """The server by its name, for messages."""
-        return self._reader.called
-
-    def now(self) -> float | None:
-        """Return the Unix time of the server's clock; None if it does not tell."""
-        self._wait()
-        answer = self._reader.query("time()", None, clock.monotonic() + _PART_SECONDS)
-        if isinstance(answer, QueryResult) and len(answer.series) == 1:
-            return answer.series[0].value
-        return None
 
     def parts(self, promql: str, asked: AskedRange) -> Iterator[AnsweredPart]:
         """Yield the answers for a range in order, which together are all of it.

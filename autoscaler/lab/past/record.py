@@ -7,8 +7,11 @@ leads to the proposal.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from statistics import median
+from typing import TypeVar
+
+from typing_extensions import override
 
 from autoscaler.core.calculator import propose
 from autoscaler.core.classification import Mark
@@ -25,15 +28,17 @@ from autoscaler.core.spec import (
     Tolerance,
     tolerance_of,
 )
-from autoscaler.core.target import QueryKey, Target
-from autoscaler.lab.engine.answers import Answers
+from autoscaler.core.target import Query, QueryKey, Target
+from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
 from autoscaler.lab.engine.building import BuildError, RehearsalData, metric_name, other_queries
 from autoscaler.lab.engine.loads import Average, Totals, labels_of, requested_by_pod
 from autoscaler.lab.engine.workloads import MOST_PODS
 from autoscaler.persistence.record.reader import DirectoryRecord
 from autoscaler.persistence.record.rows import Change, Lapse, Sample
 
-_EMPTY = QueryResult(())
+_Cursor = Callable[[float], Sample | None]
+"""Returns the sample that holds at an instant, which never decreases."""
+_V = TypeVar("_V")
 _NO_VALUE = QueryFailure("the record has no value of it then")
 _ASK = "`autoscaler replay` asks Prometheus"
 _PAGE = 1000
@@ -57,67 +62,106 @@ class RecordedData(RehearsalData):
         self._pods_of: tuple[str, list[tuple[Pod, ...]]] = ("", [])
         """What was read last, by its target: a target is built in one go, and asks for it often."""
 
+    @override
     def answers(self, query: QueryKey) -> Answers:
-        """Fit `RehearsalData`: the record has what metrics read, and no other queries."""
+        # The record has what metrics read, and no other queries.
         raise BuildError(f"the record has no answers to {query.promql}; ask Prometheus for them")
 
+    @override
     def reading(self, target: Target, number: int) -> Answers:
-        """Fit `RehearsalData`."""
+        """Return one series of all values together, of a metric that is not of each pod."""
         target, number = self._as_it_was(target, number)
-        labels = labels_of(target.spec.metrics[number], target.queries[number], target.namespace)
+        metric, cursor = target.spec.metrics[number], self._cursor(target)
+        labels = labels_of(metric, target.queries[number], target.namespace)
         tolerance = tolerance_of(target.spec, self._flags)
-        return _RecordedReading(self.cursor(target), target, number, tolerance, labels)
 
+        def answer(instant: float) -> Answer:
+            sample = cursor(instant)
+            if sample is None:
+                return EMPTY
+            found = _metric_numbers(sample, number)
+            if found is None:
+                return _NO_VALUE
+            is_average = metric.target.average_value is not None
+            milli = _total(metric, *found, tolerance) if is_average else found[0]
+            return QueryResult([Series(labels, milli / 1000, instant)])
+
+        return answer
+
+    @override
     def totals(self, target: Target, number: int) -> Totals:
-        """Fit `RehearsalData`."""
+        """Return the average of a metric of pods, and of how many of the pods it may have been."""
         target, number = self._as_it_was(target, number)
-        metric, requested = target.spec.metrics[number], None
+        metric, cursor, requested = target.spec.metrics[number], self._cursor(target), 1.0
         if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-            requested = requested_by_pod(metric, self.requests(target) or PodRequests(()))
-        return _RecordedTotals(self.cursor(target), metric, number, requested)
+            known = self.requests(target) or PodRequests(())
+            requested = requested_by_pod(metric, known) or 1.0
 
+        def total(instant: float) -> Average | QueryFailure | None:
+            sample = cursor(instant)
+            if sample is None:
+                return None
+            found = _metric_numbers(sample, number)
+            if found is None:
+                return _NO_VALUE
+            value, proposal, count = found
+            average = value / 1000
+            if metric.target.average_utilization is not None:
+                # The percentage is cut off: the least usage that has it.
+                average = math.ceil(value * requested * 10) / 1000
+            return Average(average, count, *_measured_pods(metric, value, proposal, count))
+
+        return total
+
+    @override
     def others(self, target: Target) -> Mapping[QueryKey, Answers]:
-        """Fit `RehearsalData`: bounds and holds as they were in force."""
-        found: dict[QueryKey, Answers] = {}
+        """Return bounds and holds as they were in force."""
         was = self.former(target)
-        low, high, hold = was.min_replicas_query, was.max_replicas_query, was.hold
-        if low is not None:
-            found[low.key] = _InForce(self._changes(target), lambda one: one.min_replicas)
-        if high is not None:
-            found[high.key] = _InForce(self._changes(target), lambda one: one.max_replicas)
-        if hold is not None:
-            found[hold.query.key] = _InForce(self._changes(target), _held)
+        hold = None if was.hold is None else was.hold.query
+        recorded: tuple[tuple[Query | None, Callable[[Change], float | None]], ...] = (
+            (was.min_replicas_query, lambda one: one.min_replicas),
+            (was.max_replicas_query, lambda one: one.max_replicas),
+            (hold, lambda one: 1.0 if one.marks & Mark.QUERY_HOLD else None),
+        )
+        found = {
+            query.key: _as_answers(_in_force(self._changes(target), what))
+            for query, what in recorded
+            if query is not None
+        }
         for key in other_queries(target):
             if key not in found:
                 raise BuildError(f"nothing is recorded of the query {key.promql}; {_ASK}")
         return found
 
+    @override
     def ran(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`."""
-        return _Counts(self.cursor(target))
+        return _counts(self._cursor(target))
 
+    @override
     def ran_after(self, target: Target) -> Answers | None:
-        """Fit `RehearsalData`: what a sync wrote holds until the next one reads the count."""
+        """Return counts: what a sync wrote holds until the next one reads the count."""
         written = [one for one in self._changes(target) if one.marks & Mark.WRITTEN]
-        return _Counts(self.cursor(target), written)
+        return _counts(self._cursor(target), written)
 
+    @override
     def replicas(self, target: Target) -> int | None:
-        """Fit `RehearsalData`."""
         for sample in self._record.samples(target.key, self._begin, self._end):
             if sample.numbers and sample.numbers[0] is not None:
                 return sample.numbers[0]
         return None
 
-    def instants(self, target: Target) -> Iterable[float] | None:
-        """Fit `RehearsalData`: a sync in which no number changed was one period after another.
+    @override
+    def instants(self, target: Target) -> Callable[[], Iterable[float]] | None:
+        """Return the syncs: one in which no number changed was one period after another.
 
         With another period it is synced once in each.
         """
         is_as_it_was = target.sync_period == self.former(target).sync_period
-        return _Instants(self, target) if is_as_it_was else None
+        return partial(self._stamps, target) if is_as_it_was else None
 
+    @override
     def notes(self, target: Target) -> Sequence[str]:
-        """Fit `RehearsalData`: by which pauses and other autoscalers the counts came that ran."""
+        """Return by which pauses and other autoscalers the counts came that ran."""
         marks = Mark(0)
         for change in self._changes(target):
             marks |= change.marks
@@ -127,8 +171,9 @@ class RecordedData(RehearsalData):
         }
         return [sentence for mark, sentence in words.items() if marks & mark]
 
+    @override
     def ready_seconds(self, target: Target) -> float | None:
-        """Fit `RehearsalData`: the median of the pods that decisions of the time saw start."""
+        """Return the median of the pods that decisions of the time saw start."""
         took: dict[str, float] = {}
         for pods in self._pods(target):
             for pod in pods:
@@ -143,8 +188,9 @@ class RecordedData(RehearsalData):
                     took[pod.name] = seconds
         return median(took.values()) if took else None
 
+    @override
     def requests(self, target: Target) -> PodRequests | None:
-        """Fit `RehearsalData`: those of a pod that a decision saw last."""
+        """Return those of a pod that a decision saw last."""
         for pods in self._pods(target):
             if pods:
                 return pods[-1].requests
@@ -159,11 +205,8 @@ class RecordedData(RehearsalData):
 
     def _as_it_was(self, target: Target, number: int) -> tuple[Target, int]:
         """Return a target as it was, and the number that a metric had.  Raises BuildError."""
-        was, metric, asked = (
-            self.former(target),
-            target.spec.metrics[number],
-            target.queries[number],
-        )
+        was, metric = self.former(target), target.spec.metrics[number]
+        asked = target.queries[number]
         for known, (other, query) in enumerate(zip(was.spec.metrics, was.queries, strict=True)):
             same_metric = type(other) is type(metric) and metric_name(other) == metric_name(metric)
             if same_metric and query.key == asked.key:
@@ -182,18 +225,17 @@ class RecordedData(RehearsalData):
         entry = None if change is None else self._record.entry_or_none(change)
         return target if entry is None else entry.target
 
-    def lapses(self, target: Target) -> Sequence[Lapse]:
-        """Return when nothing was recorded of a target."""
+    def _lapses(self, target: Target) -> Sequence[Lapse]:
         return self._record.lapses(target.key, self._begin, self._end)
 
-    def cursor(self, target: Target) -> "_Cursor":
+    def _cursor(self, target: Target) -> _Cursor:
         """Return the samples of a target, from the begin on."""
         samples = self._record.samples(target.key, self._begin, self._end)
-        return _Cursor(samples, self.lapses(target))
+        return _held_at(samples, self._lapses(target))
 
-    def stamps(self, target: Target) -> Iterator[float]:
+    def _stamps(self, target: Target) -> Iterator[float]:
         """Yield the instants of the syncs; one that has no sample is a period after another."""
-        period, lapses = target.sync_period, self.lapses(target)
+        period, lapses = target.sync_period, self._lapses(target)
         last = None
         for sample in self._record.samples(target.key, self._begin, self._end):
             yield from _between(last, sample.time, period, lapses)
@@ -249,89 +291,45 @@ def _between(
         number += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Instants:
-    """The instants of a target's syncs, which can be gone through again."""
+def _held_at(samples: Iterator[Sample], lapses: Sequence[Lapse]) -> _Cursor:
+    """Return the sample that holds at an instant; none after a lapse until the next one."""
+    held: Sample | None = None
+    following = next(samples, None)
 
-    data: RecordedData
-    target: Target
+    def sample(instant: float) -> Sample | None:
+        nonlocal held, following
+        while following is not None and following.time <= instant:
+            held, following = following, next(samples, None)
+        begun = math.inf if held is None else held.time
+        is_lost = any(begun <= lapse.begin < instant for lapse in lapses)
+        return None if is_lost else held
 
-    def __iter__(self) -> Iterator[float]:
-        return self.data.stamps(self.target)
-
-
-class _Cursor:
-    """The sample that holds at an instant; none after a lapse until the next one."""
-
-    def __init__(self, samples: Iterator[Sample], lapses: Sequence[Lapse]) -> None:
-        self._samples = samples
-        self._lapses = lapses
-        self._sample: Sample | None = None
-        self._next = next(samples, None)
-
-    def at(self, instant: float) -> Sample | None:
-        while self._next is not None and self._next.time <= instant:
-            self._sample, self._next = self._next, next(self._samples, None)
-        sample = self._sample
-        if sample is None or any(sample.time <= lapse.begin < instant for lapse in self._lapses):
-            return None
-        return sample
+    return sample
 
 
-@dataclass(slots=True)
-class _Counts:
-    """The count of each sync, or what it has ``written``, as an answer of one series."""
+def _counts(cursor: _Cursor, written: Sequence[Change] = ()) -> Answers:
+    """Return the count of each sync, or what it has ``written``, as answers of one series."""
+    last_written = _in_force(written, lambda change: change)
 
-    cursor: _Cursor
-    written: Sequence[Change] = ()
-    _place: int = 0
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        sample = self.cursor.at(instant)
+    def answer(instant: float) -> Answer:
+        sample, last = cursor(instant), last_written(instant)
         count = sample.numbers[0] if sample is not None and sample.numbers else None
-        while self._place < len(self.written) and self.written[self._place].time <= instant:
-            self._place += 1
-        last = self.written[self._place - 1] if self._place else None
         if sample is not None and last is not None and last.time >= sample.time:
             count = last.desired
-        return _EMPTY if count is None else QueryResult([Series({}, float(count), instant)])
+        return EMPTY if count is None else QueryResult([Series({}, float(count), instant)])
+
+    return answer
 
 
-def _metric_numbers(sample: Sample | None, number: int) -> tuple[int, int | None, int] | None:
+def _metric_numbers(sample: Sample, number: int) -> tuple[int, int | None, int] | None:
     """Return the value, the proposal and the count; None where the metric had no value."""
     place = 2 + 2 * number
-    if sample is None or len(sample.numbers) <= place + 1:
+    if len(sample.numbers) <= place + 1:
         return None
     value, count = sample.numbers[place], sample.numbers[0]
     if value is None or count is None or not 0 <= count <= MOST_PODS:
         return None
     return value, sample.numbers[place + 1], count
-
-
-@dataclass(slots=True)
-class _RecordedReading:
-    """The answers of a metric that is not of each pod: one series of all values together."""
-
-    cursor: _Cursor
-    target: Target
-    number: int
-    tolerance: Tolerance
-    labels: Mapping[str, str]
-
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        sample = self.cursor.at(instant)
-        if sample is None:
-            return _EMPTY
-        found = _metric_numbers(sample, self.number)
-        if found is None:
-            return _NO_VALUE
-        milli = found[0]
-        metric = self.target.spec.metrics[self.number]
-        if metric.target.average_value is not None:
-            milli = _total(metric, *found, self.tolerance)
-        return QueryResult([Series(self.labels, milli / 1000, instant)])
 
 
 def _total(
@@ -348,31 +346,6 @@ def _total(
             if isinstance(result, Calculation) and result.proposal == proposal:
                 return total
     return most
-
-
-@dataclass(slots=True)
-class _RecordedTotals:
-    """The average of a metric of pods, and of how many of the pods it may have been."""
-
-    cursor: _Cursor
-    metric: MetricSpec
-    number: int
-    requested: float | None
-
-    def at(self, instant: float) -> Average | QueryFailure | None:
-        """Fit `Totals`."""
-        sample = self.cursor.at(instant)
-        if sample is None:
-            return None
-        found = _metric_numbers(sample, self.number)
-        if found is None:
-            return _NO_VALUE
-        value, proposal, count = found
-        average = value / 1000
-        if self.metric.target.average_utilization is not None:
-            # The percentage is cut off: the least usage that has it.
-            average = math.ceil(value * (self.requested or 1.0) * 10) / 1000
-        return Average(average, count, *_measured_pods(self.metric, value, proposal, count))
 
 
 def _measured_pods(
@@ -392,22 +365,26 @@ def _measured_pods(
     return least, most
 
 
-@dataclass(slots=True)
-class _InForce:
-    """What changes say was in force, as an answer of one series; no series for None."""
+def _in_force(
+    changes: Sequence[Change], what: Callable[[Change], _V]
+) -> Callable[[float], _V | None]:
+    """Return what the last change says as of an instant; None before the first."""
+    place = 0
 
-    changes: Sequence[Change]
-    what: Callable[[Change], float | None]
-    _place: int = 0
+    def value(instant: float) -> _V | None:
+        nonlocal place
+        while place < len(changes) and changes[place].time <= instant:
+            place += 1
+        return what(changes[place - 1]) if place else None
 
-    def at(self, instant: float) -> QueryResult | QueryFailure:
-        """Fit `Answers`."""
-        while self._place < len(self.changes) and self.changes[self._place].time <= instant:
-            self._place += 1
-        value = self.what(self.changes[self._place - 1]) if self._place else None
-        return _EMPTY if value is None else QueryResult([Series({}, value, instant)])
+    return value
 
 
-def _held(change: Change) -> float | None:
-    """Return a value that holds where a hold was in force."""
-    return 1.0 if change.marks & Mark.QUERY_HOLD else None
+def _as_answers(value: Callable[[float], float | None]) -> Answers:
+    """Return a value over time as answers of one series; no series for None."""
+
+    def answer(instant: float) -> Answer:
+        found = value(instant)
+        return EMPTY if found is None else QueryResult([Series({}, found, instant)])
+
+    return answer

@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 
 from autoscaler.core.text import instant_of, printable
 from autoscaler.file_contents import opened
-from autoscaler.lab.engine.answers import AnswerChunk, ChunkedAnswers, RecordedSeries
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from autoscaler.lab.engine.workloads import MOST_PODS
 
 _MOST_ROWS = 20_000_000
@@ -51,19 +51,18 @@ class Samples:
         steps = [after - before for before, after in pairwise(first)]
         return median_low(steps) if steps else 60.0
 
-    def answers(self) -> ChunkedAnswers:
+    def answers(self) -> Answers:
         """Return the values as answers of one series."""
         return self._answers(self.values)
 
-    def counts(self) -> ChunkedAnswers | None:
+    def counts(self) -> Answers | None:
         """Return the replicas as answers of one series; None where the file has none."""
         return self._answers(self.replicas) if self.replicas else None
 
-    def _answers(self, values: "array[float]") -> ChunkedAnswers:
+    def _answers(self, values: "array[float]") -> Answers:
         series = RecordedSeries({}, self.times, values)
-        return ChunkedAnswers(
-            [AnswerChunk(self.times[0], math.inf, [series])], _HOLDS_STEPS * self.step
-        )
+        chunk = AnswerChunk(self.times[0], math.inf, [series])
+        return answers_from([chunk], _HOLDS_STEPS * self.step)
 
 
 def read_samples(path: Path) -> Samples:

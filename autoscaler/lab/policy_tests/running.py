@@ -1,19 +1,20 @@
 """One policy test in the simulated world, from its begin to its end."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from autoscaler.core.target import QueryKey, Target
+from autoscaler.lab.engine.answers import Fault
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
 from autoscaler.lab.engine.building import Built, built, is_called, metric_name
-from autoscaler.lab.engine.stated import Fault, FaultyAnswers, FaultyLoad, StatedData, StatedSeries
+from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.policy_tests.kept_world import PolicyTestWorld, TargetRun, restart
 from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader, ReadyTest
 from autoscaler.lab.policy_tests.settings import PolicyTest, WorldEvent
-from autoscaler.lab.series_notation import SeriesSamples, samples_of
+from autoscaler.lab.series_notation import samples_of
 
 
 class Happening(NamedTuple):
@@ -91,12 +92,11 @@ def add_faults(test: ReadyTest, target: SimulatedTarget) -> None:
             if event.query is None or reader in test.faulty[event.query]
         ]
 
-    target.loads = tuple(
-        FaultyLoad(load, faults((target.key, number))) for number, load in enumerate(target.loads)
-    )
-    target.others = {
-        key: FaultyAnswers(answers, faults(key)) for key, answers in target.others.items()
-    }
+    found: dict[int | QueryKey, Sequence[Fault]] = {key: faults(key) for key in target.others}
+    for number in range(len(target.loads)):
+        found[number] = faults((target.key, number))
+    target.faults = found
+    target.follow(target.rules)
 
 
 def _fault(event: WorldEvent, test: ReadyTest) -> Fault:
@@ -126,7 +126,7 @@ def built_targets(test: ReadyTest, series: Iterable[NamedSeries]) -> list[Built]
     of_metrics: dict[tuple[str, int], list[StatedSeries]] = {}
     of_queries: dict[QueryKey, list[StatedSeries]] = {}
     for one in series:
-        samples = _samples(one)
+        samples = samples_of(one.items)
         for reader in one.readers:
             stated = StatedSeries(samples, one.labels)
             if isinstance(reader, QueryKey):
@@ -146,10 +146,10 @@ def built_targets(test: ReadyTest, series: Iterable[NamedSeries]) -> list[Built]
     found = [built(target, test.flags, data, assumptions, start.at) for target in test.targets]
     for of_target in found:
         simulated = of_target.target
-        simulated.loads = tuple(
-            data.load(load, simulated.rules.target, number)
-            for number, load in enumerate(simulated.loads)
-        )
+        loads = enumerate(simulated.loads)
+        target = simulated.rules.target
+        simulated.loads = tuple(data.load(load, target, number) for number, load in loads)
+        simulated.follow(simulated.rules)
     return found
 
 
@@ -184,10 +184,6 @@ def _replicas(test: PolicyTest, target: Target) -> int:
     stated = (one.replicas for one in test.workloads if is_called(target, one.target))
     found = next((count for count in stated if count is not None), test.start.replicas)
     return max(target.spec.min_replicas, _FIRST_REPLICAS) if found is None else found
-
-
-def _samples(series: NamedSeries) -> SeriesSamples:
-    return samples_of(series.items)
 
 
 def _as_stated(test: ReadyTest, data: StatedData) -> Iterator[LoadAssumption]:

@@ -316,13 +316,6 @@ def test_the_rate_is_kept() -> None:
     assert times[-1] - times[0] >= 8.5 / range_reader.REQUESTS_A_SECOND
 
 
-def test_the_servers_clock_is_told() -> None:
-    """As the server gives it; nothing where it does not."""
-    scalar = {"status": "success", "data": {"resultType": "scalar", "result": [5, "1700000000"]}}
-    with ScriptedServer(answer(scalar), BROKEN) as server, range_reading(server.url) as reader:
-        assert (reader.now(), reader.now()) == (1_700_000_000.0, None)
-
-
 def test_more_points_than_prometheus_gives_are_a_refusal_of_the_query(
     prometheus_server: PrometheusServer,
 ) -> None:
