@@ -215,19 +215,15 @@ def merged(several: Iterable[AdapterRules]) -> AdapterRules:
 
     The server is one only if all documents that name one agree.
     """
-    custom: list[AdapterRule] = []
-    external: list[AdapterRule] = []
-    problems: list[str] = []
-    resource: dict[str, ResourceRule] = {}
-    urls: set[str | None] = set()
-    for one in several:
-        custom += one.custom
-        external += one.external
-        problems += one.problems
-        resource |= one.resource
-        urls |= {one.prometheus_url} - {None}
-    url = urls.pop() if len(urls) == 1 else None
-    return AdapterRules(tuple(custom), tuple(external), resource, url, tuple(problems))
+    every = list(several)
+    urls = {one.prometheus_url for one in every} - {None}
+    return AdapterRules(
+        tuple(rule for one in every for rule in one.custom),
+        tuple(rule for one in every for rule in one.external),
+        {name: rule for one in every for name, rule in one.resource.items()},
+        urls.pop() if len(urls) == 1 else None,
+        tuple(problem for one in every for problem in one.problems),
+    )
 
 
 # -- where rules are written ----------------------------------------------------------------------

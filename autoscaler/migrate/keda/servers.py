@@ -310,39 +310,36 @@ def _timeout(metadata: Fields, text: str | None) -> dict[str, object]:
 
 
 def _headers(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]:
-    headers: dict[str, object] = {}
+    headers: dict[str, str] = {}
     for key in ("cortexOrgID", "cortexOrgId"):
         tenant = texts.get(key)
         if tenant is not None:
             headers[_TENANT] = tenant
             metadata.different(key, why=f"KEDA no longer reads it; it is the header {_TENANT}")
-    for name, value in _pairs(metadata, "customHeaders", texts):
-        if _MAY_BE_SECRET.search(name):
-            metadata.secret("customHeaders")
-            metadata.refused(
-                "customHeaders",
-                why=f"{name} may be secret and is not copied: write its value to a file, and "
-                f"`headersFiles: {{{name}: FILE}}` at its server in `prometheus`",
-                kind="prometheus",
-            )
-        else:
-            headers[name] = value
+    instead = "write its value to a file, and `headersFiles: {%s: FILE}` at its server in"
+    headers |= _shown_pairs(metadata, "customHeaders", texts, instead)
     return {"headers": headers} if headers else {}
 
 
 def _parameters(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]:
-    parameters: dict[str, object] = {}
-    of_namespace = texts.get("namespace")
-    if of_namespace is not None:
-        parameters["namespace"] = of_namespace
-    for name, value in _pairs(metadata, "queryParameters", texts):
-        if _MAY_BE_SECRET.search(name):
-            metadata.secret("queryParameters")
-            why = f"{name} may be secret and is not copied: write it at its server in `prometheus`"
-            metadata.refused("queryParameters", why=why, kind="prometheus")
-        else:
-            parameters[name] = value
+    parameters = {key: texts[key] for key in ("namespace",) if key in texts}
+    instead = "write it at its server in"
+    parameters |= _shown_pairs(metadata, "queryParameters", texts, instead)
     return {"queryParameters": parameters} if parameters else {}
+
+
+def _shown_pairs(
+    metadata: Fields, key: str, texts: Mapping[str, str], instead: str
+) -> dict[str, str]:
+    """Return the pairs of a text that are surely no secrets; all others are refused."""
+    pairs = dict(_pairs(metadata, key, texts))
+    for name in list(pairs):
+        if _MAY_BE_SECRET.search(name):
+            del pairs[name]
+            metadata.secret(key)
+            why = f"{name} may be secret and is not copied: {instead.replace('%s', name)}"
+            metadata.refused(key, why=f"{why} `prometheus`", kind="prometheus")
+    return pairs
 
 
 def _pairs(metadata: Fields, key: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
