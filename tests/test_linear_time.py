@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import autoscaler
-from autoscaler import schedules
+from autoscaler import quantities, schedules
 from autoscaler.cli import times
 from autoscaler.config import (
     documents,
@@ -34,7 +34,7 @@ from autoscaler.config import (
     promql_tree,
 )
 from autoscaler.config.problems import ConfigError
-from autoscaler.core import numbers, selectors
+from autoscaler.core import selectors
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_answers
 from autoscaler.migrate.go_text import GoRegex, Template
@@ -208,7 +208,7 @@ TIMES = ("1", "10m ", "monday ", "2026-01-", "12:", "ago ", "1 day ", "jan ")
 _MATCHER = promql_tree.Matcher("pod", "=~", "web-.+")
 PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("selector", selectors.parse, SELECTORS),
-    ("quantity", numbers.parse_quantity, NUMBERS),
+    ("quantity", quantities.parse_quantity, NUMBERS),
     ("duration", durations.of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),

@@ -14,12 +14,12 @@ from typing import TypeVar
 from autoscaler.agreement.differences import Counterpart, counterpart_of
 from autoscaler.core.decision import Calculation, Outcome
 from autoscaler.core.history import GAP_PERIODS
-from autoscaler.core.observation import Hpa, HpaStatus, Scale, undecided_text
+from autoscaler.core.observation import Hpa, HpaStatus, Scale
 from autoscaler.core.spec import Behavior, Flags, MetricSpec, down_window, measures_pods, name_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.persistence.record.agreement import Agreement, DifferingReading, Stretch, joined
-from autoscaler.rendering.hpa import inactive_text
+from autoscaler.rendering.hpa import inactive_text, undecided_text
 
 HPA_PERIOD_SECONDS = 15.0
 """The HPA's sync period, unless its controller's flag says otherwise."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autoscaler.config.written import FieldChange
-from autoscaler.core.observation import Hpa, undecided_text
+from autoscaler.core.observation import Hpa
 from autoscaler.core.text import duration
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.agreement import (
@@ -15,7 +15,7 @@ from autoscaler.persistence.record.agreement import (
 )
 from autoscaler.persistence.record.rows import NothingRecordedError
 from autoscaler.rendering import answers, wording
-from autoscaler.rendering.hpa import hpa_answer
+from autoscaler.rendering.hpa import hpa_answer, undecided_text
 
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
 """The verdicts on a target that is to go over."""

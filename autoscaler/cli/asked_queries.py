@@ -9,7 +9,7 @@ from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.queries import Labels, core_name, is_built_in
 from autoscaler.config.reading import Source, sources_of
 from autoscaler.config.settings import Config
-from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
 

@@ -19,13 +19,13 @@ from autoscaler.cli.asked_queries import (
 )
 from autoscaler.config import Config
 from autoscaler.config.queries import CONTAINER, SERIES, duplicates
-from autoscaler.core.holds import HOLD_QUERY, why_held
-from autoscaler.core.numbers import format_milli, saturate64
-from autoscaler.core.observation import Gap
+from autoscaler.core.numbers import saturate64
+from autoscaler.core.observation import HOLD_QUERY, Gap, why_held
 from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.text import printable
 from autoscaler.prometheus import PrometheusReader
+from autoscaler.quantities import format_milli
 from autoscaler.rendering import wording
 from autoscaler.rendering.no_series import Ask, Coverage, coverage, values_of, why_no_series
 from autoscaler.transport.retries import FOR_A_COMMAND

@@ -11,7 +11,7 @@ from autoscaler.cli.output import CommandError, exit_code
 from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.pauses import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
+from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.clusters import endpoint_of

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from autoscaler import quantities
 from autoscaler.config import spec_model as model
 from autoscaler.config.promql import is_condition
 from autoscaler.config.queries import Labels, Queries, bound_query_of, hold_query_of
@@ -17,7 +18,6 @@ from autoscaler.config.settings import (
     Settings,
     Sources,
 )
-from autoscaler.core import numbers
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Pause, PauseMode
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec, LabelSelector
 from autoscaler.core.target import HoldQuery, Target
@@ -100,7 +100,7 @@ def _hold(hold: model.HoldQueryModel, queries: Queries, server: str | None) -> H
 
 
 def _extensions(target: model.TargetModel, shared: _Shared) -> Extensions:
-    activations = tuple(numbers.parse_fine(metric.activation or "0") for metric in target.metrics)
+    activations = tuple(quantities.parse_fine(each.activation or "0") for each in target.metrics)
     extensions, fallback = target.as_core(Extensions), target.fallback
     # The current count needs no other one.
     count = 0 if fallback is None else fallback.replicas or 0

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from autoscaler import schedules
+from autoscaler import quantities, schedules
 from autoscaler.config import durations
 from autoscaler.core import numbers
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
@@ -155,14 +155,14 @@ def _number_text(value: object) -> str | None:
 
 def _is_quantity(text: str) -> bool:
     try:
-        numbers.parse_quantity(text)
+        quantities.parse_quantity(text)
     except ValueError:
         return False
     return True
 
 
 def _target_quantity(text: str) -> str:
-    nano = numbers.parse_quantity(text)
+    nano = quantities.parse_quantity(text)
     if nano <= 0:
         raise ValueError("must be more than 0")
     if nano < _NANO_PER_MILLI:
@@ -176,13 +176,13 @@ def _target_quantity(text: str) -> str:
 
 
 def _not_negative(text: str) -> str:
-    if numbers.parse_quantity(text) < 0:
+    if quantities.parse_quantity(text) < 0:
         raise ValueError("must be 0 or more")
     return text
 
 
 def _activation(text: str) -> str:
-    if abs(numbers.parse_quantity(text)) > INT64_MAX * _NANO_PER_MILLI:
+    if abs(quantities.parse_quantity(text)) > INT64_MAX * _NANO_PER_MILLI:
         raise ValueError("must be from -9223372036854775807m to 9223372036854775807m (about 9.2P)")
     return text
 
@@ -204,10 +204,10 @@ def _tolerance(value: object) -> float:
     """Read the flag: a number is that double itself, a text is a quantity."""
     if isinstance(value, str):
         try:
-            nano = numbers.parse_quantity(value)
+            nano = quantities.parse_quantity(value)
         except ValueError:
             raise ValueError("must be a number such as 0.1, or a quantity such as 100m") from None
-        number = numbers.tolerance_value(nano)
+        number = quantities.tolerance_value(nano)
     elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         number = float(value)
     else:
@@ -305,7 +305,7 @@ SyncPeriod = Annotated[float, BeforeValidator(TimeWithin(1.0, 3600.0)), POSITIVE
 
 
 def _byte_size(value: object) -> int:
-    size = -(-numbers.parse_quantity(quantity_text(value)) // numbers.NANO)
+    size = -(-quantities.parse_quantity(quantity_text(value)) // numbers.NANO)
     if size < _LEAST_BYTES:
         raise ValueError("must be 16Mi or more")
     return size

@@ -38,7 +38,7 @@ from autoscaler.config.settings import (
     WebAuth,
     WebTls,
 )
-from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import SOURCES
 
 Schema: TypeAlias = dict[str, JsonValue]

@@ -14,6 +14,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from autoscaler import quantities
 from autoscaler.config.documents import one_line
 from autoscaler.config.fields import (
     ActivationQuantity,
@@ -34,7 +35,7 @@ from autoscaler.config.fields import (
     ToleranceQuantity,
 )
 from autoscaler.config.models import Items, Model, OrDefault, SchemaAlternative, seconds
-from autoscaler.core import numbers, spec
+from autoscaler.core import spec
 from autoscaler.core.extensions import Fallback, Idle, Schedule
 from autoscaler.core.target import Query, SeriesLabels
 
@@ -176,7 +177,7 @@ class MetricTarget(Model):
     """The value to hold the metric at."""
 
     core: ClassVar = spec.MetricTarget
-    in_core: ClassVar = dict.fromkeys(("value", "average_value"), numbers.parse_milli)
+    in_core: ClassVar = dict.fromkeys(("value", "average_value"), quantities.parse_milli)
 
     type: Literal["Utilization", "Value", "AverageValue"]
     """What the number is: Utilization (percent of the request), AverageValue (per pod) or Value."""
@@ -315,7 +316,7 @@ class HPAScalingRules(Model):
 
     core: ClassVar = spec.ScalingRules
     in_core: ClassVar = {
-        "tolerance": lambda text: numbers.tolerance_value(numbers.parse_quantity(text))
+        "tolerance": lambda text: quantities.tolerance_value(quantities.parse_quantity(text))
     }
 
     stabilization_window_seconds: WindowSeconds | None = Field(default=None, description=_WINDOW)

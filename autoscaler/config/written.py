@@ -15,7 +15,6 @@ from autoscaler.config.durations import format_seconds
 from autoscaler.config.promql import range_of
 from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
-from autoscaler.core.numbers import format_fine, format_milli
 from autoscaler.core.spec import (
     SOURCES,
     ContainerResourceMetric,
@@ -27,6 +26,7 @@ from autoscaler.core.spec import (
     ScalingRules,
 )
 from autoscaler.core.target import HoldQuery, Query, Target
+from autoscaler.quantities import format_fine, format_milli
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

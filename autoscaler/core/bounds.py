@@ -9,8 +9,9 @@ from autoscaler.core.extensions import Schedule
 from autoscaler.core.history import ExtensionHistory, History, KnownBound
 from autoscaler.core.numbers import INT32_MAX, NANO
 from autoscaler.core.observation import Gap, Observation, OpenWindow, Values
-from autoscaler.core.reconcile import DecisionContext, limited
+from autoscaler.core.reconcile import limited
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
+from autoscaler.core.status import DecisionContext
 
 KNOWN_SECONDS = 300.0
 """So long the last value of a bound's query counts while the query has none."""
@@ -60,17 +61,6 @@ def within(spec: HorizontalPodAutoscalerSpec, bounds: Bounds) -> HorizontalPodAu
     if low == spec.min_replicas and high == spec.max_replicas:
         return spec
     return replace(spec, min_replicas=low, max_replicas=high)
-
-
-def keeps_awake(own: HorizontalPodAutoscalerSpec, bounds: Bounds, observation: Observation) -> bool:
-    """Return whether a schedule or query gives a minimum, so that idle does not apply (8.3)."""
-    raised = bounds.minimum.replicas > own.min_replicas
-    return raised or gives_least(observation.windows, own.min_replicas)
-
-
-def gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
-    """Return whether a schedule that is open gives a minimum of at least so many replicas."""
-    return any((window.schedule.min_replicas or 0) >= replicas for window in windows)
 
 
 def approached(

@@ -9,14 +9,20 @@ from functools import cache
 from itertools import compress
 from typing import NamedTuple
 
-from autoscaler.core.decision import Decision, MetricFailure, MetricResult, Outcome, Zone
-from autoscaler.core.holds import why_held
-from autoscaler.core.normalize import TOO_FEW, TOO_MANY
-from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.pauses import INVALID_ANNOTATION
+from autoscaler.core.decision import (
+    TOO_FEW,
+    TOO_MANY,
+    Decision,
+    MetricFailure,
+    MetricResult,
+    Outcome,
+    Zone,
+)
+from autoscaler.core.observation import LONGEST_SENTENCE, why_held
 from autoscaler.core.spec import ConditionStatus
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
+    INVALID_ANNOTATION,
     MIN_REPLICAS_UNKNOWN,
     SCALE_DOWN_BREAKER,
     SCALE_DOWN_HELD,

@@ -1,18 +1,21 @@
-"""Changes by others, and the hold after reversals (semantics 7.4, 7.5)."""
+"""Others that change the count, and what follows from it (semantics 7.4 to 7.6, 8.10).
+
+A target in shadow, by `mode: shadow` or beside another autoscaler, is decided and never written:
+it follows whoever writes its count.
+"""
 
 from dataclasses import replace
 
 from autoscaler.core.decision import ForeignChange
-from autoscaler.core.history import Contention, History
+from autoscaler.core.history import Contention, History, Recommendation
 from autoscaler.core.observation import Scale
-from autoscaler.core.reconcile import DecisionContext
-from autoscaler.core.status import ABLE_TO_SCALE
+from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext
 from autoscaler.core.writes import FIELD_MANAGER, applied, spec_changes
 
 KUBECTL = "kubectl"
 """The field managers of all its commands begin so: a person set the count."""
 
-REPLICAS_CONTESTED = "ReplicasContested"
+REPLICAS_CONTESTED, CONTROLLED_BY_OTHER = "ReplicasContested", "ControlledByOther"
 
 HOLD_SECONDS = 600.0
 MOST_LAG_SECONDS = 60.0
@@ -85,3 +88,65 @@ def contested_until(context: DecisionContext, contention: Contention) -> float |
     status.set_false(ABLE_TO_SCALE, REPLICAS_CONTESTED, message)
     status.warn(REPLICAS_CONTESTED, message)
     return until
+
+
+# -- a target in shadow -------------------------------------------------------------------------
+
+
+def handed_over(
+    context: DecisionContext, history: History, controller: str, *, shadow: bool
+) -> History:
+    """Note who controls the target from now on, which is in ``shadow`` by its mode or not.
+
+    One that was live and is taken by another autoscaler is worth an event, once.  The count that
+    the other one leaves holds scale-downs for one window; the rest of the history is the shadow's.
+    """
+    before = history.controller
+    if shadow or controller == before:
+        taken = history.taken and not shadow
+    elif controller:
+        taken = history.taken if before else history.recommendations is not None
+    else:
+        taken, kept = False, _of_window_up(context, history)
+        history = replace(history, recommendations=kept, unobserved=True)
+    if taken and not history.taken:
+        message = f"{controller} controls this target too; nothing is written until that is gone"
+        context.status.warn(CONTROLLED_BY_OTHER, message)
+    if (controller, taken) == (before, history.taken):
+        return history
+    return replace(history, controller=controller, taken=taken)
+
+
+def followed(context: DecisionContext, history: History, scale: Scale) -> History:
+    """Take a change of the count for a write of ours, so that the policies count it.
+
+    It counts from the last sync, which found the old count, or else from now.  What a person sets
+    is none, as in the HPA.  Of several changes only the sum is known.
+    """
+    observation = context.observation
+    before, current = history.contention.known, scale.spec_replicas
+    if before is None:
+        unseen = not observation.sole_writer
+    else:
+        unseen = current != before and spec_changes(history, scale) not in {None, 0, 1}
+    if before not in {None, current} and not scale.replicas_by.startswith(KUBECTL):
+        time, last_read = context.now, observation.last_read
+        if last_read is not None:
+            syncs = [recommendation.time for recommendation in history.recommendations or ()]
+            time = max([*syncs, last_read - MOST_LAG_SECONDS])
+        history = applied(context.spec, history, before or 0, current, time, now=context.now)
+    if unseen:
+        history = replace(history, unseen=context.now)
+    contention = Contention(current, generation=scale.generation)
+    if (contention, history.zeroed_by_us) == (history.contention, False):
+        return history
+    return replace(history, contention=contention, zeroed_by_us=False)
+
+
+def _of_window_up(context: DecisionContext, history: History) -> tuple[Recommendation, ...] | None:
+    """Return the recommendations that still keep the target from scaling up; None without any."""
+    behavior = context.spec.behavior
+    window = behavior and behavior.scale_up.stabilization_window_seconds
+    cutoff = context.now - (window or 0)
+    kept = (one for one in history.recommendations or () if one.time > cutoff)
+    return tuple(one for one in kept if not one.only_down) or None

@@ -1,14 +1,16 @@
 """One decision: the HPA's stages of `reconcile`, and around them what a target has besides.
 
 `guards` has what a target may have besides its spec (semantics 8), `contention` and `gaps` what may
-have happened since the last sync (7).  A target passes only through the files of what it has.
+have happened since the last sync (7), `missing_data` what a gap is answered with (7.2, 8.4).  A
+target passes only through the files of what it has.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoscaler.core import contention, fallbacks, gaps, idling, reconcile, shadow
+from autoscaler.core import contention, gaps, idling, missing_data, reconcile
 from autoscaler.core.bounds import approached
+from autoscaler.core.calculator import MetricContext
 from autoscaler.core.decision import (
     Combination,
     Decision,
@@ -23,14 +25,19 @@ from autoscaler.core.decision import (
     last_refill,
 )
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions
-from autoscaler.core.guards import NO_GUARDS, Guards, guarded, guards_in_force, guards_of
+from autoscaler.core.guards import (
+    NO_GUARDS,
+    Guards,
+    guarded,
+    guards_in_force,
+    guards_of,
+    with_guards,
+)
 from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.observation import Gap, Observation, Pod, Scale, Unavailable
-from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.quick import changed
-from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_pods, tolerance_of
-from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
+from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
 from autoscaler.core.writes import FIELD_MANAGER, resolve
 
 # In Python 3.11 a member of an Enum takes as long to look up as a record takes to make.
@@ -65,10 +72,7 @@ def decide(
         if extensions.idle is not None:
             history = idling.note_activity_unread(context, history)
         return _concluded(context, reconcile.unreadable(scale, status), guards, history)
-    status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     history, foreign, has_risen = _since_last_sync(context, guards, scale, history)
-    if guards.controller or history.controller:
-        guards, history = shadow.handed_over(context, guards, history)
     if guards is not NO_GUARDS:
         context, guards, history = guards_in_force(context, guards, scale, history)
     history = _with_recommendations(context, scale, history, has_risen=has_risen)
@@ -117,11 +121,12 @@ def _since_last_sync(
 
     Returns the history, a change by others, and whether another instance of ours may have gone up.
     """
-    observation = context.observation
+    observation, status = context.observation, context.status
+    status.set_true(ABLE_TO_SCALE, "SucceededGetScale", "the current scale was read")
     if history.pending is not None:
         history = resolve(context, history, scale)
     if guards.in_shadow or history.controller:
-        return shadow.followed(context, history, scale), None, False
+        return contention.followed(context, history, scale), None, False
     left = history.contention
     is_as_left = left.known == scale.spec_replicas and left.generation == scale.generation
     if observation.sole_writer and is_as_left:
@@ -187,16 +192,18 @@ def _by_metrics(
     counted = _counted(results, guards, pods)
     combination = reconcile.combined(counted, current, context.status)
     if combination is None:
-        history = gaps.record_blocked(counted, context, history)
+        history = missing_data.record_blocked(counted, context, history)
         return Reconciled(_METRICS, _BLOCKED, current, metrics=results), history
     if history.extended.blocked_since is not None:
-        history = gaps.end_blocked(context, history.extended.blocked_since, current, history)
+        history = missing_data.end_blocked(
+            context, history.extended.blocked_since, current, history
+        )
     if guards.sleeps:
         result = idling.woken(context, combination, results, history)
     else:
         result = _normalized(context, combination, results, guards.hold_refill, history)
     if context.extensions.fallback is not None:
-        result = fallbacks.decided_by_fallback(result, context.status)
+        result = missing_data.decided_by_fallback(result, context.status)
     return result, history
 
 
@@ -209,10 +216,10 @@ def _results(
     )
     results = reconcile.measured(context, metric_context)
     if context.observation.ranges is not None and (history.gaps or any(map(_lacks_pods, results))):
-        results, history = gaps.after_gaps(results, context, metric_context, history)
+        results, history = missing_data.after_gaps(results, context, metric_context, history)
     reconcile.report_failures(_counted(results, guards, pods), context.status)
     if context.extensions.fallback is not None or history.extended.failures:
-        results, history = fallbacks.with_fallback(results, context, metric_context, history)
+        results, history = missing_data.with_fallback(results, context, metric_context, history)
     if guards.idle is not None:
         pairs = zip(results, guards.activities, strict=True)
         results = tuple(changed(result, activity=activity) for result, activity in pairs)
@@ -248,10 +255,10 @@ def _normalized(
         refill = last_refill(results, hold_refill)
     if refill is None:
         stabilization, after = reconcile.stabilized(context, current, desired, recommendations)
-        if history.gaps and gaps.rests_on_refill(desired, results, context):
+        if history.gaps and missing_data.rests_on_refill(desired, results, context):
             after = reconcile.recorded(context, desired, recommendations, only_down=True)
     else:
-        stabilization, after = gaps.stabilized_in_refill(
+        stabilization, after = missing_data.stabilized_in_refill(
             context, current, desired, refill, recommendations
         )
     limit = reconcile.limited(context, current, stabilization.after, history)
@@ -295,7 +302,28 @@ def _concluded(
         saturation, extended = _saturated(limit, extended, context.now)
     if contested is not None:
         result = replace(result, outcome=_BLOCKED, desired=current)
-    decision = Decision(
+    decision = _decision_of(context, result, foreign, contested, saturation)
+    if guards is not NO_GUARDS:
+        decision = with_guards(decision, guards)
+    is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations
+    return decision, changed(
+        history,
+        recommendations=history.recommendations if recommendations is None else recommendations,
+        conditions=decision.conditions,
+        desired_replicas=history.desired_replicas if is_blocked else result.desired,
+        extended=extended,
+    )
+
+
+def _decision_of(
+    context: DecisionContext,
+    result: Reconciled,
+    foreign: ForeignChange | None,
+    contested: float | None,
+    saturation: Saturation | None,
+) -> Decision:
+    scale = context.observation.scale
+    return Decision(
         time=context.now,
         stamp=context.stamp,
         zone=result.zone,
@@ -305,7 +333,7 @@ def _concluded(
         max_replicas=context.spec.max_replicas,
         tolerance=context.tolerance,
         desired=result.desired,
-        rescale=isinstance(scale, Scale) and result.desired != current,
+        rescale=isinstance(scale, Scale) and result.desired != scale.spec_replicas,
         reason=result.reason,
         metrics=result.metrics,
         combination=result.combination,
@@ -315,27 +343,9 @@ def _concluded(
         events=tuple(context.status.events),
         foreign=foreign,
         held_until=contested,
-        bounds=guards.bounds,
-        pause=guards.pause,
-        paused_from=guards.paused_from,
-        idle=guards.idle,
         saturation=saturation,
         wanted_by=result.wanted_by,
-        hold=guards.hold,
-        hold_refill=guards.hold_refill,
-        shadow=guards.shadow,
-        controller=guards.controller,
-        unchecked=guards.unchecked,
-        taken=guards.taken,
         hpa=context.observation.hpa,
-    )
-    is_blocked, recommendations = result.outcome is _BLOCKED, result.recommendations
-    return decision, changed(
-        history,
-        recommendations=history.recommendations if recommendations is None else recommendations,
-        conditions=decision.conditions,
-        desired_replicas=history.desired_replicas if is_blocked else result.desired,
-        extended=extended,
     )
 
 

@@ -71,9 +71,9 @@ class PodGroups:
 @quick
 @dataclass(frozen=True, slots=True)
 class MetricValueStatus:
-    """`MetricValueStatus`: the measured value in milli-units, the utilization in percent.
+    """`MetricValueStatus`: values in milli-units, the utilization in percent.
 
-    ``average_request`` is no field of the API: ``average_utilization`` is a percentage of it.
+    ``average_request``, of which that is a percentage, is no field of the API.
     """
 
     value: int | None = None
@@ -150,7 +150,7 @@ class Activity(StrEnum):
     ACTIVE = "active"
     INACTIVE = "inactive"
     UNKNOWN = "unknown"
-    """It failed, or its reading may understate: it keeps a target awake, and wakes none."""
+    """It failed or may understate: it keeps a target awake, and wakes none."""
 
 
 @quick
@@ -191,7 +191,6 @@ class Zone(StrEnum):
     DISABLED = "Disabled"
     ABOVE_MAX = "AboveMax"
     BELOW_MIN = "BelowMin"
-    """Another autoscaler controls the target."""
     UNKNOWN = "Unknown"
     """The scale could not be read."""
     PAUSED = "Paused"
@@ -302,6 +301,13 @@ class Combination:
     failed: int
 
 
+READY = "ReadyForNewScale"
+SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED = "ScaleDownStabilized", "ScaleUpStabilized"
+WITHIN_RANGE = "DesiredWithinRange"
+TOO_FEW, TOO_MANY = "TooFewReplicas", "TooManyReplicas"
+SCALE_UP_LIMIT, SCALE_DOWN_LIMIT = "ScaleUpLimit", "ScaleDownLimit"
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Stabilization:
@@ -355,16 +361,6 @@ class Reconciled:
     limit: Limit | None = None
     recommendations: tuple[Recommendation, ...] | None = None
     wanted_by: MetricSpec | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One stage of a decision: the count before it, the count after it, and the reason."""
-
-    name: str
-    before: int
-    after: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,20 +450,6 @@ class Decision:
     def current(self) -> int | None:
         """The replicas of the scale as read; None if it could not be read."""
         return self.scale.spec_replicas if isinstance(self.scale, Scale) else None
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages that have run, in order."""
-        if self.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(self.scale, Scale):
-            return (Stage("bounds", self.scale.spec_replicas, self.desired, self.reason),)
-        stages: list[Stage] = []
-        combined = self.combination
-        if combined is not None:
-            stages.append(Stage("combine", combined.before, combined.after, self.reason))
-        for name, stage in (("stabilize", self.stabilization), ("limit", self.limit)):
-            if stage is not None:
-                stages.append(Stage(name, stage.before, stage.after, stage.reason))
-        return tuple(stages)
 
     @property
     def refill(self) -> Refill | None:

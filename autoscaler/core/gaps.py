@@ -10,15 +10,14 @@ In a history a metric goes by a key, a digest of what is asked: names are for pe
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.core.calculator import propose
-from autoscaler.core.decision import MetricFailure, MetricResult, Refill, Stabilization
-from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap, with_extended
-from autoscaler.core.normalize import SCALE_DOWN_STABILIZED, Recommendations
-from autoscaler.core.observation import Gap, GapKind, Pod, PodSamples, Reading
-from autoscaler.core.per_pod import MetricContext
-from autoscaler.core.reconcile import DecisionContext, recorded, stabilized, with_current
+from autoscaler.core.decision import (
+    MetricResult,
+    Refill,
+)
+from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
+from autoscaler.core.observation import Gap, Pod
 from autoscaler.core.spec import MetricSpec, down_window, measures_pods
-from autoscaler.core.status import ABLE_TO_SCALE, keys_in
+from autoscaler.core.status import DecisionContext, keys_in
 from autoscaler.core.target import Target
 
 _SETTLING_SECONDS, _SETTLING_PART = 5.0, 0.25
@@ -185,104 +184,6 @@ def track_readings(history: History, context: DecisionContext) -> History:
     )
 
 
-def after_gaps(
-    results: Sequence[MetricResult],
-    context: DecisionContext,
-    metric_context: MetricContext,
-    history: History,
-) -> tuple[tuple[MetricResult, ...], History]:
-    """Return the results of metrics as gaps leave them, and the history with the gaps of pods.
-
-    A pod that refills counts as missing if the metric would otherwise propose less than the
-    current count, and more without its sample.  Without any sample left, it is the metric that
-    refills.
-    """
-    tracker = tracker_of(context)
-    keys, ranges = keys_in(context.observation, context.spec.metrics), context.observation.ranges
-    after: list[MetricResult] = []
-    for result, key, range_seconds in zip(results, keys, ranges or (), strict=True):
-        history, refilling = _track_pods(
-            history, key, result, metric_context.pods, range_seconds, tracker
-        )
-        proposal, of_pods = result.proposal, None
-        changed = result
-        if refilling and proposal is not None and proposal < metric_context.scale.spec_replicas:
-            reading = _without_samples(result.reading, {gap.pod for gap in refilling})
-            outcome = propose(result.metric, reading, metric_context)
-            if isinstance(outcome, MetricFailure):
-                # Until the first of the pods is whole.
-                of_pods = refill_until(min(gap.until for gap in refilling), range_seconds)
-            elif outcome.proposal > proposal:
-                changed = replace(result, reading=reading, outcome=outcome)
-        refill = current_refill(history, key, range_seconds, context.now)
-        if of_pods is not None and (refill is None or refill.until < of_pods.until):
-            refill = of_pods
-        after.append(changed if refill is None else replace(changed, refill=refill))
-    return tuple(after), history
-
-
-def rests_on_refill(
-    desired: int, results: Sequence[MetricResult], context: DecisionContext
-) -> bool:
-    """Return whether the HPA asks for less, for which pods that refill count as missing here."""
-    pairs = zip(results, context.observation.readings, strict=True)
-    as_read = [result.proposal for result, reading in pairs if result.reading is reading]
-    return len(as_read) < len(results) and desired not in as_read
-
-
-def stabilized_in_refill(
-    context: DecisionContext,
-    current: int,
-    desired: int,
-    refill: Refill,
-    recommendations: Recommendations,
-) -> tuple[Stabilization, Recommendations]:
-    """Keep the current count while a reading refills; the desired one is recorded for later."""
-    after = recorded(context, desired, recommendations, only_down=True)
-    result, _ = stabilized(context, current, current, recommendations)
-    if result.after != current:
-        return result, after
-    what = "a metric returned after a gap"
-    if refill.after_hold:
-        what = "holdScaleDownQuery held"
-    elif refill.first:
-        what = "a metric was read for the first time"
-    message = f"{what}; nothing goes down until its range is whole again"
-    context.status.set_true(ABLE_TO_SCALE, SCALE_DOWN_STABILIZED, message)
-    stays = Stabilization(
-        desired, current, SCALE_DOWN_STABILIZED, until=refill.until, refill=refill
-    )
-    return stays, after
-
-
-def record_blocked(
-    results: Sequence[MetricResult], context: DecisionContext, history: History
-) -> History:
-    """Record what the readings prove if incomplete ones block (semantics 7.2)."""
-    if history.extended.blocked_since is None and context.observation.ranges is not None:
-        since = tracker_of(context).last_reading
-        history = with_extended(history, blocked_since=since)
-    failures = [each.outcome for each in results if isinstance(each.outcome, MetricFailure)]
-    proven = [failure.at_least for failure in failures if failure.at_least is not None]
-    if not proven:
-        return history
-    least = max(*proven, *(result.proposal or 0 for result in results))
-    recommendations = history.recommendations or ()
-    return replace(
-        history, recommendations=recorded(context, least, recommendations, only_down=True)
-    )
-
-
-def end_blocked(context: DecisionContext, since: float, current: int, history: History) -> History:
-    """Fill the hole that a block of more than the down window leaves (semantics 4.5, 7.2)."""
-    before = history.recommendations or ()
-    is_filled = any(entry.first and entry.time == context.stamp for entry in before)
-    window = down_window(context.spec.behavior, context.flags)
-    if context.stamp - since > window and not is_filled:
-        before = with_current(context, before, current)
-    return replace(with_extended(history, blocked_since=None), recommendations=before)
-
-
 def current_refill(
     history: History, metric: str, range_seconds: float, now: float
 ) -> Refill | None:
@@ -293,7 +194,7 @@ def current_refill(
     return None
 
 
-def _track_pods(
+def track_pods(
     history: History,
     metric: str,
     result: MetricResult,
@@ -324,16 +225,3 @@ def _track_pods(
     if kept != history.gaps:
         history = replace(history, gaps=kept)
     return history, [gap for gap in tracked if gap.since is None and gap.until > tracker.stamp]
-
-
-def _without_samples(reading: Reading, pods: set[str]) -> Reading:
-    """Return a reading without the samples of pods that refill, which then count as missing."""
-    if not isinstance(reading, PodSamples):
-        return reading
-    samples = {name: sample for name, sample in reading.samples.items() if name not in pods}
-    removed = {
-        name: Gap(GapKind.PARTIAL, f"pod {name} had no sample until lately: its range has a gap")
-        for name in reading.samples
-        if name in pods
-    }
-    return replace(reading, samples=samples, dropped={**reading.dropped, **removed})

@@ -70,13 +70,10 @@ class ScaleEvent:
     outdated: bool = False
     earliest: Instant | None = None
 
-    def may_be_after(self, instant: float) -> bool:
-        """Return whether it may have happened after an instant."""
-        return self.time > instant
-
-    def is_after(self, instant: float) -> bool:
-        """Return whether it certainly happened after an instant."""
-        return (self.time if self.earliest is None else self.earliest) > instant
+    @property
+    def since(self) -> float:
+        """The instant after which it certainly happened."""
+        return self.time if self.earliest is None else self.earliest
 
 
 @quick

@@ -1,10 +1,13 @@
 """Whether a target is active, and when it may go idle (semantics 8.3)."""
 
-from dataclasses import replace
+from collections.abc import Iterable
 
-from autoscaler.core.bounds import gives_least
 from autoscaler.core.decision import (
+    READY,
+    TOO_FEW,
+    WITHIN_RANGE,
     Activity,
+    Bounds,
     Combination,
     IdleStatus,
     Limit,
@@ -18,18 +21,22 @@ from autoscaler.core.extensions import Idle
 from autoscaler.core.gaps import current_refill
 from autoscaler.core.history import (
     UNKNOWN,
-    ExtensionHistory,
     History,
     Recommendation,
     with_extended,
 )
-from autoscaler.core.normalize import READY, TOO_FEW, WITHIN_RANGE
 from autoscaler.core.numbers import in_units
-from autoscaler.core.observation import Values
+from autoscaler.core.observation import Observation, OpenWindow, Scale, Values
 from autoscaler.core.quick import changed
-from autoscaler.core.reconcile import DecisionContext, limited, recorded
-from autoscaler.core.spec import measures_pods
-from autoscaler.core.status import SCALING_ACTIVE, SCALING_LIMITED, WITHIN_RANGE_MESSAGE, keys_in
+from autoscaler.core.reconcile import limited, recorded
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec, measures_pods
+from autoscaler.core.status import (
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    WITHIN_RANGE_MESSAGE,
+    DecisionContext,
+    keys_in,
+)
 
 NONE_ACTIVE = "no metric is active"
 
@@ -37,7 +44,7 @@ Activities = tuple[Activity | None, ...]
 """One for each metric of the spec; None for a metric that takes no part."""
 
 
-def activities_of(context: DecisionContext, history: History) -> Activities:
+def _activities_of(context: DecisionContext, history: History) -> Activities:
     """Return whether each metric is above its activation."""
     observation, metrics = context.observation, context.spec.metrics
     activations = context.extensions.activations or (0,) * len(metrics)
@@ -63,30 +70,31 @@ def activities_of(context: DecisionContext, history: History) -> Activities:
 def idle_in_force(
     context: DecisionContext,
     idle: Idle,
-    current: int,
+    scale: Scale,
     history: History,
-    before: ExtensionHistory,
     *,
     is_back: bool,
     kept_awake: bool,
-) -> tuple[IdleStatus, Activities, ExtensionHistory]:
-    """Return how the target stands with its rule, and what is known ``before`` and after this sync.
+) -> tuple[IdleStatus, Activities, History]:
+    """Return how the target stands with its rule, and the history with what is known of that.
 
     It was active if nothing is known of the time before this sync, as where it ``is_back``.
     """
-    stamp, is_new, after = context.stamp, history.recommendations is None, before
-    activities = activities_of(context, history)
+    stamp, is_new, before = context.stamp, history.recommendations is None, history.extended
+    activities = _activities_of(context, history)
     first_seen, last_active = before.first_seen, before.last_active
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
-    active = is_active(activities)
+    active = _is_active(activities)
     if active or kept_awake or is_back or is_new or last_active is None:
         last_active = stamp
     if first_seen != before.first_seen or last_active != before.last_active:
-        after = replace(before, first_seen=first_seen, last_active=last_active)
+        history = with_extended(history, first_seen=first_seen, last_active=last_active)
     until = max(last_active + idle.after, first_seen + idle.initially)
-    sleeping = current <= idle.replicas
-    return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, after
+    sleeping = scale.spec_replicas <= idle.replicas
+    if sleeping and history.recommendations:
+        history = changed(history, recommendations=())
+    return IdleStatus(idle, active, last_active, until, sleeping, kept_awake), activities, history
 
 
 def note_activity_unread(context: DecisionContext, history: History) -> History:
@@ -95,15 +103,25 @@ def note_activity_unread(context: DecisionContext, history: History) -> History:
     # A target that was never awake for us has its first sync still to come.
     if history.extended.last_active is None:
         return history
-    is_asked_for = gives_least(observation.windows, context.spec.min_replicas)
+    is_asked_for = _gives_least(observation.windows, context.spec.min_replicas)
     is_asked_for = is_asked_for or observation.asks_for_bounds
-    if not (is_asked_for or is_active(activities_of(context, history))):
+    if not (is_asked_for or _is_active(_activities_of(context, history))):
         return history
     return with_extended(history, last_active=context.stamp)
 
 
-def is_active(activities: Activities) -> bool:
-    """Return whether a metric is active, or may be."""
+def keeps_awake(own: HorizontalPodAutoscalerSpec, bounds: Bounds, observation: Observation) -> bool:
+    """Return whether a schedule or query gives a minimum, so that idle does not apply (8.3)."""
+    raised = bounds.minimum.replicas > own.min_replicas
+    return raised or _gives_least(observation.windows, own.min_replicas)
+
+
+def _gives_least(windows: Iterable[OpenWindow], replicas: int) -> bool:
+    """Return whether a schedule that is open gives a minimum of at least so many replicas."""
+    return any((window.schedule.min_replicas or 0) >= replicas for window in windows)
+
+
+def _is_active(activities: Activities) -> bool:
     return Activity.ACTIVE in activities or Activity.UNKNOWN in activities
 
 

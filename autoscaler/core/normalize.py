@@ -5,7 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from autoscaler.core.decision import Limit, Stabilization
+from autoscaler.core.decision import (
+    READY,
+    SCALE_DOWN_LIMIT,
+    SCALE_DOWN_STABILIZED,
+    SCALE_UP_LIMIT,
+    SCALE_UP_STABILIZED,
+    TOO_FEW,
+    TOO_MANY,
+    WITHIN_RANGE,
+    Limit,
+    Stabilization,
+)
 from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.numbers import ceil32, saturate32, trunc32
 from autoscaler.core.spec import (
@@ -17,12 +28,6 @@ from autoscaler.core.spec import (
     SelectPolicy,
     down_window,
 )
-
-READY = "ReadyForNewScale"
-SCALE_DOWN_STABILIZED, SCALE_UP_STABILIZED = "ScaleDownStabilized", "ScaleUpStabilized"
-WITHIN_RANGE = "DesiredWithinRange"
-TOO_FEW, TOO_MANY = "TooFewReplicas", "TooManyReplicas"
-SCALE_UP_LIMIT, SCALE_DOWN_LIMIT = "ScaleUpLimit", "ScaleDownLimit"
 
 Recommendations = tuple[Recommendation, ...]
 Events = tuple[ScaleEvent, ...]
@@ -70,25 +75,21 @@ def stabilize(
     now: float,
     stamp: float | None = None,
 ) -> tuple[Stabilization, Recommendations]:
-    """Move from the current count toward the desired one as far as both windows permit.
-
-    With behavior (semantics 4.2) an entry exactly as old as a window does not count, without it
-    `stabilize_legacy` applies.  The desired count is recorded as of ``stamp``, by default ``now``.
-    """
-    if behavior is None:
-        window = flags.downscale_stabilization
-        return stabilize_legacy(desired, recommendations, window, now, stamp)
-    up_seconds = float(behavior.scale_up.stabilization_window_seconds or 0)
+    """Move from the current count toward the desired one as far as both windows permit (4.2)."""
     down_seconds = down_window(behavior, flags)
-    up_cutoff, down_cutoff = now - up_seconds, now - down_seconds
+    if behavior is None:
+        return stabilize_legacy(desired, recommendations, down_seconds, now, stamp)
+    up_cutoff = now - (up_seconds := float(behavior.scale_up.stabilization_window_seconds or 0))
+    down_cutoff = now - down_seconds
     low = high = desired
     old_slot = None
+    # An entry exactly as old as a window does not count.
     for slot, entry in enumerate(recommendations):
-        time, replicas = entry.time, entry.replicas
-        if time > up_cutoff and replicas < low and not entry.only_down:
-            low = replicas
-        if time > down_cutoff and replicas > high:
-            high = replicas
+        time, count = entry.time, entry.replicas
+        if time > up_cutoff and count < low and not entry.only_down:
+            low = count
+        if time > down_cutoff and count > high:
+            high = count
         elif time < up_cutoff and time < down_cutoff:
             old_slot = slot
     after = min(max(current, low), high)
@@ -98,12 +99,12 @@ def stabilize(
     # The last entry on that side of the count: nothing goes beyond it for a window.
     if desired >= current:
         holders = [one for one in recommendations if one.replicas <= after and not one.only_down]
-        holder = _last(holders)
-        reason, until = SCALE_UP_STABILIZED, holder.time + up_seconds
+        reason, seconds = SCALE_UP_STABILIZED, up_seconds
     else:
-        holder = _last([one for one in recommendations if one.replicas >= after])
-        reason, until = SCALE_DOWN_STABILIZED, holder.time + down_seconds
-    return Stabilization(desired, after, reason, holder, until), recorded
+        holders = [one for one in recommendations if one.replicas >= after]
+        reason, seconds = SCALE_DOWN_STABILIZED, down_seconds
+    holder = _last(holders)
+    return Stabilization(desired, after, reason, holder, holder.time + seconds), recorded
 
 
 def _last(recommendations: Sequence[Recommendation]) -> Recommendation:
@@ -215,8 +216,8 @@ class _Rates:
         cutoff = time - policy.period_seconds
         ups, downs = self._history.scale_ups, self._history.scale_downs
         own, other = (ups, downs) if self.up else (downs, ups)
-        used = sum(event.change for event in own if event.may_be_after(cutoff))
-        used -= sum(event.change for event in other if event.is_after(cutoff))
+        used = sum(event.change for event in own if event.time > cutoff)
+        used -= sum(event.change for event in other if event.since > cutoff)
         return saturate32(self._current - used if self.up else self._current + used)
 
     def unseen_within(self, policy: ScalingPolicy, now: float) -> bool:

@@ -166,6 +166,9 @@ class Unchecked:
     known: str | None = None
 
 
+HOLD_QUERY = "holdScaleDownQuery"
+
+
 @dataclass(frozen=True, slots=True)
 class HoldReading:
     """How many series say that nothing may go down, and labels of the ``first``; or a ``gap``."""
@@ -178,6 +181,19 @@ class HoldReading:
     def holds(self) -> bool:
         """Whether nothing may go down."""
         return self.series > 0 or self.gap is not None
+
+
+def why_held(reading: HoldReading) -> str:
+    """Say why `holdScaleDownQuery` lets nothing go down."""
+    if reading.gap is not None:
+        missing = f"{HOLD_QUERY} has no answer that counts: {reading.gap.detail}"
+        return f"nothing goes down, since {missing}"
+    if not reading.series:
+        return f"nothing goes down in the first sync after {HOLD_QUERY} held"
+    more = f" and {reading.series - 1} more" if reading.series > 1 else ""
+    # Such as that of vector(1).
+    first = "a value without labels" if reading.first == "{}" else reading.first
+    return f"nothing goes down while {HOLD_QUERY} returns {first}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +253,6 @@ class Hpa:
     def status(self) -> HpaStatus | None:
         """The status in force; None where it has decided nothing yet."""
         return self.statuses[-1] if self.statuses else None
-
-
-def undecided_text(hpa: Hpa, name: str = "the HPA") -> str:
-    """Say that an HPA, by its name in words, has decided nothing yet, and why."""
-    why = f": {hpa.undecided}" if hpa.undecided else ""
-    return f"{name} has decided nothing yet{why}"
 
 
 @quick

@@ -53,7 +53,9 @@ def read(
         return _gap(GapKind.ERROR, answer.message)
     of_all, answer = answer, answer.only(query.series_labels)
     if of_all.series and not answer.series:
-        return _completed(_no_series_of_cluster(query), query, answer)
+        pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
+        none = f"none of the series is labelled {pairs} (seriesLabels)"
+        return _completed(_gap(GapKind.EMPTY, none), query, answer)
     if isinstance(metric, ExternalMetric):
         return _completed(_external(metric, query, answer, now), query, answer)
     if isinstance(metric, ObjectMetric):
@@ -91,11 +93,6 @@ def read_hold(hold: HoldQuery, answer: QueryResult | QueryFailure, now: float) -
     if gap is None and answer.warnings and not query.use_partial:
         gap = _warnings_of(answer)[0]
     return HoldReading(gap=gap)
-
-
-def _no_series_of_cluster(query: Query) -> Gap:
-    pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
-    return _gap(GapKind.EMPTY, f"none of the series is labelled {pairs} (seriesLabels)")
 
 
 def _completed(reading: Values | Gap, query: Query, answer: QueryResult) -> Values | Gap:

@@ -4,11 +4,11 @@ Nothing here knows what a target may have besides its spec.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
-from autoscaler.core.calculator import combine, propose
+from autoscaler.core.calculator import MetricContext, combine, propose
 from autoscaler.core.decision import (
+    READY,
     Combination,
     Limit,
     MetricFailure,
@@ -18,19 +18,17 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, Recommendation
-from autoscaler.core.normalize import READY, Recommendations, limit, stabilize
-from autoscaler.core.observation import Observation, Pod, Scale, Unavailable, Values
-from autoscaler.core.per_pod import MetricContext
-from autoscaler.core.quick import quick
+from autoscaler.core.normalize import Recommendations, limit, stabilize
+from autoscaler.core.observation import Pod, Scale, Unavailable, Values
 from autoscaler.core.selectors import selector_problem
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, Tolerance
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
     SCALING_LIMITED,
     WITHIN_RANGE_MESSAGE,
+    DecisionContext,
     StatusRecorder,
     winner_name,
 )
@@ -41,24 +39,6 @@ ALL_BELOW = "All metrics below target"
 VALID_METRIC_FOUND = "ValidMetricFound"
 LONGEST_WINDOW_SECONDS = 3600.0
 """The longest stabilizationWindowSeconds that the API permits."""
-
-
-@quick
-@dataclass(frozen=True, slots=True)
-class DecisionContext:
-    """What all stages of one decision are given; ``spec`` has the bounds in force.
-
-    Ages are taken at ``now``, and the history records the sync as of ``stamp``, in Unix seconds.
-    """
-
-    spec: HorizontalPodAutoscalerSpec
-    flags: Flags
-    observation: Observation
-    now: float
-    stamp: float
-    tolerance: Tolerance
-    status: StatusRecorder
-    extensions: Extensions
 
 
 # -- the scale -----------------------------------------------------------------------------------

@@ -1,24 +1,25 @@
-"""What an HPA reports of itself: conditions, events and metrics (semantics 1.6, 1.7, 2.8)."""
+"""What an HPA reports of itself: conditions, events and reasons (semantics 1.6, 1.7)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from autoscaler.core.decision import Calculation, Decision, Event, MetricResult
+from autoscaler.core.decision import WITHIN_RANGE, Event
+from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import Condition
-from autoscaler.core.normalize import WITHIN_RANGE
-from autoscaler.core.numbers import format_milli
 from autoscaler.core.observation import LONGEST_SENTENCE, Observation
-from autoscaler.core.quick import bounded_cache
+from autoscaler.core.quick import bounded_cache, quick
 from autoscaler.core.selectors import go_string
 from autoscaler.core.spec import (
-    SOURCES,
     ConditionStatus,
     ContainerResourceMetric,
     ExternalMetric,
-    LabelSelector,
+    Flags,
+    HorizontalPodAutoscalerSpec,
     MetricSpec,
     ObjectMetric,
     ResourceMetric,
     TargetType,
+    Tolerance,
 )
 from autoscaler.core.text import printable
 
@@ -43,6 +44,7 @@ OWN_LIMITS = frozenset(
 )
 """Reasons of ScalingLimited that the HPA does not have."""
 _OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
+INVALID_ANNOTATION = "InvalidAnnotation"
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
 Conditions = tuple[Condition, ...]
@@ -127,6 +129,24 @@ class StatusRecorder:
         self._conditions[type_] = Condition(type_, status, reason, message, since)
 
 
+@quick
+@dataclass(frozen=True, slots=True)
+class DecisionContext:
+    """What all stages of one decision are given; ``spec`` has the bounds in force.
+
+    Ages are taken at ``now``, and the history records the sync as of ``stamp``, in Unix seconds.
+    """
+
+    spec: HorizontalPodAutoscalerSpec
+    flags: Flags
+    observation: Observation
+    now: float
+    stamp: float
+    tolerance: Tolerance
+    status: StatusRecorder
+    extensions: Extensions
+
+
 _LONGEST_NAME = 1000
 _CACHED_BYTES = 64 << 20
 
@@ -172,50 +192,3 @@ def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence
 def failure_reason(metric: MetricSpec) -> str:
     """Return the reason of a failed metric's Warning event and of ScalingActive=False."""
     return f"FailedGet{metric.type}Metric"
-
-
-Json = dict[str, object]
-
-
-def current_metrics(decision: Decision) -> list[Json]:
-    """Return `HorizontalPodAutoscalerStatus.currentMetrics`; a failed metric's entry is empty."""
-    return [_metric_status(result) for result in decision.metrics]
-
-
-def _metric_status(result: MetricResult) -> Json:
-    if not isinstance(result.outcome, Calculation):
-        return {"type": ""}
-    metric, current = result.metric, result.outcome.current
-    binary = False
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        body = _known(name=metric.name, container=metric.container)
-        binary = metric.name == "memory"
-    else:
-        identifier = metric.metric
-        selector = None if identifier.selector is None else _selector(identifier.selector)
-        body = {"metric": _known(name=identifier.name, selector=selector)}
-        if isinstance(metric, ObjectMetric):
-            ref = metric.described_object
-            described = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name}
-            body["describedObject"] = described
-    value, average = (
-        None if milli is None else format_milli(milli, binary=binary)
-        for milli in (current.value, current.average_value)
-    )
-    body["current"] = _known(
-        value=value, averageValue=average, averageUtilization=current.average_utilization
-    )
-    return {"type": metric.type, SOURCES[metric.type]: body}
-
-
-def _selector(selector: LabelSelector) -> Json:
-    expressions = [
-        _known(key=each.key, operator=each.operator.value, values=list(each.values) or None)
-        for each in selector.match_expressions
-    ]
-    labels = dict(selector.match_labels)
-    return _known(matchLabels=labels or None, matchExpressions=expressions or None)
-
-
-def _known(**fields: object) -> Json:
-    return {name: value for name, value in fields.items() if value is not None}

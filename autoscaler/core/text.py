@@ -9,17 +9,8 @@ _READ_AHEAD = 2
 _CUT = "…"
 _WHITESPACE = frozenset("\t\n\v\f\r ")
 # Unicode classes these as letters or marks, but they are not visible.
-_INVISIBLE = frozenset(
-    map(
-        chr,
-        (
-            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
-            *range(0x180B, 0x1810),
-            *range(0xFE00, 0xFE10),
-            *range(0xE0100, 0xE01F0),
-        ),
-    )
-)
+_VARIANTS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+_INVISIBLE = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *map(chr, _VARIANTS)}
 
 
 def printable(text: str, limit: int = 200) -> str:
@@ -77,12 +68,6 @@ def rfc3339_milli(time: float) -> str:
     seconds, milli = divmod(ceil(min(max(0.0, time), _LATEST) * 1000 - 1e-3), 1000)
     text = rfc3339(seconds)
     return f"{text[:-1]}.{milli:03d}Z" if milli else text
-
-
-def time_of_day(time: float, now: float) -> str:
-    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
-    text = rfc3339(time)
-    return text[11:] if text[:10] == rfc3339(now)[:10] else text
 
 
 def instant_of(text: str) -> float | None:

@@ -12,9 +12,8 @@ from autoscaler.core.history import UNKNOWN, Contention, History, PendingWrite, 
 from autoscaler.core.normalize import record_event, release_after_write
 from autoscaler.core.observation import LONGEST_SENTENCE, Scale
 from autoscaler.core.quick import changed
-from autoscaler.core.reconcile import DecisionContext
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
-from autoscaler.core.status import ABLE_TO_SCALE, StatusRecorder
+from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
 from autoscaler.core.text import printable
 
 FIELD_MANAGER = "autoscaler"

@@ -14,10 +14,10 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from autoscaler import clock
+from autoscaler.core.contention import CONTROLLED_BY_OTHER
 from autoscaler.core.decision import Decision, Event, Zone
 from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
-from autoscaler.core.shadow import CONTROLLED_BY_OTHER
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
 from autoscaler.daemon.token_bucket import TokenBucket

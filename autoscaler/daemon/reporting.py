@@ -17,17 +17,18 @@ from structlog.typing import FilteringBoundLogger
 
 from autoscaler import clock
 from autoscaler.core.classification import State
+from autoscaler.core.contention import CONTROLLED_BY_OTHER
 from autoscaler.core.decision import Decision, MetricResult, Outcome, Zone
 from autoscaler.core.observation import Scale
-from autoscaler.core.shadow import CONTROLLED_BY_OTHER
 from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import duration, rfc3339, time_of_day
+from autoscaler.core.text import duration, rfc3339
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import Decided, Metric
-from autoscaler.rendering.record import WRITTEN, decided, decision_metric
+from autoscaler.rendering.record import WRITTEN, decided, decision_metric, stages_of
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import Reporter, SyncSummary
 
 _ROUNDING = 1e-3
@@ -387,7 +388,7 @@ def _fields(result: SyncResult, state: State, change: StateChange | None) -> dic
             sentence += f" (the log tells no more such changes of it before {until})"
         fields["state_before"] = None if change.before is None else change.before.value
         fields["seconds_before"] = None if change.seconds is None else round(change.seconds, 3)
-    for stage in decision.stages:
+    for stage in stages_of(decision):
         if stage.name in {"stabilize", "limit"} and stage.before != stage.after:
             counts = {"before": stage.before, "after": stage.after}
             fields[stage.name] = {**counts, "reason": stage.reason}

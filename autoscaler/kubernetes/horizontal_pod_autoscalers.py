@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from autoscaler.config import to_core
 from autoscaler.config.models import without_unknown
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec as SpecModel
-from autoscaler.core.numbers import parse_milli
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus
 from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec
 from autoscaler.core.status import SCALING_ACTIVE
@@ -18,6 +17,7 @@ from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.discovery import checked_count
 from autoscaler.kubernetes.failures import typed
+from autoscaler.quantities import parse_milli
 
 KEDA_KIND = "ScaledObject"
 _KEDA_LABEL = "scaledobject.keda.sh/name"

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from sys import intern
 
-from autoscaler.core import numbers
+from autoscaler import quantities
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Unavailable
 from autoscaler.core.selectors import parse
 from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
@@ -121,7 +121,7 @@ def _containers(keys: _ContainerKeys) -> tuple[ContainerRequests, ...]:
 
 
 def _nano(requests: _Quantities) -> Mapping[str, int]:
-    return {name: numbers.parse_quantity(str(amount)) for name, amount in requests}
+    return {name: quantities.parse_quantity(str(amount)) for name, amount in requests}
 
 
 def unix_seconds(text: str) -> float:

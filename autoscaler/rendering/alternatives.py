@@ -10,13 +10,21 @@ from itertools import compress
 from typing import Any
 
 from autoscaler.core.bounds import MIN_QUERY
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Stabilization, Zone
+from autoscaler.core.decision import (
+    SCALE_DOWN_LIMIT,
+    SCALE_UP_LIMIT,
+    TOO_FEW,
+    TOO_MANY,
+    Calculation,
+    Decision,
+    MetricResult,
+    Stabilization,
+    Zone,
+)
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.history import History, with_extended
-from autoscaler.core.holds import HOLD_QUERY
-from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-from autoscaler.core.observation import Observation, PodSamples, Reading, Scale, Values
+from autoscaler.core.observation import HOLD_QUERY, Observation, PodSamples, Reading, Scale, Values
 from autoscaler.core.spec import (
     Behavior,
     Flags,
@@ -30,8 +38,8 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Rules, SyncResult
-from autoscaler.core.text import time_of_day
 from autoscaler.rendering import wording
+from autoscaler.rendering.wording import time_of_day
 
 PARTS = 10_000
 """The load of pods is changed by such parts of itself."""

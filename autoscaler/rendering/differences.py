@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from autoscaler.config.written import field_changes, written
 from autoscaler.core.decision import (
+    READY,
     Activity,
     Decision,
     MetricFailure,
@@ -14,7 +15,6 @@ from autoscaler.core.decision import (
     Outcome,
     Zone,
 )
-from autoscaler.core.normalize import READY
 from autoscaler.core.observation import LONGEST_SENTENCE, Unavailable
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import printable

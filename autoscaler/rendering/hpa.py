@@ -2,11 +2,19 @@
 
 from collections.abc import Iterator
 
-from autoscaler.core.numbers import format_milli
-from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, HpaStatus, undecided_text
-from autoscaler.core.spec import name_of
+from autoscaler.core.decision import Calculation, Decision, MetricResult
+from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, HpaStatus
+from autoscaler.core.spec import (
+    SOURCES,
+    ContainerResourceMetric,
+    LabelSelector,
+    ObjectMetric,
+    ResourceMetric,
+    name_of,
+)
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.text import printable
+from autoscaler.quantities import format_milli
 from autoscaler.rendering import answers
 
 _LONGEST_NAME = 100
@@ -64,3 +72,58 @@ def inactive_text(status: HpaStatus) -> str:
         if one.type in {SCALING_ACTIVE, ABLE_TO_SCALE} and not one.true:
             return f"{one.type} is False: {one.reason}"
     return ""
+
+
+def undecided_text(hpa: Hpa, name: str = "the HPA") -> str:
+    """Say that an HPA, by its name in words, has decided nothing yet, and why."""
+    why = f": {hpa.undecided}" if hpa.undecided else ""
+    return f"{name} has decided nothing yet{why}"
+
+
+# -- what we would report as an HPA's status -----------------------------------------------------
+
+Json = dict[str, object]
+
+
+def current_metrics(decision: Decision) -> list[Json]:
+    """Return `HorizontalPodAutoscalerStatus.currentMetrics`; a failed metric's entry is empty."""
+    return [_metric_status(result) for result in decision.metrics]
+
+
+def _metric_status(result: MetricResult) -> Json:
+    if not isinstance(result.outcome, Calculation):
+        return {"type": ""}
+    metric, current = result.metric, result.outcome.current
+    binary = False
+    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        body = _known(name=metric.name, container=metric.container)
+        binary = metric.name == "memory"
+    else:
+        identifier = metric.metric
+        selector = None if identifier.selector is None else _selector(identifier.selector)
+        body = {"metric": _known(name=identifier.name, selector=selector)}
+        if isinstance(metric, ObjectMetric):
+            ref = metric.described_object
+            described = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name}
+            body["describedObject"] = described
+    value, average = (
+        None if milli is None else format_milli(milli, binary=binary)
+        for milli in (current.value, current.average_value)
+    )
+    body["current"] = _known(
+        value=value, averageValue=average, averageUtilization=current.average_utilization
+    )
+    return {"type": metric.type, SOURCES[metric.type]: body}
+
+
+def _selector(selector: LabelSelector) -> Json:
+    expressions = [
+        _known(key=each.key, operator=each.operator.value, values=list(each.values) or None)
+        for each in selector.match_expressions
+    ]
+    labels = dict(selector.match_labels)
+    return _known(matchLabels=labels or None, matchExpressions=expressions or None)
+
+
+def _known(**fields: object) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -15,6 +15,10 @@ from autoscaler.core.classification import (
     stabilization_holds,
 )
 from autoscaler.core.decision import (
+    SCALE_DOWN_LIMIT,
+    SCALE_UP_LIMIT,
+    TOO_FEW,
+    TOO_MANY,
     Calculation,
     Combination,
     Decision,
@@ -25,14 +29,13 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.holds import HOLD_QUERY, why_held
-from autoscaler.core.normalize import SCALE_DOWN_LIMIT, SCALE_UP_LIMIT, TOO_FEW, TOO_MANY
-from autoscaler.core.observation import LONGEST_SENTENCE, Scale
+from autoscaler.core.observation import HOLD_QUERY, LONGEST_SENTENCE, Scale, why_held
 from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.text import duration, printable, rfc3339, time_of_day
+from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed, Written
 from autoscaler.rendering import target_rules, wording
+from autoscaler.rendering.wording import time_of_day
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 
 _LONGEST_QUERY = 300

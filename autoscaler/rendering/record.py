@@ -10,25 +10,25 @@ from typing import Any, NamedTuple
 
 from autoscaler.config.durations import format_seconds
 from autoscaler.core.classification import State
-from autoscaler.core.decision import Calculation, Decision, MetricResult, Stage
+from autoscaler.core.decision import Calculation, Decision, MetricResult, Zone
 from autoscaler.core.extensions import Mode
-from autoscaler.core.numbers import format_milli
 from autoscaler.core.observation import (
     LONGEST_SENTENCE,
     Gap,
     PodSamples,
     Reading,
+    Scale,
     Unavailable,
     Values,
 )
 from autoscaler.core.spec import Flags, MetricSpec
-from autoscaler.core.status import current_metrics
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, WriteOutcome, Written
+from autoscaler.quantities import format_milli
 from autoscaler.rendering import answers, target_rules, wording
-from autoscaler.rendering.hpa import hpa_answer
+from autoscaler.rendering.hpa import current_metrics, hpa_answer
 from autoscaler.rendering.reasons import verdict
 
 WRITTEN = "written"
@@ -89,7 +89,7 @@ def whole(
     return answers.Decision(
         **fields,
         zone=decision.zone,
-        stages=tuple(_stage(stage, decision) for stage in decision.stages),
+        stages=tuple(_stage(stage, decision) for stage in stages_of(decision)),
         rescale=decision.rescale,
         reason=decision.reason,
         conditions=tuple(
@@ -157,6 +157,29 @@ def write_word(write: WriteOutcome | None) -> str | None:
     if isinstance(write, NotWritten):
         return write.reason.value
     return None if write is None else words[type(write)]
+
+
+class Stage(NamedTuple):
+    """One stage of a decision: the count before it, the count after it, and the reason."""
+
+    name: str
+    before: int
+    after: int
+    reason: str
+
+
+def stages_of(decision: Decision) -> tuple[Stage, ...]:
+    """Return the stages that have run, in order."""
+    scale, combined = decision.scale, decision.combination
+    if decision.zone in {Zone.ABOVE_MAX, Zone.BELOW_MIN} and isinstance(scale, Scale):
+        return (Stage("bounds", scale.spec_replicas, decision.desired, decision.reason),)
+    stages: list[Stage] = []
+    if combined is not None:
+        stages.append(Stage("combine", combined.before, combined.after, decision.reason))
+    for name, stage in (("stabilize", decision.stabilization), ("limit", decision.limit)):
+        if stage is not None:
+            stages.append(Stage(name, stage.before, stage.after, stage.reason))
+    return tuple(stages)
 
 
 def _stage(stage: Stage, decision: Decision) -> answers.DecisionStage:

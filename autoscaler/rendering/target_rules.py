@@ -19,20 +19,16 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.extensions import FallbackBehavior, Pause, PauseMode
+from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.history import KnownBound
-from autoscaler.core.holds import HOLD_QUERY, why_held
-from autoscaler.core.numbers import format_fine
-from autoscaler.core.observation import Scale
-from autoscaler.core.pauses import (
-    INVALID_ANNOTATION,
-    PAUSED,
-    PAUSED_REPLICAS,
-    PAUSED_UNTIL,
-)
+from autoscaler.core.observation import HOLD_QUERY, Scale, why_held
+from autoscaler.core.status import INVALID_ANNOTATION
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
-from autoscaler.core.text import rfc3339, time_of_day
+from autoscaler.core.text import rfc3339
+from autoscaler.quantities import format_fine
 from autoscaler.rendering import answers, wording
+from autoscaler.rendering.wording import time_of_day
 
 # -- pauses, bounds, idling, fallbacks ------------------------------------------------------------
 

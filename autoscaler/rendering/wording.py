@@ -30,7 +30,7 @@ from autoscaler.core.spec import (
     measures_pods,
 )
 from autoscaler.core.target import Target, TargetName
-from autoscaler.core.text import printable, rfc3339, time_of_day
+from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import FIELD_MANAGER
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
@@ -352,3 +352,9 @@ def refill(back: Refill, now: float) -> str:
     if back.after_hold:
         what = f"it held until {ago}: what is read lacks samples of that time"
     return f"{what} and may be too low; nothing goes down before {rfc3339(back.until)}"
+
+
+def time_of_day(time: float, now: float) -> str:
+    """Format a Unix time near ``now`` as its time of day in UTC; with the date on another day."""
+    text = rfc3339(time)
+    return text[11:] if text[:10] == rfc3339(now)[:10] else text

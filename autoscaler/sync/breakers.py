@@ -6,17 +6,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
 
-from autoscaler.core.breaker import (
-    CLOSED,
-    Breaker,
-    BreakerState,
-    ServerCount,
-    Trip,
-    holds,
-    released,
-)
+from autoscaler.core.breaker import CLOSED, Breaker, BreakerState, Trip
 from autoscaler.core.history import shifted
 from autoscaler.core.target import Target
+from autoscaler.sync.down_counts import ServerCount, holds, released
 from autoscaler.sync.ports import BreakerChange, BreakerNews
 
 

@@ -12,7 +12,7 @@ from autoscaler import clock
 from autoscaler.cli import pausing
 from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
-from autoscaler.core.pauses import pause_in_force
+from autoscaler.core.guards import pause_in_force
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
 from tests.worlds.cluster import manifests

@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel, JsonValue
 
+from autoscaler import quantities
 from autoscaler.config.spec_model import HorizontalPodAutoscalerSpec
-from autoscaler.core import numbers
 
 
 def defaulted(spec: HorizontalPodAutoscalerSpec) -> dict[str, JsonValue]:
@@ -36,12 +36,12 @@ def _json(part: BaseModel) -> dict[str, JsonValue]:
 
 def _canonical(text: str) -> str:
     """Return a quantity in the canonical form of its own notation, as the API server stores it."""
-    milli = numbers.parse_fine(text)
+    milli = quantities.parse_fine(text)
     if text.lower().partition("e")[2].lstrip("+-").isdigit():
-        nano, exponent = numbers.parse_quantity(text), -9
+        nano, exponent = quantities.parse_quantity(text), -9
         while nano and nano % 1000 == 0:
             nano, exponent = nano // 1000, exponent + 3
         return f"{nano}e{exponent}" if nano and exponent else f"{nano}"
     if text.endswith("i") and milli % 1000 == 0:
-        return numbers.format_milli(int(milli), binary=True)
-    return numbers.format_fine(milli)
+        return quantities.format_milli(int(milli), binary=True)
+    return quantities.format_fine(milli)

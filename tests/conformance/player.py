@@ -14,7 +14,6 @@ from typing import Any
 from autoscaler.config import parse_spec, to_core
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
-from autoscaler.core.numbers import parse_quantity
 from autoscaler.core.observation import (
     ContainerRequests,
     Gap,
@@ -29,11 +28,12 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.spec import ConditionStatus, Flags
-from autoscaler.core.status import current_metrics
 from autoscaler.core.step import Step, step_of
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Written
+from autoscaler.quantities import parse_quantity
+from autoscaler.rendering.hpa import current_metrics
 from tests.config.api_form import defaulted
 
 Json = Mapping[str, Any]

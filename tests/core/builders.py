@@ -5,7 +5,6 @@ Quantities are written as in YAML; times of pods and samples are seconds from `B
 
 from collections.abc import Mapping
 
-from autoscaler.core.numbers import parse_milli, parse_quantity
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Sample, Values
 from autoscaler.core.series import Series
 from autoscaler.core.spec import (
@@ -29,6 +28,7 @@ from autoscaler.core.spec import (
     TargetType,
     Tolerance,
 )
+from autoscaler.quantities import parse_milli, parse_quantity
 
 BASE = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""

@@ -1,9 +1,8 @@
 """Short ways to compute the proposal of a metric at `BASE`."""
 
-from autoscaler.core.calculator import propose
+from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.decision import Calculation, MetricFailure
 from autoscaler.core.observation import Pod, Reading, Scale
-from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.spec import Flags, MetricSpec
 from tests.core.builders import BASE, TENTH, pods
 

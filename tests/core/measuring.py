@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from autoscaler.core.calculator import MetricContext, PerPodMetric, propose_per_pod
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import Pod, PodRequests, Sample, Scale
-from autoscaler.core.per_pod import MetricContext, PerPodMetric, propose_per_pod
 from autoscaler.core.spec import Flags, Tolerance
 from tests.core.builders import BASE, FALSE, TENTH, container, pod
 

@@ -2,96 +2,18 @@
 
 from dataclasses import replace
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from autoscaler.core.breaker import (
-    CLOSED,
-    Breaker,
-    BreakerState,
-    ServerCount,
-    Trip,
-    goes_down,
-    held_back,
-    holds,
-    released,
-    reviewed,
-)
+from autoscaler.core.breaker import Breaker, goes_down, held_back
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import BreakerHold, Decision, Saturation
 from autoscaler.core.history import History, shifted
 from autoscaler.core.observation import Values
 from autoscaler.core.spec import Flags
-from autoscaler.core.target import Query, Target
-from tests.core.builders import BASE, average, behavior, external, percent_policy, rules, spec
+from autoscaler.rendering.record import stages_of
+from tests.core.builders import BASE, behavior, percent_policy, rules, spec
 from tests.core.deciding import QUEUE, observe, reasons
 from tests.core.timeline import Timeline
 
 BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
-
-
-@pytest.mark.parametrize(
-    ("of", "most"),
-    [(0, 0), (19, 19), (20, 6), (21, 6), (23, 6), (24, 7), (500, 150), (10_000, 3_000)],
-)
-def test_the_share_is_of_the_servers_targets_and_counts_from_the_least_number_on(
-    of: int, most: int
-) -> None:
-    """More than 30 % trip it; of fewer than 20 targets all may go."""
-    assert BREAKER.most_down(of) == most
-    assert reviewed(BREAKER, CLOSED, most, of, BASE) == CLOSED
-    tripped = reviewed(BREAKER, CLOSED, most + 1, of, BASE).trip
-    assert tripped == Trip(BASE, BASE + 600, most + 1, of)
-
-
-def test_a_trip_lasts_for_its_time_however_few_would_go_down() -> None:
-    """Nothing that is counted meanwhile changes it; at its end it is over by itself."""
-    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    assert reviewed(BREAKER, state, 0, 500, BASE + 599.9) is state
-    assert reviewed(BREAKER, state, 500, 500, BASE + 599.9) is state
-    assert reviewed(BREAKER, state, 150, 500, BASE + 600) == CLOSED
-
-
-def test_it_trips_again_while_too_many_would_go_down_at_its_end() -> None:
-    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    state = reviewed(BREAKER, state, 151, 500, BASE + 600)
-    assert state.trip == Trip(BASE + 600, BASE + 1200, 151, 500, again=1)
-    state = reviewed(BREAKER, state, 151, 500, BASE + 1201)
-    assert state.trip == Trip(BASE + 1201, BASE + 1801, 151, 500, again=2)
-
-
-def test_a_trip_that_is_over_is_kept_until_all_are_counted() -> None:
-    """So that it is known as one that trips again; it holds no longer."""
-    state = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    assert reviewed(BREAKER, state, 150, 500, BASE + 600, is_complete=False) is state
-    assert (holds(state, BASE + 599.9), holds(state, BASE + 600)) == (True, False)
-    again = reviewed(BREAKER, state, 151, 500, BASE + 600, is_complete=False).trip
-    assert again is not None
-    assert again.again == 1
-
-
-def test_after_a_release_it_does_not_trip_for_one_hold() -> None:
-    """The targets that were held go; then it watches again."""
-    held = reviewed(BREAKER, CLOSED, 500, 500, BASE)
-    free = released(BREAKER, held, BASE + 60)
-    assert free == BreakerState(None, BASE + 660)
-    assert reviewed(BREAKER, free, 500, 500, BASE + 659) is free
-    assert reviewed(BREAKER, free, 500, 500, BASE + 660).trip is not None
-    assert reviewed(BREAKER, free, 3, 500, BASE + 660) == CLOSED
-
-
-def test_what_has_not_tripped_cannot_be_released() -> None:
-    """So that a release by habit does not switch the breaker off."""
-    assert released(BREAKER, CLOSED, BASE) is CLOSED
-
-
-def test_every_instant_moves_with_the_clock() -> None:
-    trip = Trip(BASE, BASE + 600, 5, 9, "up", again=1)
-    assert shifted(BreakerState(trip), 30.0) == BreakerState(
-        replace(trip, at=BASE + 30, until=BASE + 630)
-    )
-    assert shifted(BreakerState(None, BASE), -30.0) == BreakerState(None, BASE - 30)
 
 
 def scale_down(history: History | None = None, window: int = 0) -> tuple[Decision, History]:
@@ -110,8 +32,8 @@ def test_a_held_target_stays_and_says_why() -> None:
     assert held.breaker == BreakerHold("mimir", BASE + 600, 2)
     assert reasons(held)["ScalingLimited"] == ("True", "ScaleDownBreaker")
     assert "the Prometheus server mimir" in held.conditions[-1].message
-    assert (held.stages, held.metrics, held.events) == (
-        decision.stages,
+    assert (stages_of(held), held.metrics, held.events) == (
+        stages_of(decision),
         decision.metrics,
         decision.events,
     )
@@ -162,75 +84,3 @@ def test_a_saturation_is_reported_after_a_quarter_of_an_hour() -> None:
         lasting.append(replace(decision, saturation=saturation).lasting_saturation is saturation)
     assert lasting == [False, False, True, True]
     assert decision.lasting_saturation is None
-
-
-# -- the count of targets that would go down: equal to what looking at all of them gives (8.7) -----
-
-
-OF_QUEUE = spec(external(average("10")))
-TARGETS = {name: Target("shop", OF_QUEUE, (Query(f"q{name}"),)) for name in "abcdef"}
-
-
-@given(st.data())
-def test_the_count_is_that_of_the_last_sync_of_each_target(data: st.DataObject) -> None:
-    """Whatever syncs run side by side, are given up, or see targets come and go."""
-    count = ServerCount("", Breaker(), dict(TARGETS))
-    down: set[str] = set()
-    decided: dict[str, int] = {}
-    running: dict[int, set[str]] = {}
-    begun = 0
-    for _ in range(data.draw(st.integers(0, 30))):
-        free = sorted(count.targets.keys() - set().union(*running.values()))
-        event = data.draw(st.sampled_from(["begin", "note", "give up", "end", "reload"]))
-        if event == "begin":
-            begun += 1
-            running[begun] = set(
-                data.draw(st.lists(st.sampled_from(free), unique=True)) if free else ()
-            )
-            count.begin(begun)
-            for target in running[begun]:
-                count.expect(begun, target)
-        elif event == "reload":
-            targets = data.draw(st.sets(st.sampled_from("abcdef"))).union(*running.values())
-            after = ServerCount("", Breaker(), {name: TARGETS[name] for name in targets})
-            after.go_on_from(count)
-            count, down = after, down & targets
-            decided = {name: decided.get(name, 0) for name in targets}
-        elif running:
-            number = data.draw(st.sampled_from(sorted(running)))
-            if event == "note" and running[number]:
-                target, goes = (
-                    data.draw(st.sampled_from(sorted(running[number]))),
-                    data.draw(st.booleans()),
-                )
-                count.note(begun, target, down=goes)
-                running[number].discard(target)
-                decided[target] = begun
-                (down.add if goes else down.discard)(target)
-            elif event in {"give up", "end"}:
-                down -= running[number]
-                running[number].clear()
-                if event == "end":
-                    del running[number]
-                (count.end if event == "end" else count.give_up)(number)
-        awaited = set().union(*running.values())
-        assert len(count.down) - len(count.outdated) == len(down - awaited)
-        for number, sync in count.syncs.items():
-            left = {name for name in count.targets if decided.get(name, 0) < number}
-            assert sync.undecided == len(left)
-            assert sync.awaited == running[number]
-        assert count.syncs.keys() == running.keys()
-
-
-def test_the_query_is_the_one_that_most_of_those_share_that_would_go_down() -> None:
-    """Queries of other servers do not count, and one that a target has twice counts once."""
-    shared, other, own = Query("shared"), Query("other", server="mimir"), Query("own")
-    of = {
-        name: Target("shop", OF_QUEUE, (*queries, other))
-        for name, queries in {"a": [shared], "b": [shared], "c": [own, own, own]}.items()
-    }
-    count = ServerCount("", Breaker(share=0, min_targets=1), of)
-    for name in of:
-        count.note(1, name, down=True)
-    assert count.query() == "shared"
-    assert count.review(1, BASE), "it trips, since no share of them may go down"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.core.calculator import propose
+from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.decision import Calculation, Formula, MetricFailure, MetricValueStatus
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN, INT64_MAX
@@ -19,7 +19,6 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType, Tolerance
 from tests.core.builders import (
     BASE,

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.core.decide import decide
-from autoscaler.core.decision import Outcome, Stage, Zone
+from autoscaler.core.decision import Outcome, Zone
 from autoscaler.core.history import Condition, History, Recommendation, ScaleEvent
 from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Unavailable, Values
 from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.status import StatusRecorder
+from autoscaler.rendering.record import Stage, stages_of
 from tests.core.builders import (
     BASE,
     FALSE,
@@ -68,7 +69,7 @@ def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None
         "AbleToScale": ("True", "SucceededGetScale"),
         "ScalingActive": ("False", "FailedGetExternalMetric"),
     }
-    assert [stage.name for stage in decision.stages] == ["bounds"]
+    assert [stage.name for stage in stages_of(decision)] == ["bounds"]
 
 
 @pytest.mark.parametrize("current", [0, 1, 5, 11])
@@ -128,7 +129,7 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
         "ScalingActive": ("False", reason),
     }
     assert (after.recommendations, after.desired_replicas) == ((), 7)
-    assert (decision.metrics, decision.stages) == ((), ())
+    assert (decision.metrics, stages_of(decision)) == ((), ())
     if seen.ambiguous_with:
         message = decision.events[0].message
         assert ("shop/Deployment/a, shop/Job/b" in message, "'app=web'" in message) == (True, True)
@@ -164,7 +165,7 @@ def test_conditions_of_a_fresh_target_come_in_order() -> None:
 def test_the_stages_tell_the_way() -> None:
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
-    assert decision.stages == (
+    assert stages_of(decision) == (
         Stage("combine", 8, 2, "All metrics below target"),
         Stage("stabilize", 2, 60, "ScaleDownStabilized"),
         Stage("limit", 60, 9, "TooManyReplicas"),
@@ -256,7 +257,7 @@ def test_a_failed_metric_beside_another(
         assert reasons(decision)["ScalingActive"] == ("False", "FailedGetExternalMetric")
         assert after.recommendations == (Recommendation(current, BASE),)
         assert after.desired_replicas == 9
-        assert decision.stages == ()
+        assert stages_of(decision) == ()
     else:
         assert [one.reason for one in decision.events] == ["FailedGetExternalMetric"]
         assert reasons(decision)["ScalingActive"] == ("True", "ValidMetricFound")

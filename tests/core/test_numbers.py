@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler import quantities
 from autoscaler.core import numbers
 from autoscaler.core.numbers import (
     INT32_MAX,
@@ -16,15 +17,14 @@ from autoscaler.core.numbers import (
     ceil32,
     ceil64,
     divide,
-    parse_quantity,
     ratio_of,
     saturate32,
     saturate64,
-    tolerance_value,
     trunc32,
     trunc_div,
 )
 from autoscaler.core.spec import Tolerance
+from autoscaler.quantities import parse_quantity, tolerance_value
 
 
 @pytest.mark.parametrize(
@@ -172,21 +172,21 @@ MILLI = """
 
 @pytest.mark.parametrize(("text", "milli"), [one.split("=") for one in MILLI.split()])
 def test_milli(text: str, milli: str) -> None:
-    assert numbers.parse_milli(text) == int(milli)
+    assert quantities.parse_milli(text) == int(milli)
 
 
 @pytest.mark.parametrize("text", ["1E", "10P", "1Ei", "10000000000000000", "9e4000", "9" * 40])
 def test_milli_saturates(text: str) -> None:
     """What int64 cannot hold in milli-units is the largest number, never 0 and never negative."""
-    assert numbers.parse_milli(text) == INT64_MAX
-    assert numbers.parse_milli(f"-{text}") < -INT64_MAX + 1
+    assert quantities.parse_milli(text) == INT64_MAX
+    assert quantities.parse_milli(f"-{text}") < -INT64_MAX + 1
 
 
 def test_finer_than_nano_is_rounded_away_from_zero() -> None:
     """A tenth of a nano-unit counts as one, in either direction."""
-    assert numbers.parse_quantity("0.0000000001") == 1
-    assert numbers.parse_quantity("-0.1n") == -1
-    assert numbers.parse_quantity("1e-300") == 1
+    assert quantities.parse_quantity("0.0000000001") == 1
+    assert quantities.parse_quantity("-0.1n") == -1
+    assert quantities.parse_quantity("1e-300") == 1
 
 
 WRONG = "1.5Gb 1kb 1K 1ki one 0x10 1_000 1,5 --1 +-1 . 1e 1e1.5 1mm NaN inf 1Gi2 \u00b2 \u0663"
@@ -196,7 +196,7 @@ WRONG = "1.5Gb 1kb 1K 1ki one 0x10 1_000 1,5 --1 +-1 . 1e 1e1.5 1mm NaN inf 1Gi2
 def test_not_a_quantity(text: str) -> None:
     """What Kubernetes refuses is refused, with the forms that would be right."""
     with pytest.raises(ValueError, match="is not a Kubernetes quantity; right are"):
-        numbers.parse_quantity(text)
+        quantities.parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,15 @@ def test_not_a_quantity(text: str) -> None:
 )
 def test_tolerance_goes_through_the_canonical_mantissa(text: str, double: float) -> None:
     """A tolerance is mantissa times a power of 1000, which is not always the literal's double."""
-    assert numbers.tolerance_value(numbers.parse_quantity(text)) == double
+    assert quantities.tolerance_value(quantities.parse_quantity(text)) == double
 
 
 def test_tolerances_that_differ_from_their_literals() -> None:
     """Of 0.001 to 0.999, the controller sees another double than the literal's for 144."""
     literals = [f"0.{number:03}" for number in range(1, 1000)]
-    values = [numbers.tolerance_value(numbers.parse_quantity(literal)) for literal in literals]
+    values = [
+        quantities.tolerance_value(quantities.parse_quantity(literal)) for literal in literals
+    ]
     assert sum(value != float(text) for value, text in zip(values, literals, strict=True)) == 144
 
 
@@ -237,12 +239,12 @@ def test_status_format() -> None:
     """Reported values have Kubernetes' canonical form; memory counts in powers of 1024."""
     for texts, binary in ((WRITTEN, True), (DECIMAL, False)):
         for milli, text in (one.split("=") for one in texts.split()):
-            assert numbers.format_milli(int(milli), binary=binary) == text
+            assert quantities.format_milli(int(milli), binary=binary) == text
 
 
 @given(st.integers(-(2**62), 2**62), st.booleans())
 def test_format_round_trip(milli: int, binary: bool) -> None:
-    assert numbers.parse_milli(numbers.format_milli(milli, binary=binary)) == milli
+    assert quantities.parse_milli(quantities.format_milli(milli, binary=binary)) == milli
 
 
 @pytest.mark.parametrize(
@@ -261,6 +263,6 @@ def test_fine_quantities_come_back_as_they_were_written(
     text: str, milli: float, units: float, shown: str
 ) -> None:
     """In units the double is the one that the text stands for."""
-    assert numbers.parse_fine(text) == milli
+    assert quantities.parse_fine(text) == milli
     assert numbers.in_units(milli) == units
-    assert numbers.format_fine(milli) == shown
+    assert quantities.format_fine(milli) == shown

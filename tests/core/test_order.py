@@ -238,8 +238,8 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
 
 
 CORE = Path(core.__file__).parent
-GUARDS = frozenset({"guards", "pauses", "bounds", "idling", "fallbacks", "holds"})
-SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention", "shadow"})
+GUARDS = frozenset({"guards", "bounds", "idling", "missing_data"})
+SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention"})
 OF_QUEUE = spec(external(average("10")), minimum=2, maximum=20, behavior=behavior())
 SCHEDULE = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=3)
 
@@ -291,10 +291,10 @@ ANNOTATED = replace(
     [
         *((observed(values(load)), NO_EXTENSIONS, set()) for load in (0.0, 40.0, 50.0, 500.0)),
         *((observed(values(50.0), replicas=n), NO_EXTENSIONS, {"contention"}) for n in (30, 1, 0)),
-        (observed(ERROR), NO_EXTENSIONS, {"gaps"}),
+        (observed(ERROR), NO_EXTENSIONS, {"gaps", "missing_data"}),
         (observed(values(50.0), replicas=6), NO_EXTENSIONS, {"contention"}),
-        (WHOLE, Extensions(pause=Pause(PauseMode.SCALE_UP)), {"pauses", "guards"}),
-        (ANNOTATED, NO_EXTENSIONS, {"pauses", "guards"}),
+        (WHOLE, Extensions(pause=Pause(PauseMode.SCALE_UP)), {"guards"}),
+        (ANNOTATED, NO_EXTENSIONS, {"guards"}),
         (WHOLE, Extensions(schedules=(SCHEDULE,)), {"bounds", "guards"}),
         (
             replace(WHOLE, windows=(OpenWindow(SCHEDULE, BASE + 60.0, "18:00"),)),
@@ -303,8 +303,8 @@ ANNOTATED = replace(
         ),
         (replace(WHOLE, max_replicas_reading=values(4.0)), NO_EXTENSIONS, {"bounds", "guards"}),
         (WHOLE, Extensions(idle=Idle()), {"idling", "guards"}),
-        (WHOLE, Extensions(fallback=Fallback(6)), {"fallbacks", "guards"}),
-        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"holds", "guards"}),
+        (WHOLE, Extensions(fallback=Fallback(6)), {"missing_data", "guards"}),
+        (replace(WHOLE, hold=HoldReading()), NO_EXTENSIONS, {"guards"}),
         (WHOLE, Extensions(ignore_surge=True), {"guards"}),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode
-from autoscaler.core.pauses import pause_in_force
+from autoscaler.core.guards import pause_in_force
 from tests.core.builders import BASE, average, behavior, cpu, external, rules, spec, utilization
 from tests.core.timeline import Timeline
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from autoscaler.core.calculator import PerPodMetric, group_pods, request_of
 from autoscaler.core.decision import Formula, MetricValueStatus, PodGroups, Unready, UnreadyRule
-from autoscaler.core.numbers import INT32_MAX, INT64_MAX, parse_quantity
+from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Pod, PodRequests, Sample
-from autoscaler.core.per_pod import PerPodMetric, group_pods, request_of
 from autoscaler.core.spec import Flags, ResourceMetric, Tolerance
+from autoscaler.quantities import parse_quantity
 from tests.core.builders import (
     BASE,
     FALSE,

@@ -20,8 +20,9 @@ from autoscaler.core.spec import (
     HorizontalPodAutoscalerSpec,
     down_window,
 )
-from autoscaler.core.status import current_metrics
 from autoscaler.core.writes import settle, settle_failure
+from autoscaler.rendering.hpa import current_metrics
+from autoscaler.rendering.record import stages_of
 from tests.core import strategies
 from tests.core.builders import BASE, behavior, percent_policy, pods, rules
 
@@ -62,7 +63,7 @@ def test_a_decision_can_always_be_made(data: st.DataObject) -> None:
     spec, flags, observation, history = drawn(data)
     decision, after = decide(spec, flags, observation, history, BASE)
     assert 0 <= decision.desired <= INT32_MAX
-    for stage in decision.stages:
+    for stage in stages_of(decision):
         assert 0 <= stage.after <= INT32_MAX
     assert len(current_metrics(decision)) in {0, len(spec.metrics)}
     types = [one.type for one in decision.conditions]

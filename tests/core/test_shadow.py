@@ -15,6 +15,7 @@ from autoscaler.core.observation import Unchecked
 from autoscaler.core.reconcile import ABOVE_MAX
 from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.persistence.codec import dumps, loads
+from autoscaler.rendering.record import stages_of
 from tests.core.builders import (
     average,
     behavior,
@@ -49,10 +50,10 @@ class Beside:
         ours, theirs = self.shadow.decision, self.live.decision
         assert ours is not None
         assert theirs is not None
-        assert (ours.desired, ours.reason, ours.stages, ours.outcome) == (
+        assert (ours.desired, ours.reason, stages_of(ours), ours.outcome) == (
             theirs.desired,
             theirs.reason,
-            theirs.stages,
+            stages_of(theirs),
             theirs.outcome,
         )
         assert not ours.written

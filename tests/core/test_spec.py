@@ -15,8 +15,8 @@ from autoscaler.core.spec import (
     needs_pods,
     tolerance_of,
 )
-from autoscaler.core.status import current_metrics
 from autoscaler.core.target import Query, Target
+from autoscaler.rendering.hpa import current_metrics
 from tests.core.builders import (
     average,
     behavior,

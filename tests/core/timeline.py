@@ -38,6 +38,7 @@ from autoscaler.core.sync_result import Inputs, Rules, SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.rendering.record import stages_of
 from tests.core.builders import BASE, pods
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
@@ -248,7 +249,7 @@ class Timeline:
     ) -> Self:
         """Check the count after the last sync, and what else is given."""
         decision = self.decision
-        assert self.replicas == replicas, decision.stages
+        assert self.replicas == replicas, stages_of(decision)
         held, limit = decision.stabilization, decision.limit
         found = (
             decision.reason,

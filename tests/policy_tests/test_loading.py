@@ -13,7 +13,7 @@ import pytest
 from autoscaler import core
 from autoscaler.config import ConfigError
 from autoscaler.config.documents import read
-from autoscaler.core import contention, normalize, status
+from autoscaler.core import contention, decision, status
 from autoscaler.core.classification import State
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey
@@ -47,9 +47,9 @@ def test_an_example_fits_the_schema(path: Path) -> None:
 
 def test_reasons_and_states_are_those_of_decisions() -> None:
     """No reason that limits a count can be misspelt, and none is missing."""
-    of_rates = {normalize.SCALE_UP_LIMIT, normalize.SCALE_DOWN_LIMIT}
-    of_bounds = {normalize.TOO_FEW, normalize.TOO_MANY}
-    of_windows = {normalize.SCALE_UP_STABILIZED, normalize.SCALE_DOWN_STABILIZED}
+    of_rates = {decision.SCALE_UP_LIMIT, decision.SCALE_DOWN_LIMIT}
+    of_bounds = {decision.TOO_FEW, decision.TOO_MANY}
+    of_windows = {decision.SCALE_UP_STABILIZED, decision.SCALE_DOWN_STABILIZED}
     others = {status.SCALING_PAUSED, contention.REPLICAS_CONTESTED, "nothing"}
     known = of_rates | of_bounds | of_windows | others | status.OWN_LIMITS
     assert set(get_args(LimitReason)) == known

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.decision import (
+    READY,
     Activity,
     Bound,
     Bounds,
@@ -27,7 +28,6 @@ from autoscaler.core.decision import (
     Zone,
 )
 from autoscaler.core.extensions import Extensions, Fallback, Idle, Pause, PauseMode
-from autoscaler.core.normalize import READY
 from autoscaler.core.observation import Gap, GapKind, HoldReading, Scale, Unavailable
 from autoscaler.core.spec import Flags, PolicyType, ScalingPolicy
 from autoscaler.core.sync_result import SyncResult

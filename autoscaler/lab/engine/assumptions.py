@@ -13,7 +13,8 @@ from autoscaler.config.fields import (
     TargetQuantity,
 )
 from autoscaler.config.models import Items, Model
-from autoscaler.core.numbers import NANO, parse_quantity
+from autoscaler.core.numbers import NANO
+from autoscaler.quantities import parse_quantity
 
 Pattern = Annotated[
     str, Form(r"\S+", "must be a name or a pattern such as shop/*, without blanks", whole=True)

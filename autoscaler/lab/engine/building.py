@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from autoscaler.core.extensions import Mode
-from autoscaler.core.numbers import parse_quantity
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
@@ -39,6 +38,7 @@ from autoscaler.lab.engine.loads import (
 )
 from autoscaler.lab.engine.workloads import MOST_PODS, SimulatedWorkload, requests_of
 from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.quantities import parse_quantity
 
 READY_SECONDS = 30.0
 """From a pod's creation until it is ready, where neither history nor a file says it."""

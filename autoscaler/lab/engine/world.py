@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autoscaler.core.breaker import Breaker, ServerCount, goes_down, holds
+from autoscaler.core.breaker import Breaker, goes_down
 from autoscaler.core.gaps import after_absence
 from autoscaler.core.history import History
 from autoscaler.core.observation import Hpa, Observation, Scale, Unchecked
@@ -33,6 +33,7 @@ from autoscaler.lab.engine.answers import Answer, Answers, Fault, with_faults
 from autoscaler.lab.engine.loads import MetricLoad, QueueLoad, pods_in
 from autoscaler.lab.engine.workloads import MOST_PODS, ReadyTime, SimulatedWorkload
 from autoscaler.schedules import open_windows
+from autoscaler.sync.down_counts import ServerCount, holds
 
 
 class Watcher(Protocol):

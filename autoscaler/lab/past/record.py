@@ -13,11 +13,10 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from autoscaler.core.calculator import propose
+from autoscaler.core.calculator import MetricContext, propose
 from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import Pod, PodRequests, Scale, Values
-from autoscaler.core.per_pod import MetricContext
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ConditionStatus,

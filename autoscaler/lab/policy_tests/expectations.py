@@ -11,8 +11,7 @@ from autoscaler.config import durations
 from autoscaler.config.documents import Location
 from autoscaler.core.classification import limit_of, stabilization_holds
 from autoscaler.core.contention import REPLICAS_CONTESTED
-from autoscaler.core.decision import Decision
-from autoscaler.core.normalize import TOO_FEW
+from autoscaler.core.decision import TOO_FEW, Decision
 from autoscaler.core.status import (
     MIN_REPLICAS_UNKNOWN,
     SCALE_DOWN_BREAKER,

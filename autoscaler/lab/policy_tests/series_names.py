@@ -11,7 +11,7 @@ from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
 from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.holds import HOLD_QUERY
+from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.assumptions import LoadAssumption

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from autoscaler import quantities
 from autoscaler.config.promql_parser import parse
-from autoscaler.core import numbers
 from autoscaler.migrate.drafts import Comment, SecretValue, Shared, external
 from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.keda import cron, exporters, servers
@@ -354,6 +354,6 @@ def _value(kind: object, text: str | None) -> tuple[str, object]:
 
 def _is_positive(text: str) -> bool:
     try:
-        return numbers.parse_quantity(text) > 0
+        return quantities.parse_quantity(text) > 0
     except ValueError:
         return False

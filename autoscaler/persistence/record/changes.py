@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.decision import (
+    READY,
     Bounds,
     Calculation,
     Decision,
@@ -20,7 +21,6 @@ from autoscaler.core.decision import (
     Stabilization,
 )
 from autoscaler.core.history import Condition
-from autoscaler.core.normalize import READY
 from autoscaler.core.observation import Hpa
 from autoscaler.core.status import ABLE_TO_SCALE
 from autoscaler.core.sync_result import Inputs, Rules, SyncResult

@@ -141,7 +141,7 @@ def _outside(text: str) -> Markup:
 def _sentence(text: str, near: float) -> Markup:
     """Write a sentence that may be from outside, with its instants as times.
 
-    Those without a date are of the day of ``near`` in UTC, as of `core.text.time_of_day`.
+    Those without a date are of the day of ``near`` in UTC, as of `rendering.wording.time_of_day`.
     """
     return _with_times(printable(text, LONGEST_SENTENCE), near)
 

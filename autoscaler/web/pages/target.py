@@ -12,13 +12,13 @@ from autoscaler.agreement.sentences import AGREEMENT_SECONDS
 from autoscaler.config.durations import format_seconds as duration
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Extensions, Schedule
-from autoscaler.core.numbers import format_fine
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import instant_of, printable, rfc3339_milli
 from autoscaler.persistence.record.rows import Change, RecordError
+from autoscaler.quantities import format_fine
 from autoscaler.rendering import reasons, target_rules, wording
 from autoscaler.rendering.answers import (
     Disagreement,
