@@ -109,10 +109,7 @@ def _section(
     first: RehearsedTarget,
     comparisons: Sequence[ComparisonTable],
 ) -> dict[str, object]:
-    """Return what is told of a target that is ``first`` in the first of some named rehearsals.
-
-    Its columns are the rehearsals, and what really ran.
-    """
+    """Return what the template shows of a target that is ``first`` in the first rehearsal."""
     of_target = {
         name: one
         for name, answer in zip(names, answers, strict=True)
