@@ -157,7 +157,8 @@ def test_the_environment_names_the_daemon(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "AUTOSCALER_URL" in autoscaler("adopt", "--help").stdout
     named = autoscaler("history", "--state-directory", str(tmp_path), environment=environment)
-    assert url not in named.stderr
+    told = f"nothing is recorded in {tmp_path}: there is no record.db\n"
+    assert (named.returncode, named.stderr) == (1, told)
 
 
 def test_help_imports_neither_the_client_libraries_nor_pydantic() -> None:
