@@ -363,7 +363,7 @@ def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:
     arguments = ("-c", str(config), "--csv", str(samples(tmp_path, replicas="4")), "-o", "json")
     document = json.loads(ran("replay", *arguments)[1])
     Draft202012Validator(schema).validate(document)
-    measures = schema["$defs"]["RehearsalMeasures"]["properties"]
+    measures = schema["$defs"]["Measures"]["properties"]
     assert all("description" in one for one in measures.values())
     assert set(document["targets"][0]["measures"]) <= set(measures)
     lines = schema["$defs"]["RehearsedLines"]["properties"]
