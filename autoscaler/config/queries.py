@@ -17,7 +17,7 @@ CONTAINERS = 'container!="", container!="POD"'
 """The label is empty for a pod's own cgroup and ``POD`` for its pause container."""
 
 
-def usage_once(usage: str, labels: Sequence[str]) -> str:
+def usage_once(usage: str, labels: Sequence[str], matchers: str = CONTAINERS) -> str:
     """Return a query for the usage of each container, that of its newest series by start time.
 
     cAdvisor reports a container that was restarted under the cgroups of the dead and of the new one
@@ -27,7 +27,7 @@ def usage_once(usage: str, labels: Sequence[str]) -> str:
     and container.  Where no series of a container has a start time, or the labels of the start
     time differ, there is one series for each ``id``, between which `core.readings` chooses.
     """
-    by, starts = ", ".join(labels), f"{STARTS}{{{CONTAINERS}}}"
+    by, starts = ", ".join(labels), f"{STARTS}{{{matchers}}}"
     cgroup = f"{by}, id, instance"
     # The kubelet gives start times with fractions of a second, and cAdvisor without.
     newest = f"{starts} > on ({by}) group_left () (max by ({by}) ({starts}) - 1)"

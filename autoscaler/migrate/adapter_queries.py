@@ -14,12 +14,15 @@ from typing import Literal, NamedTuple
 from autoscaler.config.documents import child, entries
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import (
+    Aggregation,
+    Call,
     Matcher,
     Node,
     VectorSelector,
     quoted,
     selectors_in,
 )
+from autoscaler.config.queries import CONTAINER, CONTAINERS, SERIES, usage_once
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_answers
 from autoscaler.migrate.adapter_rules import (
@@ -27,20 +30,16 @@ from autoscaler.migrate.adapter_rules import (
     AdapterRules,
     ResourceRule,
     Resources,
+    missing_group,
 )
 from autoscaler.migrate.drafts import Query
-from autoscaler.migrate.go_text import VALUES, Template, TemplateError
+from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateError
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
 """Returns the labels of the series that a selector matches; raises what its connection raises."""
 
-_CONTAINER = ("namespace", "pod", "container")
-_BUILT_IN_FORMS = {
-    "cpu": r"i?rate\(container_cpu_usage_seconds_total\{\}\[\w+\]\)",
-    "memory": r"container_memory_working_set_bytes\{\}",
-}
-"""What the built-in queries read, apart from matchers."""
+_RANGE = re.compile(r"\[([0-9a-z]{1,20})\]")
 _BUILT_IN = "the built-in query stands for it: each container counts once, averaged over 2m"
 _ADDED_UP = (
     "several series of one container, as of one that was restarted, count as in the adapter: write "
@@ -50,9 +49,12 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_.:-]+")
 _LONGEST_NAME = 63
 _LONGEST_SHOWN = 100
+_MOST_CONDITIONS = 100
 _MOST_PARTS = 6
 """Of the queries that are tried one after the other where it is open which series there are."""
 _MOST_NEAREST = 3
+_MOST_WRITTEN = 20
+"""Of other rules that give a metric, which are compared."""
 _MOST_COMPARED, _LONGEST_COMPARED = 200, 63
 
 _ASK = "ask Prometheus which there are (--prometheus)"
@@ -110,6 +112,8 @@ def resolve(
     Of several rules that can give the metric the adapter takes the last that finds series.
     ``find_series`` answers which that is; without it the names in the rules have to.
     """
+    if len(name) > LONGEST_TEXT:
+        return Unresolved(f"its name has {len(name):,} characters, and a rule gives {LONGEST_TEXT}")
     try:
         advice = _ASK if find_series is None else _ASKED
         asked = _AskedMetric(kind, name, namespace, described, tuple(_conditions(selector)), advice)
@@ -208,7 +212,7 @@ def _candidates(
     considered = rules.external if asked.kind == "External" else rules.custom
     naming = [
         rule for rule in considered if any(rule.name_of(one) == asked.name for one in rule.names)
-    ]
+    ][-_MOST_WRITTEN:]
     names = list(dict.fromkeys(name for rule in naming for name in rule.names))
     every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
     # The adapter has a metric for those objects only that the rule has a label for.
@@ -318,6 +322,12 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     if not considered:
         sentence = f"prometheus-adapter has no {where} here"
     sentence += f"; near it are {nearest}" if nearest else ""
+    wrong = next((rule for rule in considered if missing_group(rule)), None)
+    if wrong is not None:
+        sentence += (
+            f"; `name.as` of {wrong.where} has {missing_group(wrong)}, which Go reads as a group "
+            "that there is not: write the number in braces, as ${1}"
+        )
     if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
         kinds = "Pods and Object" if asked.kind == "External" else "External"
         sentence += f"; a rule for metrics of type {kinds} does"
@@ -393,7 +403,11 @@ def _doubts(
                 f"{one.rule.where} takes any series that its seriesQuery matches, and here "
                 f"{one.series}: {asked.advice}"
             )
-    differ = dict.fromkeys(one.rule.where for one in others if not _has_text(one, texts, asked))
+    differ = dict.fromkeys(
+        one.rule.where
+        for number, one in enumerate(others)
+        if number >= _MOST_WRITTEN or not _has_text(one, texts, asked)
+    )
     if differ:
         more = len(differ) - _MOST_NEAREST
         several = f" and {more} others" if more > 0 else ""
@@ -657,6 +671,8 @@ def _conditions(selector: object) -> Iterator[_SelectorCondition]:
         if bool(values) is not operator.endswith("In"):
             raise _NoQueryError(f"its selector has {operator} with the wrong number of values")
         found.append(_SelectorCondition(key, operator, values))
+    if len(found) > _MOST_CONDITIONS:
+        raise _NoQueryError(f"its selector has more than {_MOST_CONDITIONS} conditions")
     yield from sorted(found, key=lambda one: one.key)
 
 
@@ -679,24 +695,51 @@ def _resource_query(name: str, rule: ResourceRule) -> Query | None:
         raise _NoQueryError(f"it gives no series by {namespace}, {pod} and {container}")
     # The container label is empty for a pod's own cgroup and POD for its pause container.
     wanted = ((namespace, ""), (pod, ""), (container, ""), (container, "POD"))
-    if names == _CONTAINER and _is_built_in(name, marked, tree, wanted):
-        if name == "cpu":
-            rule.place.different("containerQuery", why=_BUILT_IN)
-        return None
-    rule.place.different("containerQuery", why=_ADDED_UP)
-    others = {key: label for key, label in zip(_CONTAINER, names, strict=True) if key != label}
+    usage = _usage_of(tree, marked, wanted)
+    if usage is None:
+        rule.place.different("containerQuery", why=_ADDED_UP)
+        promql = _unmarked(kept, _presence(tree, wanted))
+    else:
+        read, matchers = usage
+        if names == CONTAINER and f"{SERIES[name]}{{{CONTAINERS}}}" in _RANGE.sub("", read):
+            if name == "cpu":
+                rule.place.different("containerQuery", why=_BUILT_IN)
+            return None
+        promql = usage_once(read, names, matchers)
+    others = {key: label for key, label in zip(CONTAINER, names, strict=True) if key != label}
     return {
-        "query": _unmarked(kept, _presence(tree, wanted)),
+        "query": promql,
         **({"window": rule.window} if rule.window else {}),
         **({"labels": others} if others else {}),
     }
 
 
-def _is_built_in(name: str, marked: str, tree: Node, wanted: Sequence[tuple[str, str]]) -> bool:
-    """Return whether a query adds up by container what the built-in one reads, and no less."""
-    (read, *others) = selectors_in(tree)
+def _usage_of(tree: Node, marked: str, wanted: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return what a query adds up of cAdvisor, and its matchers; None for anything else."""
+    match tree:
+        case Aggregation("sum" | "max" | "avg", "by", arguments=(inner,)):
+            pass
+        case _:
+            return None
+    match inner:
+        case Call("rate" | "irate" as name, (VectorSelector() as read,)):
+            form = f"{name}({{}})"
+        case VectorSelector() as read:
+            form = "{}"
+        case _:
+            return None
+    ranges = _RANGE.findall(marked)
+    modified = "offset" in marked or "@" in marked or len(ranges) != (form != "{}")
+    if modified or not read.name.startswith("container_"):
+        return None
     implied = {Matcher(label, "!=", value) for label, value in wanted}
-    matched = {one for one in read.matchers if one.label != _PINNED}
-    text = re.sub(r"\s", "", re.sub(r"\{.*?\}", "{}", marked, flags=re.DOTALL))
-    form = rf"sum(by\(.*\))?\({_BUILT_IN_FORMS[name]}\)(by\(.*\))?"
-    return not others and matched <= implied and re.fullmatch(form, text) is not None
+    others = [one for one in read.matchers if one.label != _PINNED and one not in implied]
+    container = wanted[-1][0]
+    matchers = ", ".join(
+        (
+            CONTAINERS.replace("container!", f"{container}!"),
+            *(f"{one.label}{one.operator}{quoted(one.value)}" for one in others),
+        )
+    )
+    of_range = f"[{ranges[0]}]" if ranges else ""
+    return form.format(f"{read.name}{{{matchers}}}{of_range}"), matchers

@@ -17,12 +17,16 @@ from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.go_text import (
+    BY_HAND,
+    LONGEST_TEXT,
+    MOST_GROUPS,
     GoRegex,
     PossibleText,
     Template,
     captures_of,
     expand,
     parts_of,
+    unknown_group,
 )
 
 _Made = TypeVar("_Made")
@@ -35,6 +39,8 @@ _DEEPEST = 8
 """Levels at which rules are searched for: an ApplicationSet has them at the sixth."""
 _METRIC = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]{0,254}")
 _ANY = GoRegex(".*")
+_MOST_RULES = 1_000
+_MOST_OVERRIDES = 200
 _MOST_SERIES = 8
 """The most names of series that a rule is tried with for one metric."""
 
@@ -343,7 +349,10 @@ def _read(
 def _each(view: Fields, keys: tuple[str, ...], problems: list[str]) -> tuple[AdapterRule, ...]:
     _carry_if_empty(view, *keys)
     rules = []
-    for place in view.each(*keys):
+    for number, place in enumerate(view.each(*keys)):
+        if number >= _MOST_RULES:
+            problems.append(f"there are more than {_MOST_RULES:,} rules")
+            break
         rule = _rule(place, problems)
         if rule.series_query:
             rules.append(rule)
@@ -364,6 +373,10 @@ def _rule(place: Fields, problems: list[str]) -> AdapterRule:
             why = "is missing, and `matches` has several groups: the adapter refuses that"
             reading.problem("name", why, "as")
         name_as = "$1" if regex.count == 1 else "$0"
+    groups = sum(isinstance(part, int) for part in parts_of(name_as, regex or _ANY))
+    if groups > MOST_GROUPS or len(name_as) > LONGEST_TEXT:
+        most = f"{MOST_GROUPS} groups or {LONGEST_TEXT} characters"
+        reading.problem("name", f"has more than {most}: {BY_HAND}", "as")
     metrics_query = reading.text("metricsQuery")
     rule = AdapterRule(
         where=documents.path_of(place.location),
@@ -452,7 +465,7 @@ class _RuleReading:
         written = place.within("overrides")
         for keys in (("resources",), ("resources", "overrides"), ("name",)):
             _carry_if_empty(self.place, *keys)
-        for label in written.value:
+        for label in list(written.value)[:_MOST_OVERRIDES]:
             group, resource = (written.get(label, key) for key in ("group", "resource"))
             _carry_if_empty(written, label, "group")
             if isinstance(resource, str):
@@ -507,3 +520,8 @@ def chart_rules() -> tuple[AdapterRule, ...]:
             )
         )
     return tuple(rules)
+
+
+def missing_group(rule: AdapterRule) -> str:
+    """Return a reference of `name.as` to a group that `name.matches` does not have, or nothing."""
+    return unknown_group(rule.name_as, rule.matches)

@@ -56,6 +56,8 @@ class TargetDraft:
 class Shared:
     """What the targets of one configuration have in common."""
 
+    cron_triggers: int = 0
+    """Those whose starts and ends were compared, which takes up to 50 ms each."""
     queries: dict[str, Query] = field(default_factory=dict)
     query_comments: dict[str, list[str]] = field(default_factory=dict)
     """Sentences above a query, by its name."""

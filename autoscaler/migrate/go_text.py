@@ -1,6 +1,6 @@
 """Regular expressions and templates of Go in rules for names, read by `re`, and turned around.
 
-What the two languages do not share is refused.
+What the two languages do not share, and what `re` may match slowly, is refused.
 https://github.com/google/re2/wiki/Syntax
 """
 
@@ -11,14 +11,18 @@ from itertools import islice, product
 from re import _parser  # type: ignore[attr-defined]  # the parse tree, of which typeshed has nothing
 from typing import Any, NamedTuple
 
+LONGEST = 1_000
+"""Characters of an expression."""
 LONGEST_TEXT = 255
 """Characters of a text that is matched; longer ones match nothing."""
+MOST_GROUPS = 3
+"""References of a name to groups, so that it can be turned around in a moment."""
+_MOST_STEPS = 10**7
+"""Of a match: a hundred for each repetition that may begin anywhere, times the alternatives."""
 _MOST_TEXTS = 16
 _FEW = 4
 """A range of so many characters is taken for each of them; a larger one for any."""
-_OTHERWISE = re.compile(
-    r"\(\?(?!P<|:|[ims]{1,3}[:)])|(?<!\\)(?:\{,|[*+?}]\+)|\\(?=[^dDwWsSbBAtnrfv_\W])|\\\Z"
-)
+_OTHERWISE = re.compile(r"\(\?(?!P<|:|[ims]{1,3}[:)])|(?<!\\)\{,|\\(?=[^dDwWsSbBAtnrfv_\W])|\\\Z")
 """What Python reads in another way than Go, or does not know."""
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z0-9_]{1,100})\}|([A-Za-z0-9_]{1,100}))?")
 BY_HAND = "write the PromQL of the metric in `queries` by hand"
@@ -35,6 +39,8 @@ class GoRegex:
     """A compiled expression.  Raises ValueError for what is no expression, or is refused."""
 
     def __init__(self, source: str) -> None:
+        if len(source) > LONGEST:
+            raise ValueError(f"has {len(source):,} characters, and may have {LONGEST:,}")
         other = _OTHERWISE.search(source.replace(r"\\", "--"))
         if other is not None:
             shown = source[other.start() : other.start() + 5]
@@ -43,9 +49,16 @@ class GoRegex:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 self._tree = _parser.parse(source, re.ASCII)
+                steps = _steps_of(self._tree)
                 self._pattern = re.compile(source, re.ASCII)
         except (re.error, RecursionError, OverflowError, Warning) as error:
             raise ValueError(f"{error}: {BY_HAND}") from error
+        begins = bool(self._tree) and str(self._tree[0][1]) in {
+            "AT_BEGINNING",
+            "AT_BEGINNING_STRING",
+        }
+        if steps * (1 if begins else 100) > _MOST_STEPS:
+            raise ValueError(f"it repeats in too many places to be matched quickly: {BY_HAND}")
         self._folds = re.search(r"\(\?[ms]*i", source) is not None
         self.groups: Mapping[str, int] = self._pattern.groupindex
         """The numbers of its named groups."""
@@ -70,6 +83,25 @@ class GoRegex:
             return [PossibleText(given[0], sure=True)]
         made = islice(_texts(self._tree, given), _MOST_TEXTS)
         return [one._replace(sure=one.sure and not self._folds) for one in made]
+
+
+def _steps_of(tree: Iterable[tuple[Any, Any]], *, repeated: bool = False) -> int:
+    """Return a bound for the steps of a match.  Raises ValueError for what has none."""
+    steps = 1
+    for operator, value in tree:
+        name = str(operator)
+        if repeated and name in {"BRANCH", "MAX_REPEAT", "MIN_REPEAT"}:
+            raise ValueError(f"a repetition within a repetition is not read: {BY_HAND}")
+        if name == "SUBPATTERN":
+            steps *= _steps_of(value[3], repeated=repeated)
+        elif name == "BRANCH":
+            steps *= sum(_steps_of(option) for option in value[1])
+        elif name in {"MAX_REPEAT", "MIN_REPEAT"}:
+            _, most, of = value
+            steps *= 2 * _steps_of(of) if most == 1 else 100 * _steps_of(of, repeated=True)
+        elif name not in {"LITERAL", "NOT_LITERAL", "ANY", "IN", "AT"}:
+            raise ValueError(f"{name.lower().replace('_', ' ')} is not read: {BY_HAND}")
+    return steps
 
 
 def _texts(tree: Iterable[tuple[Any, Any]], given: Mapping[int, str]) -> Iterator[PossibleText]:
@@ -144,6 +176,16 @@ def parts_of(template: str, regex: GoRegex) -> Iterator[str | int]:
         yield template[end:]
 
 
+def unknown_group(template: str, regex: GoRegex) -> str:
+    """Return the first reference of a template to a group that does not exist, or nothing."""
+    for found in _REFERENCE.finditer(template):
+        name = found[2] or found[3] or "0"
+        known = int(name[:4]) <= regex.count if name.isdecimal() else name in regex.groups
+        if not known:
+            return found[0]
+    return ""
+
+
 def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | None:
     """Return what the groups took if a template has become ``name``; None if it cannot have.
 
@@ -151,11 +193,15 @@ def captures_of(name: str, template: str, regex: GoRegex) -> dict[int, str] | No
     """
     parts = list(parts_of(template, regex))
     numbers = [part for part in parts if isinstance(part, int)]
+    if len(template) > LONGEST_TEXT or len(numbers) > MOST_GROUPS:
+        return None
     form = "".join(re.escape(part) if isinstance(part, str) else "(.*)" for part in parts)
     found = GoRegex(f"^{form}$").search(name)
     return None if found is None else dict(zip(numbers, found.groups(), strict=True))
 
 
+LONGEST_TEMPLATE = 64 << 10
+"""Characters of a template, and of what it becomes."""
 VALUES = "LabelValuesByName"
 _FIELD = re.compile(
     rf'\s*\.(?:{VALUES}\.([A-Za-z_]\w*)|([A-Z]\w*))\s*|\s*index\s+\.{VALUES}\s+"(\w+)"\s*', re.ASCII
@@ -174,6 +220,10 @@ class Template:
     """A parsed template.  Raises TemplateError for one with more than fields."""
 
     def __init__(self, source: str) -> None:
+        if len(source) > LONGEST_TEMPLATE:
+            raise TemplateError(
+                f"has {len(source):,} characters, and may have {LONGEST_TEMPLATE:,}"
+            )
         self._text, *actions = source.split("<<")
         self._parts: list[tuple[str, str]] = []
         for action in actions:
@@ -191,4 +241,6 @@ class Template:
         unknown = next((name for name, _ in self._parts if name not in data), None)
         if unknown is not None:
             raise TemplateError(f"there is no field .{unknown}: {_BY_HAND}")
+        if sum(len(data[name]) for name, _ in self._parts) > LONGEST_TEMPLATE:
+            raise TemplateError(f"becomes more than {LONGEST_TEMPLATE:,} characters")
         return self._text + "".join(data[name] + text for name, text in self._parts)

@@ -21,6 +21,9 @@ _SHOWN = "standard input"
 _SUFFIXES = {".yaml", ".yml", ".json"}
 MOST_OF_A_FILE = 64 * 2**20
 """Bytes; what Helm renders for a whole cluster has a few million."""
+_MOST_OF_ALL = 256 * 2**20
+_MOST_FILES = 50_000
+_MOST_DOCUMENTS = 100_000
 _TEMPLATE = b"{{"
 _OURS = re.compile(
     rb"HorizontalPodAutoscaler|Scaled(?:Object|Job)|TriggerAuth|(?:series|metrics)Query"
@@ -48,14 +51,21 @@ class ImportSources:
 
     manifests: list[Manifest] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    _bytes: int = 0
     _in_folder: bool = False
     """Whether the file was found in a folder, where much may be of no concern."""
 
     def add(self, names: Sequence[Path]) -> None:
         """Read files, the YAML and JSON files of folders, and `-`, which is standard input."""
+        files = 0
         for name in names:
             self._in_folder = name != STANDARD_INPUT and name.is_dir()
             for path in _within(name) if self._in_folder else [name]:
+                files += 1
+                if files > _MOST_FILES:
+                    why = f"more than {_MOST_FILES:,} files: import a part at a time"
+                    self.unread.append(Unread(str(name), why))
+                    return
                 self._file(path)
 
     def _file(self, path: Path) -> None:
@@ -64,6 +74,11 @@ class ImportSources:
             text = _standard_input() if path == STANDARD_INPUT else read_bytes(path, MOST_OF_A_FILE)
         except OSError as error:
             self.unread.append(Unread(shown, _unreadable(error)))
+            return
+        self._bytes += len(text)
+        if self._bytes > _MOST_OF_ALL:
+            most = f"{_MOST_OF_ALL // 2**20} MiB together"
+            self.unread.append(Unread(shown, f"the files have more than {most}: import fewer"))
             return
         self.text(text, shown)
 
@@ -77,6 +92,10 @@ class ImportSources:
             self._leave(unread, text)
             return
         for number, (before, part) in enumerate(parts_of(text.removeprefix(b"\xef\xbb\xbf")), 1):
+            if number > _MOST_DOCUMENTS:
+                why = f"only the first {_MOST_DOCUMENTS:,} documents of it were read"
+                self.unread.append(Unread(shown, why, number, before + 1))
+                return
             self._document(part, shown, number, before)
 
     def _leave(self, unread: Unread, text: bytes) -> None:

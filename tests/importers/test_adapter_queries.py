@@ -5,6 +5,9 @@ from typing import TypeAlias
 
 import pytest
 
+from autoscaler.config.promql_parser import parse
+from autoscaler.config.promql_tree import selectors_in
+from autoscaler.config.queries import usage_once
 from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,
@@ -212,6 +215,7 @@ REFUSED: list[tuple[Kind, Mapping[str, object], object, str]] = [
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "Gt"}]}, "operator Gt"),
     (PODS, {}, {"matchExpressions": [{"key": "a", "operator": "In"}]}, "wrong number of values"),
     (PODS, {"name": {"as": "y"}}, None, "none of the 1 rules"),
+    (PODS, {"name": {"matches": "(x)", "as": "$1_y"}}, None, "a group that there is not"),
     (PODS, {"seriesQuery": '{__name__=~"^x_.*"}', "name": {"as": "x"}}, None, "ask Prometheus"),
     (PODS, {"seriesQuery": '{job="y"}', "name": {"as": "x"}}, None, "ask Prometheus"),
 ]
@@ -304,9 +308,9 @@ def test_rules_of_one_query_need_no_choice() -> None:
 
 NOT_UNDERSTOOD: list[Mapping[str, object]] = [
     {"metricsQuery": "<<if .Series>>x<<end>>"},
-    {"seriesFilters": [{"is": "(?=a)"}]},
-    {"seriesQuery": '{__name__=~"(?=x)"}'},
-    {"name": {"matches": "(?=x)", "as": "x"}, "seriesQuery": "x"},
+    {"seriesFilters": [{"is": "(a+)+"}]},
+    {"seriesQuery": '{__name__=~"(x|y.)+"}'},
+    {"name": {"matches": "(x+)+", "as": "x"}, "seriesQuery": "x"},
 ]
 
 
@@ -480,11 +484,29 @@ def test_the_built_in_query_stands_for_the_usual_resource_rules(name: str, query
     assert len(different) == (name == "cpu")
 
 
+def test_a_resource_rule_with_more_matchers_counts_each_container_once() -> None:
+    """By the newest start time, with the same matchers, under the labels that it has."""
+    query = f'sum(rate({CPU}{{<<.LabelMatchers>>,job="kubelet"}}[5m])) by (<<.GroupBy>>)'
+    written, different, _ = resource_query("cpu", query)
+    matchers = 'container!="", container!="POD", job="kubelet"'
+    usage = f"rate({CPU}{{{matchers}}}[5m])"
+    once = usage_once(usage, ("namespace", "pod", "container"), matchers)
+    assert (written, different) == ({"query": once, "window": "3m"}, [])
+    assert len(selectors_in(parse(once))) > 2
+    old = {"namespace": {"resource": "namespace"}, "pod_name": {"resource": "pod"}}
+    query = f"sum({MEMORY}{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)"
+    written, _, _ = resource_query("memory", query, old, "container_name")
+    assert isinstance(written, Mapping)
+    assert written["labels"] == {"pod": "pod_name", "container": "container_name"}
+    matchers = 'container_name!="", container_name!="POD"'
+    names = ("namespace", "pod_name", "container_name")
+    assert written["query"] == usage_once(f"{MEMORY}{{{matchers}}}", names, matchers)
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "sum(rate(c{<<.LabelMatchers>>}[3m])) by (<<.GroupBy>>)",
-        f'sum(rate({CPU}{{<<.LabelMatchers>>,job="kubelet"}}[5m])) by (<<.GroupBy>>)',
         f"sum(rate({CPU}{{<<.LabelMatchers>>}}[3m] offset 1m)) by (<<.GroupBy>>)",
         f"sum(rate({CPU}{{<<.LabelMatchers>>}}[3m]) * 2) by (<<.GroupBy>>)",
         f"sum(max_over_time({MEMORY}{{<<.LabelMatchers>>}}[3m])) by (<<.GroupBy>>)",
@@ -496,7 +518,7 @@ def test_any_other_resource_rule_is_kept_with_a_difference(query: str) -> None:
     assert isinstance(written, Mapping)
     text = str(written["query"])
     assert text.endswith("by (namespace, pod, container)")
-    assert '{namespace!="",pod!="",container!="",container!="POD"' in text
+    assert '{namespace!="",pod!="",container!="",container!="POD"}' in text
     assert problems == ()
     (sentence,) = different
     assert "several series of one container" in sentence

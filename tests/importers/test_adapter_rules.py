@@ -170,16 +170,18 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
         - {seriesQuery: e, seriesFilters: [{is: "("}], metricsQuery: x}
         - {seriesQuery: f, resources: {template: "<<.Group"}, metricsQuery: x}
         - {seriesQuery: g, metricsQuery: x}
+        - {seriesQuery: h, name: {matches: "(a)(b)(c)(d)", as: "$1$2$3$4"}, metricsQuery: x}
+        - {seriesQuery: i, name: {matches: "(a+)+$"}, metricsQuery: x}
         - {seriesQuery: j, metricsQuery: "<<if .Series>>x<<end>>"}
-        - {seriesQuery: '{__name__=~"(?=a)"}', metricsQuery: x}
+        - {seriesQuery: '{__name__=~"(a|b.)+"}', metricsQuery: x}
         """)
     fields = Fields(yaml.safe_load(text))
     rules = rules_in(fields)
     assert rules is not None
     assert [rule.series_query for rule in rules.custom if not rule.problem] == ["g"]
     assert [rule.series_query for rule in rules.custom if rule.problem] == [
-        *"abcefj",
-        '{__name__=~"(?=a)"}',
+        *"abcefhij",
+        '{__name__=~"(a|b.)+"}',
     ]
     places = [problem.partition(" ")[0] for problem in rules.problems]
     assert places == [
@@ -191,11 +193,13 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
         "rules[4].seriesQuery",
         "rules[5].seriesFilters[0].is",
         "rules[6].resources.template",
-        "rules[8].metricsQuery",
-        "rules[9].seriesQuery",
+        "rules[8].name.as",
+        "rules[9].name.matches",
+        "rules[10].metricsQuery",
+        "rules[11].seriesQuery",
     ]
     refused = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
-    assert len(refused) == 9
+    assert len(refused) == 11
     assert all(one.why for one in refused)
 
 

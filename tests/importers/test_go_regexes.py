@@ -1,13 +1,17 @@
 """Expressions of Go: what they match, what is made of a match, and turned around."""
 
+import time
+
 import pytest
 
 from autoscaler.migrate.go_text import (
+    LONGEST,
     GoRegex,
     PossibleText,
     captures_of,
     expand,
     parts_of,
+    unknown_group,
 )
 
 NUMBERS = ("one", "two", "three", "four", "five", "six")
@@ -65,6 +69,43 @@ def test_what_go_and_python_do_not_share_is_refused(source: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        *("(a+)+$", "(a|aa)+$", "(a*)*b", "((a?){9}){9}b", "(.*)(.*)(.*)(.*)b$", "(?:a{1,9}){9}"),
+        *("((a{100}){100}){100}", "(aa?)+b", "a?" * 30 + "a" * 30, ".*" * 20, "(a|aa)" * 30 + "b"),
+        *("(.*)_(.*)_(.*)", "^(.*)(.*)(.*)(.*)$", "^(ab|cd)?(ef|gh)?.*.*.*x"),
+    ],
+)
+def test_an_expression_that_may_take_long_is_refused(source: str) -> None:
+    """Repetitions within one another, and many beside one another."""
+    with pytest.raises(ValueError, match=r"within a repetition|in too many places"):
+        GoRegex(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["^(.*)(.*)(.*)b$", "(.*)(.*)b$", "(a?)(a?)(a?)(a?)(a?)(a?)(.*)b", "^(aa)+(aaa)*(a|b)c$"],
+)
+def test_an_expression_that_is_read_takes_no_time(source: str) -> None:
+    """The slowest ones that are read, over a text that nearly matches."""
+    regex = GoRegex(source)
+    text = "a" * 250 + "c"
+    begin = time.thread_time()
+    regex.search(text)
+    regex.matches_all(text)
+    regex.texts({1: "a" * 200})
+    assert time.thread_time() - begin < 1.0
+
+
+def test_an_expression_is_bounded() -> None:
+    """In its text and its depth, and in the texts that it is compared with."""
+    for source in ("a" * (LONGEST + 1), "(" * 480 + ")" * 480):
+        with pytest.raises(ValueError, match=r"characters|recursion"):
+            GoRegex(source)
+    assert GoRegex("a*").search("a" * 2_000) is None
+
+
+@pytest.mark.parametrize(
     ("template", "made"),
     [
         ("${1}_per_second", "http_per_second"),
@@ -83,6 +124,7 @@ def test_a_template_is_expanded_as_by_go(template: str, made: str) -> None:
     assert match is not None
     expanded = expand(template, regex, match)
     assert expanded == (made if template != "${" else "${")
+    assert bool(unknown_group(template, regex)) is (template in {"$1_per_second", "${9}"})
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Templates of Go, as far as rules use them."""
 
+import tracemalloc
+
 import pytest
 
-from autoscaler.migrate.go_text import Template, TemplateError
+from autoscaler.migrate.go_text import LONGEST_TEMPLATE, Template, TemplateError
 
 DATA = {
     "Series": "s_total",
@@ -53,3 +55,18 @@ def test_anything_but_a_field_is_refused_with_what_to_write(source: str) -> None
     """Never half a query: the sentence names the fields and says where PromQL goes instead."""
     with pytest.raises(TemplateError, match="in `queries` by hand"):
         Template(source).fill(DATA)
+
+
+def test_a_template_is_bounded() -> None:
+    """In its text, in what it becomes, and in the memory that both take."""
+    tracemalloc.start()
+    for source, data in (
+        ("x" * (LONGEST_TEMPLATE + 1), DATA),
+        ("<<.Series>>" * 5_000, {"Series": "x" * 1_000}),
+        ("<<range .GroupBySlice>>" * 30 + "x" + "<<end>>" * 30, DATA),
+        ("<<printf `%999d` 1>>" * 30, DATA),
+    ):
+        with pytest.raises(TemplateError):
+            Template(source).fill(data)
+    assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    tracemalloc.stop()

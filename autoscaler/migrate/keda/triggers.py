@@ -18,6 +18,8 @@ from autoscaler.migrate.keda.metadata import is_false, parsed, texts_of
 from autoscaler.migrate.keda.promql import is_one_value
 from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio, may_be_nan, tidied
 
+_MOST_TRIGGERS = 100
+_MOST_CRON_TRIGGERS = 1000
 _RESOURCES = ("cpu", "memory")
 _KNOWN = {
     "prometheus": frozenset(
@@ -67,6 +69,7 @@ _NEITHER = "KEDA refuses it without a metricType; a number is read as a percenta
 _NO_PERCENTAGE = "must be a whole number of percent, 1 or more: KEDA or Kubernetes refuse it"
 _NO_QUANTITY = "must be a quantity above 0, such as 500m or 1Gi: KEDA or Kubernetes refuse it"
 _NO_TYPE = "must be Utilization or AverageValue, as KEDA refuses all others"
+_TOO_MANY = "the cron triggers are too many to compare: import fewer sources at once"
 
 
 class FormulaTrigger(NamedTuple):
@@ -120,6 +123,10 @@ class Triggers:
         """Convert all of them."""
         behavior = spec.within("advanced", "horizontalPodAutoscalerConfig", "behavior")
         for index, trigger in enumerate(spec.each("triggers")):
+            if index >= _MOST_TRIGGERS:
+                trigger.refused(why=f"only the first {_MOST_TRIGGERS} triggers are read")
+                self.lost.append("further ones")
+                continue
             kind = trigger.get("type")
             self._said_of_all(trigger, kind)
             self.can_be_active |= kind not in _RESOURCES
@@ -211,6 +218,9 @@ class Triggers:
         try:
             if self.in_formula:
                 raise ValueError(_CRON_IN_FORMULA)  # noqa: TRY301 - as any other reason
+            self.shared.cron_triggers += 1
+            if self.shared.cron_triggers > _MOST_CRON_TRIGGERS:
+                raise ValueError(_TOO_MANY)  # noqa: TRY301 - as any other reason
             window, differs = cron.schedule_of(texts, behavior)
         except ValueError as error:
             self._lose(trigger, str(error), "cron")
