@@ -1,6 +1,8 @@
 """`autoscaler adopt` beside the real HPA controller: over and back, and no count ever moves."""
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -17,6 +19,7 @@ from tests.worlds.controlplane.metrics_api import MetricsApi
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.counts import Counts
 from tests.worlds.daemon import DaemonProcess, Document, command, external, write_config
+from tests.worlds.forking import Program
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.service_account import service_account
@@ -60,6 +63,16 @@ class Bed:
         url = f"http://{self.daemon.address}"
         argv = ("adopt", "-c", self.daemon.file, "--url", url, *arguments)
         return command(*argv, environment=self.user, code=code)
+
+    def kill_after(self, lines: int, *arguments: object) -> None:
+        """Run the command, and send SIGKILL once it has printed so many lines, if it still runs."""
+        url, output = f"http://{self.daemon.address}", self.world.folder / "killed.txt"
+        argv = [*map(str, ("adopt", "-c", self.daemon.file, "--url", url, *arguments))]
+        with output.open("w") as file:
+            program = Program(argv, {**os.environ, **self.user}, file.fileno(), file.fileno())
+            wait_until("the lines", lambda: output.read_text().count("\n") >= lines)
+            program.kill()
+            assert program.wait(10) in {-signal.SIGKILL, 0}, output.read_text()
 
     def want(self, app: str, replicas: int) -> None:
         """Have a workload need so many replicas."""
@@ -197,16 +210,29 @@ def define_scaled_objects(api: Api) -> None:
 
 
 HPA = 'HorizontalPodAutoscaler "hpa-of-held"'
-REPLICAS = {"steady": 3, "held": 5, "queue": 2, "least": 2, "most": 4, "behaved": 6, "asleep": 0}
-"""`held` is held by its HPA's window, `least` and `most` by its bounds; `queue` and `asleep`, which
-sleeps, are KEDA's; the load of the others is as their counts."""
-LOADS = REPLICAS | {"least": 1, "most": 9}
+REPLICAS = {
+    "steady": 3,
+    "held": 5,
+    "queue": 2,
+    "least": 2,
+    "most": 4,
+    "behaved": 6,
+    "tolerated": 4,
+    "disabled": 4,
+    "asleep": 0,
+}
+"""`held` is held by its HPA's window, `least` and `most` by its bounds, `tolerated` by a tolerance
+and `disabled` by a policy; `queue` and `asleep`, which sleeps, are KEDA's; the load of the others
+is as their counts."""
+LOADS = REPLICAS | {"least": 1, "most": 9, "disabled": 9}
 SCALED_OBJECTS = {"queue": "jobs", "asleep": "naps"}
 STEP_SECONDS = 4
 SPECS: dict[str, Document] = {
     "least": {"minReplicas": 2},
     "most": {"maxReplicas": 4},
     "behaved": {"behavior": {"scaleUp": {"stabilizationWindowSeconds": 60}}},
+    "tolerated": {"behavior": {"scaleUp": {"tolerance": "0.3"}}},
+    "disabled": {"behavior": {"scaleUp": {"selectPolicy": "Disabled"}}},
     "rising": {"behavior": {"scaleUp": pods_a_period(1)}},
     "falling": {"behavior": {"scaleDown": pods_a_period(1, stabilizationWindowSeconds=0)}},
 }
@@ -262,6 +288,7 @@ def journey(bed: Bed) -> Iterator[Journey]:
         for name in REPLICAS:
             bed.daemon.first_sync(world.key(name))
         bed.want("held", 2)
+        bed.want("tolerated", 5)
         held = "ScaleDownStabilized"
         wait_until("the HPA holds it", lambda: held in bed.conditions("hpa-of-held"))
         wait_until("KEDA's are there", lambda: len(bed.specs()) == len(REPLICAS))
@@ -294,7 +321,7 @@ def test_no_count_moves(journey: Journey) -> None:
     """Over and back: steady, held by a window, at a bound, asleep, and KEDA's."""
     assert journey.counts == {name: [count] for name, count in REPLICAS.items()}
     over, back = journey.states
-    own = {"held": "held", "most": "limited", "asleep": "idle"}
+    own = {"held": "held", "most": "limited", "disabled": "limited", "asleep": "idle"}
     assert over == dict.fromkeys(REPLICAS, "ok") | own
     assert back == dict.fromkeys(REPLICAS, "controlled")
 
@@ -346,7 +373,7 @@ def test_the_steps_are_reviewed_as_commands(journey: Journey) -> None:
 def test_a_count_on_its_way_goes_on_at_the_same_rate(
     bed: Bed, name: str, first: int, last: int
 ) -> None:
-    """One pod in four seconds, of whichever of the two; none is skipped, and none taken back."""
+    """One pod in four seconds over and back; none is skipped, and none taken back."""
     world = bed.world
     world.deploy(name, replicas=first)
     bed.want(name, first)
@@ -359,13 +386,19 @@ def test_a_count_on_its_way_goes_on_at_the_same_rate(
         bed.want(name, last)
         counts.wait_for_other(name, first)
         bed.adopt(f"{world.namespace}/{name}", "--execute", "--anyway")
+        over = counts.last(name)
+        assert over != last
+        counts.wait_for_other(name, over)
+        own = len(counts.seen[name])
+        bed.adopt(f"{world.namespace}/{name}", "--back", "--execute")
         assert counts.last(name) != last
         counts.wait_for(name, last)
     seen = counts.seen[name]
     step = 1 if last > first else -1
     assert [count for _, count in seen] == [*range(first, last, step), last]
-    # A change by the HPA counts from the sync before the one that found it.
-    pauses = [after - before for (before, _), (after, _) in pairwise(seen[1:])]
+    # A change by the HPA counts from the sync before the one that found it; an HPA that was just
+    # made knows no change before it.
+    pauses = [after - before for (before, _), (after, _) in pairwise(seen[1:own])]
     assert min(pauses) >= STEP_SECONDS - 2 * PERIOD_SECONDS
 
 
@@ -380,3 +413,23 @@ def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> Non
     bed.daemon.wait("the target", lambda: bed.has("zero"))
     bed.adopt(f"{world.namespace}/zero", "--back", "--execute", "--anyway")
     wait_until("the HPA has scaled it", lambda: world.replicas("zero") == 3, timeout=30)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3], ids=["seen", "saved", "deleted"])
+def test_a_command_that_was_killed_between_two_steps_is_run_again(bed: Bed, lines: int) -> None:
+    """No count moves, over or back."""
+    world, name = bed.world, f"killed{lines}"
+    world.deploy(name, replicas=3)
+    bed.want(name, 3)
+    others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
+    file = world.folder / f"{name}.targets.yaml"
+    file.write_text(json.dumps({"targets": [world.target(name, **spec(name))]}))
+    wait_until("the HPA syncs", lambda: bed.conditions(f"hpa-of-{name}"))
+    wait_until("the daemon sees it", lambda: bed.has(name) and bed.state(name) == "controlled")
+    with Counts(world.api, world.namespace) as counts:
+        for direction, least in (([], lines), (["--back"], 1)):
+            arguments = (f"{world.namespace}/{name}", "--execute", "--anyway", *direction)
+            bed.kill_after(least, *arguments)
+            bed.adopt(*arguments)
+            assert (f"hpa-of-{name}" in bed.specs()) is bool(direction)
+    assert [count for _, count in counts.seen[name]] == [3]
