@@ -19,6 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
+
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.file_contents import read_bytes, with_home, write_below
 from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
@@ -26,6 +28,7 @@ from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 MOST_BYTES = 1 << 30
 """Of all files of a folder."""
 _MOST_OF_A_FILE = 1 << 28
+_FLOAT_BYTES = 8
 _VERSION = 1
 _SUFFIX = ".range"
 _DIGEST_BYTES = 16
@@ -205,6 +208,24 @@ def _is_whole(key: RangeKey, file: Path) -> bool:
     return True
 
 
+class _StoredSeries(BaseModel):
+    """One series of the line of JSON; its values follow in so many ``bytes``."""
+
+    model_config = ConfigDict(strict=True)
+    labels: dict[str, str]
+    runs: list[tuple[int, int]]
+    bytes: NonNegativeInt
+
+
+class _StoredHead(BaseModel):
+    """The line of JSON."""
+
+    model_config = ConfigDict(strict=True)
+    key: str
+    warnings: list[str]
+    series: list[_StoredSeries]
+
+
 def _read(key: RangeKey, file: Path) -> Matrix:
     """Return what a file has.  Raises OSError, and ValueError for what was not written so."""
     content = read_bytes(file, _MOST_OF_A_FILE)
@@ -212,14 +233,29 @@ def _read(key: RangeKey, file: Path) -> Matrix:
     if check != b"%08x\n" % zlib.crc32(body):
         raise ValueError(f"{file} is damaged")
     line, _, data = body.partition(b"\n")
-    head = json.loads(line)
-    if head["key"] != key.text:
+    head = _StoredHead.model_validate_json(line)
+    if head.key != key.text:
         raise ValueError(f"{file} is about another query")
-    series, at = [], 0
-    for one in head["series"]:
-        numbers = array("d", zlib.decompress(data[at : at + one["bytes"]]))
-        at += one["bytes"]
+    least, most = map(int, file.name.removesuffix(_SUFFIX).split("-"))
+    series, at, room = [], 0, _MOST_OF_A_FILE
+    for one in head.series:
+        following, size = least, 0
+        for first, count in one.runs:
+            if first < following or not 0 < count <= most - first:
+                raise ValueError(f"{file} has instants that it is not about")
+            following = first + count
+            size += count * _FLOAT_BYTES
+        room -= size
+        unpacked = zlib.decompressobj()
+        try:
+            values = unpacked.decompress(data[at : at + one.bytes], size + 1) if room >= 0 else b""
+        except zlib.error as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+        if len(values) != size:
+            raise ValueError(f"{file} has other values than it says, or too many")
+        at += one.bytes
+        numbers = array("d", values)
         if sys.byteorder == "big":
             numbers.byteswap()
-        series.append(MatrixSeries(one["labels"], [(b, c) for b, c in one["runs"]], numbers))
-    return Matrix(series, tuple(head["warnings"]))
+        series.append(MatrixSeries(one.labels, one.runs, numbers))
+    return Matrix(series, tuple(head.warnings))

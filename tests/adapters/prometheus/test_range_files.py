@@ -1,7 +1,10 @@
 """Answers on disk: what was written is read again, and what is damaged is not there."""
 
+import json
 import os
 import pickle
+import tracemalloc
+import zlib
 from array import array
 from pathlib import Path
 
@@ -145,6 +148,74 @@ def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
     file.unlink()
     file.mkdir()
     assert spans(files, 0, 10) == []
+
+
+def _head(**changed: object) -> dict[str, object]:
+    one = {"labels": {}, "runs": [[0, 10]], "bytes": len(_VALUES)}
+    series = [one | {key: value for key, value in changed.items() if key in one}]
+    whole = {"key": KEY.text, "warnings": [], "series": series}
+    return whole | {key: value for key, value in changed.items() if key in whole}
+
+
+_VALUES = zlib.compress(array("d", range(10)).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("head", "values", "stored"),
+    [
+        (_head(), _VALUES, True),
+        ([], _VALUES, False),
+        (None, _VALUES, False),
+        ({}, _VALUES, False),
+        (_head(key=None), _VALUES, False),
+        (_head(warnings="none"), _VALUES, False),
+        (_head(warnings=[1]), _VALUES, False),
+        (_head(series={}), _VALUES, False),
+        (_head(series=[5]), _VALUES, False),
+        (_head(labels=[]), _VALUES, False),
+        (_head(labels={"pod": 5}), _VALUES, False),
+        (_head(runs=5), _VALUES, False),
+        (_head(runs=[[0, 5, 5]]), _VALUES, False),
+        (_head(runs=[["0", 10]]), _VALUES, False),
+        (_head(runs=[[0, 9]]), _VALUES, False),
+        (_head(runs=[[0, 10**18]]), _VALUES, False),
+        (_head(runs=[[-5, 10]]), _VALUES, False),
+        (_head(runs=[[5, 5], [0, 5]]), _VALUES, False),
+        (_head(runs=[[0, 5], [4, 5]]), _VALUES, False),
+        (_head(runs=[[0, 10], [10, 0]]), _VALUES, False),
+        (_head(bytes=-1), _VALUES, False),
+        (_head(bytes=2), _VALUES, False),
+        (_head(), b"", False),
+        (_head(), b"no zlib", False),
+        (_head(), zlib.compress(bytes(79)), False),
+        (_head(), zlib.compress(bytes(10**8)), False),
+    ],
+)
+def test_what_was_not_written_so_is_not_there(
+    tmp_path: Path, head: object, values: bytes, *, stored: bool
+) -> None:
+    """Though its sum is right: whoever can write the folder can make that, too."""
+    files = RangeFiles(tmp_path)
+    folder = tmp_path / KEY.digest
+    folder.mkdir()
+    if isinstance(head, dict) and head.get("series") and values is not _VALUES:
+        head["series"][0]["bytes"] = len(values)
+    body = json.dumps(head).encode() + b"\n" + values
+    (folder / "0-10.range").write_bytes(b"%08x\n" % zlib.crc32(body) + body)
+    tracemalloc.start()
+    assert spans(files, 0, 10) == ([(0, 10)] if stored else [])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2_000_000
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"9" * 100_000, b"", b"\xff\n", b"{}"])
+def test_a_line_that_is_no_json_is_not_there(tmp_path: Path, body: bytes) -> None:
+    """However deep or long it is."""
+    folder = tmp_path / KEY.digest
+    folder.mkdir()
+    (folder / "0-10.range").write_bytes(b"%08x\n" % zlib.crc32(body) + body)
+    assert spans(RangeFiles(tmp_path), 0, 10) == []
 
 
 def test_names_and_links_of_strangers_do_no_harm(tmp_path: Path) -> None:
