@@ -18,10 +18,10 @@ from autoscaler import __version__, clock
 from autoscaler.config import Address, Config, ConfigError
 from autoscaler.config.exposure import warnings_of
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.daemon.leadership import ElectionObserver, Role
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
 from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews

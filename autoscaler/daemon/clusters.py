@@ -19,12 +19,12 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import leader_election
 from autoscaler.kubernetes import ConnectError, Pods, Scales, WatchedCluster
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
+from autoscaler.kubernetes.leadership import leader_election
 from autoscaler.kubernetes.watch_requests import CacheBudget
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
 

@@ -25,7 +25,6 @@ from autoscaler.daemon.clusters import (
     wait_for_watches,
 )
 from autoscaler.daemon.events import own_pod, tell_breaker
-from autoscaler.daemon.leadership import unique
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
@@ -37,6 +36,7 @@ from autoscaler.daemon.state_directory import await_turn, look_for_releases, ope
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.election import ClusterLeader
+from autoscaler.kubernetes.leadership import unique
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, Ports, Reporter
 from autoscaler.sync.slots import Slot, slots_of

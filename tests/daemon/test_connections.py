@@ -15,11 +15,11 @@ from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.leadership import ElectionObserver
 from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.kubernetes import Api, ConnectError
 from autoscaler.kubernetes.election import ALWAYS_OPEN
+from autoscaler.kubernetes.leadership import ElectionObserver
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import Reporter
 from autoscaler.transport import UNOBSERVED

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import ElectionObserver, Leadership, Role
 from autoscaler.kubernetes import Leases, connect
 from autoscaler.kubernetes.election import ElectionTimes
+from autoscaler.kubernetes.leadership import ElectionObserver, Leadership, Role
 from tests.daemon.leadership.audit import POLICY, Audit
 from tests.daemon.leadership.shop import Shop
 from tests.worlds.controlplane.credentials import write_kubeconfig

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
-from autoscaler.daemon.leadership import Role
 from autoscaler.kubernetes.election import ElectionTimes
+from autoscaler.kubernetes.leadership import Role
 from tests.worlds.daemon import Line, LineProcess, spawned
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import cast
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import Leadership, Role, unique
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import ClusterLeader, ElectionTimes, LeaseRecord
+from autoscaler.kubernetes.leadership import Leadership, Role, unique
 from tests.daemon.leadership.conftest import Told
 from tests.worlds.waiting import wait_until
 

@@ -10,8 +10,8 @@ from itertools import groupby
 import pytest
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import Leadership, Role
 from autoscaler.kubernetes.election import ElectionTimes
+from autoscaler.kubernetes.leadership import Leadership, Role
 from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.daemon.leadership import Leadership
 from autoscaler.kubernetes import Api, Failure, Lease, Leases
 from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
+from autoscaler.kubernetes.leadership import Leadership
 
 LOST = Failure("no answer came", transient=True, uncertain=True)
 CONFLICT = Failure("the object has been modified", status=409)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.daemon.leadership import Role
 from autoscaler.kubernetes.election import ElectionTimes
+from autoscaler.kubernetes.leadership import Role
 from tests.daemon.leadership.audit import Audit
 from tests.daemon.leadership.conftest import SLACK
 from tests.daemon.leadership.processes import WriterProcess

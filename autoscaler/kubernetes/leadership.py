@@ -1,8 +1,8 @@
 """Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
 
-A writer cannot rely on `kubernetes.leaderelection`: it measures by the wall clock, its requests
-have no time limit, it ends when the Lease is lost, never releases it, and above all it cannot say
-until when a write may be sent.
+A writer cannot rely on the `leaderelection` of the Kubernetes client: it measures by the wall clock,
+its requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
+cannot say until when a write may be sent.
 """
 
 import random
@@ -19,7 +19,7 @@ from autoscaler.config.fields import HOSTNAME
 from autoscaler.config.settings import LeaderElection
 from autoscaler.config.shards import Shard
 from autoscaler.core.text import printable
-from autoscaler.kubernetes import Api, Failure, Lease, Leases
+from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.election import (
     NEVER,
     ClusterLeader,
@@ -28,7 +28,8 @@ from autoscaler.kubernetes.election import (
     LeaseRecord,
     WriteGate,
 )
-from autoscaler.kubernetes.leases import LeaseCache
+from autoscaler.kubernetes.failures import Failure
+from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
 from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import is_newer
 from autoscaler.kubernetes.shard_leases import OtherShards
