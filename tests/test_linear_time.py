@@ -36,6 +36,7 @@ from autoscaler.config import (
 from autoscaler.config.problems import ConfigError
 from autoscaler.core import selectors
 from autoscaler.core.text import printable
+from autoscaler.lab.past import own_pods
 from autoscaler.migrate import promql_answers
 from autoscaler.migrate.go_text import GoRegex, Template
 from autoscaler.migrate.keda.scaling_modifiers import promql_of
@@ -212,7 +213,7 @@ PARSERS: list[tuple[str, Callable[[str], object], tuple[str, ...]]] = [
     ("duration", durations.of, NUMBERS),
     ("range of PromQL", promql.range_of, QUERIES),
     ("selectors of PromQL", promql.selectors_of, QUERIES),
-    ("PromQL of some series", lambda text: promql.narrowed(text, _MATCHER), QUERIES),
+    ("PromQL of some series", lambda text: own_pods.narrowed(text, _MATCHER), QUERIES),
     ("condition of PromQL", promql.is_condition, QUERIES),
     ("expression of Go", GoRegex, PATTERNS),
     ("match of an expression of Go", GoRegex("(.*)(.*)b$").search, ("a", "b", "ab")),

@@ -7,11 +7,20 @@ from typing import NamedTuple
 
 from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.queries import Labels, core_name, is_built_in
-from autoscaler.config.reading import Source, sources_of
+from autoscaler.config.reading import Reading, Source
 from autoscaler.config.settings import Config
 from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
 from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
+
+
+def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
+    """Read the files of a valid configuration again; ``content`` as for `load`."""
+    reading = Reading()
+    main = config.path.absolute()
+    read = [reading.source(config.path, "", content)]
+    read += [reading.source(path, "") for path in config.sources.digests if path != main]
+    return [source for source in read if source is not None]
 
 
 class QueryPlace(NamedTuple):

@@ -4,13 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, permutations
 
-from autoscaler.cli.asked_queries import AskedQuery, BoundUse, HoldUse, MetricUse, queries_of
+from autoscaler.cli.asked_queries import (
+    AskedQuery,
+    BoundUse,
+    HoldUse,
+    MetricUse,
+    queries_of,
+    sources_of,
+)
 from autoscaler.config import durations
 from autoscaler.config.documents import Location, child, entries
 from autoscaler.config.fields import listen_address
 from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
 from autoscaler.config.promql import selectors_of
-from autoscaler.config.reading import sources_of
 from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.target import Query

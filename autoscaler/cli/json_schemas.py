@@ -6,7 +6,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
-from autoscaler.config.rules import rules_of
+from autoscaler.config.checks import rules_of
 from autoscaler.config.settings import IncludedFile, MainFile
 
 

@@ -7,17 +7,27 @@ from pydantic import BaseModel
 
 from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.error_messages import Names
+from autoscaler.config.metric_rules import METRIC_RULES
 from autoscaler.config.models import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.reading import Source
-from autoscaler.config.rules import Context, Rule, clusters_named, group_of, rules_of
+from autoscaler.config.rule_forms import Context, Rule, clusters_named
 from autoscaler.config.settings import (
     DEFAULT_SERVER,
     IncludedFile,
     MainFile,
 )
+from autoscaler.config.settings_rules import SETTINGS_RULES
 from autoscaler.config.spec_model import TargetModel
+from autoscaler.config.target_rules import TARGET_RULES, group_of
+
+_RULES = {**SETTINGS_RULES, **TARGET_RULES, **METRIC_RULES}
+
+
+def rules_of(model: type[BaseModel]) -> Sequence[Rule]:
+    """Return the rules of a model and of those that it is derived from, in their order."""
+    return tuple(rule for of, rules in _RULES.items() if issubclass(model, of) for rule in rules)
 
 
 def check_files(

@@ -179,13 +179,7 @@ def _choice(given: object, choices: Sequence[str]) -> str:
     listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
     lower = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(str(given).lower(), lower, n=1, cutoff=0.6)
-    meant = lower[close[0]] if close else ""
-    if "External" in choices:
-        if str(given).lower() == "cron":
-            return f"must be {listed}; a cron trigger of KEDA is a window in `schedules`"
-        if str(given).lower() == "prometheus":
-            meant = "External"
-    return f"must be {listed}" + (f"; did you mean {meant}?" if meant else "")
+    return f"must be {listed}" + (f"; did you mean {lower[close[0]]}?" if close else "")
 
 
 def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from autoscaler.config.documents import path_of
 from autoscaler.config.fields import is_loopback
 from autoscaler.config.prometheus_connection import PrometheusSettings
-from autoscaler.config.rules import SIGN_IN
 from autoscaler.config.settings import Config, Sources
+from autoscaler.config.settings_rules import SIGN_IN
 from autoscaler.config.sources import folder_of, named_files
 
 _PUBLIC = {"caFile", "certFile", "clientCAFile"}

@@ -28,7 +28,7 @@ from autoscaler.config.problems import (
     one_per_place,
 )
 from autoscaler.config.reading import Reading, Source
-from autoscaler.config.rules import Context
+from autoscaler.config.rule_forms import Context
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (
     MOST_FILES,

@@ -8,21 +8,18 @@ import re
 from collections.abc import Sequence
 
 from autoscaler.config import durations
-from autoscaler.config.promql_parser import LONGEST, read
+from autoscaler.config.promql_parser import read
 from autoscaler.config.promql_tree import (
     COMPARISONS,
     Aggregation,
     Binary,
     Call,
-    Matcher,
     Node,
     NotUnderstood,
     Subquery,
     VectorSelector,
     below,
-    nodes_of,
     selectors_in,
-    with_insertions,
 )
 
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
@@ -40,13 +37,6 @@ _OF_A_RANGE = re.compile(
 """Functions of a range, which may be left out in MetricsQL."""
 _NEVER_ZERO = re.compile(r"count(?:_values)?|group|absent|(?:count|absent|present)_over_time")
 """Functions whose value is never 0, whatever the values are that they take."""
-_MIXING = frozenset(
-    {
-        *("label_replace", "label_join", "info", "topk", "bottomk", "limitk", "limit_ratio"),
-        *("count_values", "scalar", "absent", "absent_over_time"),
-    }
-)
-"""What these give may be of other series than those that have the same labels."""
 
 
 def _seconds(text: str) -> float | None:
@@ -122,33 +112,3 @@ def selectors_of(promql: str) -> Sequence[VectorSelector]:
     """Return the different vector selectors of an expression, in their order."""
     found = dict.fromkeys(selectors_in(read(promql)))
     return tuple(selector for selector in found if selector.name or selector.matchers)
-
-
-def functions_of(promql: str) -> set[str]:
-    """Return the names of the functions that an expression calls."""
-    return {node.name for node in nodes_of(read(promql)) if isinstance(node, Call)}
-
-
-def narrowed(promql: str, *matchers: Matcher) -> str | None:
-    """Return an expression for some of the series: those whose labels fit.
-
-    Each selector gets the matchers.  None if the expression is not understood, or if the series
-    that fit may depend on others.
-    """
-    if len(promql) > LONGEST:
-        return None
-    labels, listed = {one.label for one in matchers}, ",".join(map(str, matchers))
-    insertions: list[tuple[int, str]] = []
-    for node in nodes_of(read(promql)):
-        match node:
-            case NotUnderstood() | Binary(clause="ignoring"):
-                return None
-            case Binary(clause="on", labels=matched) if not labels <= matched:
-                return None
-            case Call(name) | Aggregation(name) if name in _MIXING:
-                return None
-            case VectorSelector(at=at):
-                in_braces = f"{listed}," if node.matchers else listed
-                is_open = promql[at - 1] == "{"
-                insertions.append((at, in_braces if is_open else f"{{{listed}}}"))
-    return with_insertions(promql, insertions) if insertions else None

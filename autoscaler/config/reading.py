@@ -2,7 +2,6 @@
 
 import codecs
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,7 @@ from autoscaler.config.problems import (
     Problem,
     syntax_problem,
 )
-from autoscaler.config.settings import KEYS, Config
+from autoscaler.config.settings import KEYS
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
 
 MOST_OF_A_FILE = 16 * 2**20
@@ -40,16 +39,6 @@ MOST_OF_ALL = 24 * 2**20
 _IS_A_LINE_MISSING = ", of which the first was read; between two manifests there is a line of ---"
 
 _SOMETHING_ELSE = "the file is something else: it has none of the keys of a configuration"
-_OTHERS = {
-    "groups": "these are rules for Prometheus, which reads them itself",
-    "scrape_configs": "this is the configuration of Prometheus itself",
-    "externalRules": "these are rules of prometheus-adapter; the PromQL of their `metricsQuery`, "
-    "written out, is what `queries` holds",
-    "resourceRules": "these are rules of prometheus-adapter; for cpu and memory the queries are "
-    "built in",
-    "$schema": "this is a JSON Schema, which is for editors",
-}
-"""Keys that tell what a file is, and what to say of it."""
 
 
 @dataclass(frozen=True)
@@ -242,18 +231,8 @@ def _what_it_is(value: Value, of_what: str) -> str:
         return "this is one target: write it as an entry of the list `targets`"
     if not isinstance(value, dict):
         return ""
-    sentence = next((text for key, text in _OTHERS.items() if key in value), _SOMETHING_ELSE)
-    return f"{sentence}; {of_what}"
+    return f"{_SOMETHING_ELSE}; {of_what}"
 
 
 def _is_target(value: Value) -> bool:
     return isinstance(value, dict) and isinstance(value.get("scaleTargetRef"), dict)
-
-
-def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
-    """Read the files of a valid configuration again; ``content`` as for `load`."""
-    reading = Reading()
-    main = config.path.absolute()
-    read = [reading.source(config.path, "", content)]
-    read += [reading.source(path, "") for path in config.sources.digests if path != main]
-    return [source for source in read if source is not None]

@@ -16,7 +16,7 @@ from azure.identity import (
 )
 
 from autoscaler import clock
-from autoscaler.config.prometheus_connection import AzureAdSettings, WorkloadIdentitySettings
+from autoscaler.config.prometheus_connection import AzureAdSettings
 from autoscaler.prometheus.answers import lost_connection
 from autoscaler.transport.credentials import SecretError, SecretFile, Token, TokenError, silence
 from autoscaler.transport.redaction import Redactor
@@ -64,7 +64,7 @@ class AzureFetch:
                 token = credential.get_token(self._scope)
         except SecretError as error:
             raise TokenError(str(error)) from None
-        except ValueError as error:  # a tenant or a client that cannot be one
+        except ValueError as error:  # a tenant or a client that is missing, or cannot be one
             raise TokenError(_line(str(error), secret)) from None
         except AzureError as error:
             raise TokenError(_sentence(error, secret)) from None
@@ -74,7 +74,6 @@ class AzureFetch:
         if (oauth := self._settings.oauth) is not None:
             return ClientSecretCredential(oauth.tenant_id, oauth.client_id, secret, **self._usual)
         if (workload := self._settings.workload_identity) is not None:
-            _check_workload(workload)
             file = workload.token_file_path
             return WorkloadIdentityCredential(
                 tenant_id=workload.tenant_id,
@@ -85,24 +84,6 @@ class AzureFetch:
         machine = self._settings.managed_identity
         client_id = None if machine is None else machine.client_id
         return ManagedIdentityCredential(client_id=client_id, retry_total=1)
-
-
-def _check_workload(workload: WorkloadIdentitySettings) -> None:
-    needed = {
-        "clientId": (workload.client_id, "AZURE_CLIENT_ID"),
-        "tenantId": (workload.tenant_id, "AZURE_TENANT_ID"),
-        "tokenFilePath": (workload.token_file_path, _TOKEN_FILE),
-    }
-    missing = [
-        f"{key} ({variable})"
-        for key, (value, variable) in needed.items()
-        if not (value or os.environ.get(variable))
-    ]
-    if missing:
-        raise TokenError(
-            f"workloadIdentity does not name {', '.join(missing)}, nor does the environment, which "
-            "Azure's webhook sets in pods with the label azure.workload.identity/use"
-        )
 
 
 def _line(text: str, secret: str) -> str:

@@ -75,8 +75,6 @@ deployment/web => scaleTargetRef: a mapping with apiVersion, kind, name (got
     => namespace: it belongs in the target itself
 """
 METRICS = """
-type: prometheus => type: did you mean External?
-type: cron => type: cron trigger of KEDA is a window in `sched
 type: External; external: {metric: {name: rps}, target: {averageValue: 30}}
     => external.target.type: is missing: what the number is: Utilization (percent of
 type: External; external: {metric: {name: rps, selector: {queue: a}}, target: {type: Value,

@@ -7,12 +7,12 @@ import pytest
 from autoscaler.config.promql import (
     UNKNOWN_RANGE,
     is_condition,
-    narrowed,
     range_of,
     selectors_of,
 )
 from autoscaler.config.promql_tree import Matcher
 from autoscaler.config.queries import DEFAULTS
+from autoscaler.lab.past.own_pods import narrowed
 
 
 @pytest.mark.parametrize(

@@ -153,10 +153,6 @@ def test_an_autoscaler_in_an_unusual_place(tmp_path: Path, text: str, path: str,
 
 
 FOREIGN = [
-    ("groups: []\n", "these are rules for Prometheus"),
-    ("global: {}\nscrape_configs: []\n", "this is the configuration of Prometheus itself"),
-    ("rules: []\nexternalRules: []\n", "these are rules of prometheus-adapter"),
-    ("{$schema: x, type: object}\n", "this is a JSON Schema"),
     ("version: 3\nservices: {}\n", "the file is something else: it has none of the keys of a conf"),
     (DEPLOYMENT, "this is a Kubernetes manifest (Deployment), not a configuration of autoscaler"),
     ("apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "a configuration in its `data` can be checked"),

@@ -6,8 +6,18 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 
-from autoscaler.config.promql import narrowed
-from autoscaler.config.promql_tree import Matcher
+from autoscaler.config.promql_parser import LONGEST
+from autoscaler.config.promql_parser import read as read_promql
+from autoscaler.config.promql_tree import (
+    Aggregation,
+    Binary,
+    Call,
+    Matcher,
+    NotUnderstood,
+    VectorSelector,
+    nodes_of,
+    with_insertions,
+)
 from autoscaler.core.observation import Pod, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -33,6 +43,15 @@ _LABEL = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 """The name of a label that needs no quotes."""
 VALUE, PODS = {"of": "value"}, {"of": "pods"}
 """The labels of the two series that totals are kept as."""
+
+
+_MIXING = frozenset(
+    {
+        *("label_replace", "label_join", "info", "topk", "bottomk", "limitk", "limit_ratio"),
+        *("count_values", "scalar", "absent", "absent_over_time"),
+    }
+)
+"""What these give may be of other series than those that have the same labels."""
 
 
 def pods_of(target: Target) -> str:
@@ -64,6 +83,31 @@ def of_own_pods(query: Query, target: Target) -> str:
         Matcher(labels.pod, "=~", pods_of(target)),
     )
     return narrowed(query.promql, *matchers) or query.promql
+
+
+def narrowed(promql: str, *matchers: Matcher) -> str | None:
+    """Return an expression for some of the series: those whose labels fit.
+
+    Each selector gets the matchers.  None if the expression is not understood, or if the series
+    that fit may depend on others.
+    """
+    if len(promql) > LONGEST:
+        return None
+    labels, listed = {one.label for one in matchers}, ",".join(map(str, matchers))
+    insertions: list[tuple[int, str]] = []
+    for node in nodes_of(read_promql(promql)):
+        match node:
+            case NotUnderstood() | Binary(clause="ignoring"):
+                return None
+            case Binary(clause="on", labels=matched) if not labels <= matched:
+                return None
+            case Call(name) | Aggregation(name) if name in _MIXING:
+                return None
+            case VectorSelector(at=at):
+                in_braces = f"{listed}," if node.matchers else listed
+                is_open = promql[at - 1] == "{"
+                insertions.append((at, in_braces if is_open else f"{{{listed}}}"))
+    return with_insertions(promql, insertions) if insertions else None
 
 
 def totals_of(target: Target, number: int, grid: Grid, matrix: Matrix) -> Matrix:

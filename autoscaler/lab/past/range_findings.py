@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from operator import gt, lt
 
-from autoscaler.config.promql import functions_of, selectors_of
+from autoscaler.config.promql import selectors_of
+from autoscaler.config.promql_parser import read
+from autoscaler.config.promql_tree import Call, nodes_of
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339
@@ -147,7 +149,10 @@ class ScannedQuery:
     def _counts(self) -> bool:
         """Return whether the samples are those of a counter; a reset of one is a fall."""
         scan = self.scan
-        if scan.steps < _FEWEST_STEPS or functions_of(self.asked.promql) & _RATES:
+        nodes = nodes_of(read(self.asked.promql))
+        if scan.steps < _FEWEST_STEPS or any(
+            isinstance(n, Call) and n.name in _RATES for n in nodes
+        ):
             return False
         names = [one.name for one in selectors_of(self.asked.promql)]
         named = any(name.endswith(_OF_COUNTERS) for name in names)

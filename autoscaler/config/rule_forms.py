@@ -1,0 +1,230 @@
+"""What rules between fields are made of: conditions, which are JSON Schema, and their sentences.
+
+Rules read the plain document, not the models, so that they are reported in one go with mistakes of
+shape: where a field has the wrong shape, a rule about it is silent.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import combinations
+from types import NoneType
+from typing import Any, NamedTuple, TypeAlias
+
+from pydantic import JsonValue
+
+from autoscaler.config.documents import child, entries
+from autoscaler.config.error_messages import closest, suggestion
+from autoscaler.config.settings import DEFAULT_SERVER
+
+Schema: TypeAlias = dict[str, JsonValue]
+Fields: TypeAlias = Mapping[str, object]
+"""A mapping of the document as it is written; null in it counts as absent."""
+PER_POD = ("Resource", "ContainerResource", "Pods")
+NO_ZERO_OF_PODS = (
+    "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
+    "leave it out"
+)
+
+
+class Context(NamedTuple):
+    """What rules compare a mapping with."""
+
+    pod_namespace: str | None = None
+    """Of the pod that we run in; None outside a pod."""
+    queries: Mapping[str, object] | None = None
+    """`queries` of all files; None where they are not looked up."""
+    resources: Mapping[str, AbstractSet[str]] | None = None
+    """By Prometheus server the resources with a query there; None where none are looked up."""
+    clusters: Mapping[str, str | None] | None = None
+    """The names of `clusters`, each with its default server; None where they are not looked up."""
+    target: Mapping[str, object] = {}
+    """The target that the mapping is in, if it is in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table, for the mappings that are validated against one model."""
+
+    at: str
+    """The key that the finding is at; empty for the mapping itself."""
+    broken: Callable[[Fields, Context], object]
+    """Returns what the sentence shows for ``{}``, two as a tuple; falsy where all is well."""
+    sentence: str
+    """With two braces for each that is shown."""
+    schema: Schema = field(default_factory=dict)
+    """The same for the mapping as JSON Schema, as far as that can say it."""
+    fixed_by: Sequence[str] = ()
+    """Paths in the mapping any of which would have fixed the fault."""
+    shown: bool = False
+    """Whether the finding shows the value at the place."""
+
+
+_TYPES: dict[str, type] = {"array": list, "null": NoneType, "object": Mapping}
+
+
+def accepts(schema: Any, value: Any) -> bool:
+    """Return whether a value fits a schema, of the keywords that the rules are written in.
+
+    A type stands before the other keywords, which look at such values only.
+    """
+    if "if" in schema:
+        return not accepts(schema["if"], value) or accepts(schema["then"], value)
+    return all(_KEYWORDS[keyword](wanted, value) for keyword, wanted in schema.items())
+
+
+_KEYWORDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "type": lambda names, value: isinstance(
+        value, tuple(_TYPES[name] for name in ([names] if isinstance(names, str) else names))
+    ),
+    "enum": lambda choices, value: any(
+        type(one) is type(value) and one == value for one in choices
+    ),
+    "not": lambda schema, value: not accepts(schema, value),
+    "allOf": lambda schemas, value: all(accepts(one, value) for one in schemas),
+    "anyOf": lambda schemas, value: any(accepts(one, value) for one in schemas),
+    "required": lambda keys, value: (
+        not isinstance(value, Mapping) or all(key in value for key in keys)
+    ),
+    "properties": lambda schemas, value: (
+        not isinstance(value, Mapping)
+        or all(accepts(one, value[key]) for key, one in schemas.items() if key in value)
+    ),
+    "items": lambda schema, value: all(accepts(schema, one) for one in value or ()),
+    "maxItems": lambda most, value: len(value or ()) <= most,
+}
+
+
+def stated(
+    at: str, schema: Schema, sentence: str, *, fixed_by: Sequence[str] = (), shown: bool = False
+) -> Rule:
+    """Return a rule that its schema states in full."""
+    return Rule(
+        at, lambda fields, _: not accepts(schema, fields), sentence, schema, fixed_by, shown
+    )
+
+
+def with_key(key: str, value: Schema) -> Schema:
+    """State that a mapping has a key, and what fits its value."""
+    return {"required": [key], "properties": {key: value}}
+
+
+def has(key: str) -> Schema:
+    """State that a key has a value."""
+    return with_key(key, {"not": {"type": "null"}})
+
+
+def where(key: str, *values: JsonValue) -> Schema:
+    """State that a key has one of some values."""
+    return with_key(key, {"enum": [*values]})
+
+
+def implies(condition: Schema, then: Schema) -> Schema:
+    """State what holds where a condition does."""
+    return {"if": condition, "then": then}
+
+
+def properties(**schemas: JsonValue) -> Schema:
+    """State what fits the values of keys that are there."""
+    return {"properties": schemas}
+
+
+def not_both(key: str, other: str) -> Schema:
+    """State that one of two keys has no value."""
+    return {"not": {"allOf": [has(key), has(other)]}}
+
+
+def null(key: str) -> Schema:
+    """State that a key has no value."""
+    return {"properties": {key: {"type": "null"}}}
+
+
+# A type that is misspelt is reported as such; it may have been meant for another one.
+_METRIC_OF_PODS: Schema = {"type": "object", **where("type", *PER_POD)}
+_METRICS_OF_PODS: Schema = {"type": ["array", "null"], "items": _METRIC_OF_PODS}
+WITHOUT_PODS: Schema = {"not": properties(metrics=_METRICS_OF_PODS)}
+"""That a target has a metric that can be read without pods."""
+
+
+def integer(fields: Fields, key: str, default: int | None = None) -> int | None:
+    """Return a whole number, the default where it is absent; None for anything else."""
+    value = fields.get(key)
+    if value is None:
+        return default
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def given(fields: Fields, *keys: str) -> bool:
+    """Return whether all keys have a value."""
+    return all(fields.get(key) is not None for key in keys)
+
+
+def one_of(fields: Fields, key: str, *values: str) -> object:
+    """Return the value of a key if it is one of some."""
+    return fields.get(key) if fields.get(key) in values else None
+
+
+def needs(key: str, other: str) -> Rule:
+    """Return the rule that a key goes with another one."""
+    sentence = f"needs {other} beside it (the same file, if it holds both)"
+    return stated(key, implies(has(key), has(other)), sentence)
+
+
+def any_of(keys: Sequence[str], sentence: str) -> Rule:
+    """Return the rule that one of some keys is there."""
+    return stated("", {"anyOf": [has(key) for key in keys]}, sentence, fixed_by=keys)
+
+
+def only_one_of(keys: Sequence[str], sentence: str) -> Rule:
+    """Return the rule that at most one of some keys is there."""
+
+    def several(fields: Fields, _: Context) -> str | None:
+        found = [key for key in keys if given(fields, key)]
+        return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else None
+
+    pairs: JsonValue = [not_both(*pair) for pair in combinations(keys, 2)]
+    return Rule("", several, sentence, {"allOf": pairs})
+
+
+def repeated_name(around: Fields, key: str) -> object:
+    """Return the first `name` that two entries of a list have."""
+    names = [child(one, "name") for _, one in entries(around, key)]
+    return next((name for name in names if isinstance(name, str) and names.count(name) > 1), None)
+
+
+def unknown_name(source: Fields, names: Collection[str] | None) -> str | None:
+    """Return which names there are, where that of a source without a query of its own is none."""
+    name = source.get("name")
+    if names is None or not isinstance(name, str) or source.get("query") is not None:
+        return None
+    return None if name in names else suggestion(name, names)
+
+
+def clusters_named(target: Fields) -> list[str]:
+    """Return the names of clusters that a target names, of those that are texts."""
+    names = (target.get("cluster"), *(name for _, name in entries(target, "clusters")))
+    return [name for name in names if isinstance(name, str) and name.strip()]
+
+
+def _unknown_server(key: str, fields: Fields, context: Context) -> str | None:
+    name, servers = fields.get(key), context.resources
+    if servers is None or not isinstance(name, str) or not name.strip() or name in servers:
+        return None
+    if len(servers) > 1 or closest(name, servers) is not None:
+        return suggestion(name, servers)
+    return f"there is none; {DEFAULT_SERVER} is the server at the top of `prometheus`"
+
+
+def is_zero(query: object) -> bool:
+    """Return whether a query says that an answer without series is 0."""
+    return child(query, "empty") == "zero"
+
+
+def server_rule(key: str) -> Rule:
+    """Return the rule that a key names a server."""
+    unknown = functools.partial(_unknown_server, key)
+    return Rule(key, unknown, "is no key of `prometheus.servers`: {}", shown=True)
+
+
+SERVER = server_rule("server")
