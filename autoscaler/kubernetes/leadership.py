@@ -1,7 +1,7 @@
 """Which of several daemons writes: the one that holds a Lease, as long as it can renew it.
 
-A writer cannot rely on `leaderelection` of the Kubernetes client: it measures by the wall clock, its
-requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
+A writer cannot rely on `leaderelection` of the Kubernetes client: it measures by the wall clock,
+its requests have no time limit, it ends when the Lease is lost, never releases it, and above all it
 cannot say until when a write may be sent.
 """
 
