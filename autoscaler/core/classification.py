@@ -86,7 +86,7 @@ class Mark(IntFlag):
 
 
 class State(StrEnum):
-    """The state of a target: the first of the marks below that it has."""
+    """The state of a target; where several are so, `classify` takes the first of `_STATES`."""
 
     FAILING = "failing"
     SHADOW = "shadow"

@@ -13,7 +13,7 @@ from autoscaler.daemon.comparing import Comparer
 from autoscaler.persistence.record import DirectoryRecord, Limits, RecordWriter, SyncRow
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from autoscaler.persistence.record.rows import RecordError
-from autoscaler.persistence.state_directory import temporary_folder
+from autoscaler.persistence.temporary_folders import temporary_folder
 from autoscaler.rendering.reasons import verdict
 from autoscaler.sync.ports import Reporter
 from autoscaler.telemetry.metrics import Metrics

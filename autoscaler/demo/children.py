@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from autoscaler import clock
-from autoscaler.persistence.state_directory import held
+from autoscaler.persistence.temporary_folders import held
 
 _GRACE = 10.0
 _STARTS_WITHIN, _POLL = 30.0, 0.1

@@ -25,7 +25,7 @@ from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
 from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
 from autoscaler.kubernetes import ConnectError, connect
-from autoscaler.persistence.state_directory import temporary_folder
+from autoscaler.persistence.temporary_folders import temporary_folder
 
 _EXAMPLE = Path("config/queue.yaml")
 """In a checkout."""

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from autoscaler import clock
 from autoscaler.file_contents import refuse_other_than_file
-from autoscaler.persistence.state_directory import PRIVATE, UnusableError, lock, reason, set_aside
+from autoscaler.persistence.state_directory import PRIVATE, UnusableError, lock, reason
 
 Content = TypeVar("Content")
 File = TypeVar("File", bound="Opened")
@@ -24,6 +25,8 @@ Result = TypeVar("Result")
 _OLDEST_SQLITE = (3, 37)
 """The first that knows strict tables; an older one takes a good file for a damaged one."""
 
+_COMPANIONS = ("", "-wal", "-shm")
+"""SQLite's files beside a database are part of it."""
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the file."""
 
@@ -152,6 +155,20 @@ def open_to_write(
             connection, content = _open(path, schema, read)
         held.callback(connection.close)
         return Opened(path, connection, _identity(path), held.pop_all()), content
+
+
+def set_aside(path: Path, now: float) -> Path:
+    """Rename a database after the Unix time; return its new name, or raise UnusableError."""
+    time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = path.with_name(f"{path.name}.unreadable-{time}")
+    try:
+        for companion in _COMPANIONS:
+            old = path.with_name(path.name + companion)
+            if old.exists():
+                old.rename(aside.with_name(aside.name + companion))
+    except OSError as error:
+        raise UnusableError(f"{path} cannot be renamed: {error.strerror}") from error
+    return aside
 
 
 def _open(

@@ -1,15 +1,11 @@
-"""A state directory: its locks, the modes of its files, and the renaming of a damaged database."""
+"""A state directory: the names of its files, their locks and their modes."""
 
 import fcntl
 import os
-import shutil
 import socket
 import sqlite3
 import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from autoscaler.core.text import printable
@@ -24,9 +20,6 @@ RECORD_LOCK = "record.lock"
 RELEASE = "autoscaler.release"
 """A request of `autoscaler release`, until the daemon takes it."""
 _OURS = (DATABASE, LOCK, DAEMON_LOCK, RELEASE, RECORD, RECORD_LOCK)
-_COMPANIONS = ("", "-wal", "-shm")
-"""SQLite's files beside a database are part of it."""
-
 _LONGEST_HOLDER = 300
 
 PRIVATE = 0o600
@@ -112,74 +105,3 @@ def _make_private(directory: Path) -> None:
                 others = mode & (stat.S_IRWXG | stat.S_IRWXO)
                 if others and right_kind and status.st_uid == os.geteuid():
                     path.chmod(mode & stat.S_IRWXU)
-
-
-def set_aside(path: Path, now: float) -> Path:
-    """Rename a database after the Unix time; return its new name, or raise UnusableError."""
-    time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
-    aside = path.with_name(f"{path.name}.unreadable-{time}")
-    try:
-        for companion in _COMPANIONS:
-            old = path.with_name(path.name + companion)
-            if old.exists():
-                old.rename(aside.with_name(aside.name + companion))
-    except OSError as error:
-        raise UnusableError(f"{path} cannot be renamed: {error.strerror}") from error
-    return aside
-
-
-@contextmanager
-def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Give a folder that is removed in the end; ``prefix`` begins its name.
-
-    What a killed process left, the next one with the prefix removes: a file in it tells that it is
-    such a folder, and a lock whether it is used.  Raises OSError if no folder can be made.
-    """
-    _remove_leftovers(prefix)
-    made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-    with made as name, held(Path(name)):
-        # Once it is locked: from now on others may look at the lock.
-        Path(name, _mark(Path(name))).touch()
-        yield Path(name)
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[int]:
-    """Keep a temporary folder from being removed, by a descriptor that children may inherit."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        # Where nothing can be locked nobody removes anything either.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _mark(folder: Path) -> str:
-    """Return the name of the file that no other folder named alike, nor a copy, has."""
-    return f".{folder.name}"
-
-
-def _remove_leftovers(prefix: str) -> None:
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        for entry in entries:
-            if entry.name.startswith(prefix):
-                with suppress(OSError):
-                    _remove_if_left(Path(entry.path))
-
-
-def _remove_if_left(path: Path) -> None:
-    """Remove a folder of ours whose process has ended; raises OSError if it has not."""
-    # A link is not followed: others may write to the system's temporary directory.
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
-            return
-        if not stat.S_ISREG(os.lstat(_mark(path), dir_fd=descriptor).st_mode):
-            return
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
-    finally:
-        os.close(descriptor)

@@ -39,7 +39,7 @@ _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
 }
 _DENIED = frozenset({400, 401})
-_NO_TOKEN = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
+_NO_TOKEN = (ValueError, OverflowError, TypeError, AttributeError, KeyError, RecursionError)
 
 
 class OAuth2Fetch:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.persistence.state_directory import RECORD_LOCK, held, lock, temporary_folder
+from autoscaler.persistence.state_directory import RECORD_LOCK, lock
+from autoscaler.persistence.temporary_folders import held, temporary_folder
 
 PREFIX = "autoscaler-test-"
 LIVES = f"""
 import sys, time
-from autoscaler.persistence.state_directory import temporary_folder
+from autoscaler.persistence.temporary_folders import temporary_folder
 with temporary_folder({PREFIX!r}) as folder:
     (folder / "record.db").write_text("rows")
     print(folder, flush=True)

@@ -50,7 +50,7 @@ def in_processes(
         sending.close()
         ends.append((child, receiving))
     parts = _gathered(ends, lambda: progress(min(reached)))
-    return merged(parts)
+    return _merged(parts)
 
 
 def _gathered(
@@ -112,7 +112,7 @@ def _run(part: Part, share: Sequence[int], end: Connection, reached: Any, number
     end.close()
 
 
-def merged(parts: Sequence[Rehearsal]) -> Rehearsal:
+def _merged(parts: Sequence[Rehearsal]) -> Rehearsal:
     """Return the parts as one, with the targets sorted by their keys."""
     outcomes = (outcome for part in parts for outcome in part.outcomes)
     return Rehearsal(

@@ -36,7 +36,7 @@ from autoscaler.lab.past.range_needs import (
     wanted_for,
 )
 from autoscaler.lab.past.range_reader import RangeReader, reader_for_ranges
-from autoscaler.persistence.state_directory import temporary_folder
+from autoscaler.persistence.temporary_folders import temporary_folder
 from autoscaler.prometheus.ranges import Matrix, MatrixSeries
 
 _PREFIX = "autoscaler-ranges-"

@@ -9,12 +9,9 @@ body with that row of `rules`.  `agreement` has one row for each stretch of time
 """
 
 import sqlite3
-import struct
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +19,10 @@ from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import deflated, inflated, texts_of
-from autoscaler.persistence.record.packing import Packer
+from autoscaler.persistence.record.packing import MINUTE_SECONDS, Packer, pack_batch, parts_of
 from autoscaler.persistence.record.rows import Numbers
 from autoscaler.persistence.sqlite_files import (
     NAME_CLUSTER,
-    MalformedError,
     Opened,
     Place,
     Schema,
@@ -47,7 +43,6 @@ OLDEST = ", ".join(
 )
 """SQL for the first instants that something is kept of; infinity where nothing is."""
 
-_MINUTE = 60.0
 _CHUNK_MINUTES = 15
 _LONGER = 1.5
 """A body so much longer than its dictionary begins another row of `rules`: first ones are poor."""
@@ -117,8 +112,8 @@ class _Chunk(Packer):
     def __init__(self, target: int, begin: float, period: float) -> None:
         super().__init__(begin, period)
         self.period = period
-        minutes = (int(begin // _MINUTE) + target) % _CHUNK_MINUTES
-        self.until = (begin // _MINUTE + _CHUNK_MINUTES - minutes) * _MINUTE
+        minutes = (int(begin // MINUTE_SECONDS) + target) % _CHUNK_MINUTES
+        self.until = (begin // MINUTE_SECONDS + _CHUNK_MINUTES - minutes) * MINUTE_SECONDS
 
 
 class RecordFile(Opened):
@@ -202,7 +197,7 @@ class RecordFile(Opened):
         if not parts:
             return
         execute = self.connection.execute
-        batch = execute("INSERT INTO recent (body) VALUES (?)", (_pack_batch(parts),))
+        batch = execute("INSERT INTO recent (body) VALUES (?)", (pack_batch(parts),))
         if begun:
             first = batch.lastrowid
             rows_of_open = [(key, one.begin, one.period, first) for key, one in begun.items()]
@@ -308,7 +303,7 @@ def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
     bodies = {target: bytearray() for target in begins}
     connection.execute("BEGIN IMMEDIATE")
     for batch, body in connection.execute("SELECT id, body FROM recent ORDER BY id"):
-        for target, part in _parts_of(body):
+        for target, part in parts_of(body):
             if target in begins and batch >= begins[target][2]:
                 bodies[target] += part
     connection.executemany(
@@ -322,47 +317,3 @@ def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
     connection.execute("DELETE FROM recent")
     connection.execute("COMMIT")
     return ids
-
-
-# -- a row of `recent` ----------------------------------------------------------------------------
-
-# A count, the targets in order, where the bytes of each begin, and then these bytes; so those of
-# one target are found without reading the others.
-
-_COUNT = struct.Struct("=I")
-
-
-def _pack_batch(parts: Mapping[int, bytes | bytearray]) -> bytes:
-    order = sorted(parts)
-    begins = [0, *accumulate([len(parts[target]) for target in order])][:-1]
-    count = len(order)
-    numbers = struct.pack(f"=I{2 * count}I", count, *order, *begins)
-    return numbers + b"".join([parts[target] for target in order])
-
-
-def part_of(body: bytes, target: int) -> bytes:
-    """Return what one target has appended; raises MalformedError."""
-    order, begins, data = _split(body)
-    index = bisect_left(order, target)
-    if index == len(order) or order[index] != target:
-        return b""
-    end = begins[index + 1] if index + 1 < len(begins) else len(data)
-    return bytes(data[begins[index] : end])
-
-
-def _parts_of(body: bytes) -> Iterator[tuple[int, bytes]]:
-    order, begins, data = _split(body)
-    for target, begin, end in zip(order, begins, [*begins[1:], len(data)], strict=True):
-        yield target, bytes(data[begin:end])
-
-
-def _split(body: bytes) -> tuple[memoryview, memoryview, memoryview]:
-    view = memoryview(body)
-    try:
-        (count,) = _COUNT.unpack_from(body)
-        middle = _COUNT.size * (1 + count)
-        end = middle + _COUNT.size * count
-        order, begins = (view[_COUNT.size : middle], view[middle:end])
-        return order.cast("I"), begins.cast("I"), view[end:]
-    except (struct.error, TypeError):
-        raise MalformedError("a batch of samples is damaged") from None

@@ -9,9 +9,13 @@ itself after a missing one; it is 0 if it is missing now.  Instants are Unix sec
 millisecond.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from autoscaler.persistence.record.rows import Numbers, Sample
+from autoscaler.persistence.sqlite_files import MalformedError
 
 MOST_NUMBERS = 4096
 """More numbers than this are not kept in a sample."""
@@ -25,7 +29,7 @@ _MASK_SHIFT, _MASK_BITS = 3, 4
 _MASK = (1 << _MASK_BITS) - 1
 _RESHAPED = 1 << 7
 
-_MINUTE = 60.0
+MINUTE_SECONDS = 60.0
 _MOST_BITS = 70
 """No number is longer than this: a difference of two of 64 bits has 66."""
 _LIMIT = 1 << 63
@@ -91,7 +95,7 @@ def by_minute(samples: Iterable[Sample]) -> Iterator[Sample]:
     """
     minute: _Minute | None = None
     for sample in samples:
-        begin = sample.time // _MINUTE * _MINUTE
+        begin = sample.time // MINUTE_SECONDS * MINUTE_SECONDS
         if minute is None:
             minute = _Minute(sample.time, (), reset=True)
         elif begin > minute.begin:
@@ -122,7 +126,7 @@ class _Minute:
         self._high = high if reshaped else _folded(max, self._high, high)
 
     def sample(self) -> Sample:
-        return Sample(self.begin, self.last, _MINUTE, self._low, self._high)
+        return Sample(self.begin, self.last, MINUTE_SECONDS, self._low, self._high)
 
 
 def _folded(fold: Callable[[int, int], int], numbers: Numbers, others: Numbers) -> Numbers:
@@ -141,7 +145,7 @@ def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
     far its low is below the last and its high above; without a last the low, and the high above it.
     """
     body = bytearray()
-    period = _period_of(_MINUTE)
+    period = _period_of(MINUTE_SECONDS)
     at = _milliseconds(begin) - period
     before: Numbers = ()
     for sample in samples:
@@ -163,10 +167,10 @@ def pack_minutes(samples: Iterable[Sample], begin: float) -> bytes:
 
 def unpack_minutes(body: bytes, begin: float) -> Iterator[Sample]:
     """Yield the minutes of a body, as `unpack` does samples."""
-    reader = _Reader(body, begin, _MINUTE)
+    reader = _Reader(body, begin, MINUTE_SECONDS)
     while reader.advance():
         low, high = reader.ranges()
-        yield Sample(reader.at / 1000, reader.numbers, _MINUTE, low, high)
+        yield Sample(reader.at / 1000, reader.numbers, MINUTE_SECONDS, low, high)
 
 
 def _period_of(seconds: float) -> int:
@@ -322,3 +326,49 @@ class _Reader:
                 self._position = position
                 return code
             shift += 7
+
+
+# -- a row of `recent` ----------------------------------------------------------------------------
+
+# A count, the targets in order, where the bytes of each begin, and then these bytes; so those of
+# one target are found without reading the others.
+
+_COUNT = struct.Struct("=I")
+
+
+def pack_batch(parts: Mapping[int, bytes | bytearray]) -> bytes:
+    """Return a row of what each target appends, by its number."""
+    order = sorted(parts)
+    begins = [0, *accumulate([len(parts[target]) for target in order])][:-1]
+    count = len(order)
+    numbers = struct.pack(f"=I{2 * count}I", count, *order, *begins)
+    return numbers + b"".join([parts[target] for target in order])
+
+
+def part_of(body: bytes, target: int) -> bytes:
+    """Return what one target has appended; raises MalformedError."""
+    order, begins, data = _split(body)
+    index = bisect_left(order, target)
+    if index == len(order) or order[index] != target:
+        return b""
+    end = begins[index + 1] if index + 1 < len(begins) else len(data)
+    return bytes(data[begins[index] : end])
+
+
+def parts_of(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what each target has appended; raises MalformedError."""
+    order, begins, data = _split(body)
+    for target, begin, end in zip(order, begins, [*begins[1:], len(data)], strict=True):
+        yield target, bytes(data[begin:end])
+
+
+def _split(body: bytes) -> tuple[memoryview, memoryview, memoryview]:
+    view = memoryview(body)
+    try:
+        (count,) = _COUNT.unpack_from(body)
+        middle = _COUNT.size * (1 + count)
+        end = middle + _COUNT.size * count
+        order, begins = (view[_COUNT.size : middle], view[middle:end])
+        return order.cast("I"), begins.cast("I"), view[end:]
+    except (struct.error, TypeError):
+        raise MalformedError("a batch of samples is damaged") from None

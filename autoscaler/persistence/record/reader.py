@@ -15,8 +15,8 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.persistence.codec import UnreadableError
 from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import inflated, result_of
-from autoscaler.persistence.record.file import OLDEST, SCHEMA, part_of
-from autoscaler.persistence.record.packing import unpack, unpack_minutes
+from autoscaler.persistence.record.file import OLDEST, SCHEMA
+from autoscaler.persistence.record.packing import part_of, unpack, unpack_minutes
 from autoscaler.persistence.record.rows import (
     Change,
     Lapse,

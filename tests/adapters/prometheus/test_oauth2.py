@@ -127,6 +127,7 @@ def test_a_refused_token_and_a_rotated_secret(secret_file: Path) -> None:
         (answer("[]"), "sent an answer that is no token"),
         (answer({"token": "x"}), "sent an answer that is no token"),
         (answer({"access_token": 5}), "sent an answer that is no token"),
+        (answer({"access_token": "a", "expires_in": 1e999}), "sent an answer that is no token"),
         (answer({"access_token": "a\nb"}), "gave holds characters that no token may have"),
         (answer({"access_token": "a", "token_type": "mac"}), "of another type than Bearer"),
         (answer("x" * (1 << 20) + "x"), "sent more than 1 MiB"),

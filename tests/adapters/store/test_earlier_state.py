@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.core.history import History, shifted
-from autoscaler.persistence.state_directory import set_aside
+from autoscaler.persistence.sqlite_files import set_aside
 from autoscaler.persistence.store import Saved, Unreadable, read_saved
 from tests.adapters.store.histories import decided_at, nth
 from tests.adapters.store.opening import (

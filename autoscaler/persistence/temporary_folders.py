@@ -1,0 +1,67 @@
+"""Folders of the system's temporary directory that are removed even if their process was killed."""
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Give a folder that is removed in the end; ``prefix`` begins its name.
+
+    What a killed process left, the next one with the prefix removes: a file in it tells that it is
+    such a folder, and a lock whether it is used.  Raises OSError if no folder can be made.
+    """
+    _remove_leftovers(prefix)
+    made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    with made as name, held(Path(name)):
+        # Once it is locked: from now on others may look at the lock.
+        Path(name, _mark(Path(name))).touch()
+        yield Path(name)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[int]:
+    """Keep a temporary folder from being removed, by a descriptor that children may inherit."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Where nothing can be locked nobody removes anything either.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _mark(folder: Path) -> str:
+    """Return the name of the file that no other folder named alike, nor a copy, has."""
+    return f".{folder.name}"
+
+
+def _remove_leftovers(prefix: str) -> None:
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    _remove_if_left(Path(entry.path))
+
+
+def _remove_if_left(path: Path) -> None:
+    """Remove a folder of ours whose process has ended; raises OSError if it has not."""
+    # A link is not followed: others may write to the system's temporary directory.
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
+            return
+        if not stat.S_ISREG(os.lstat(_mark(path), dir_fd=descriptor).st_mode):
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(descriptor)
