@@ -533,3 +533,17 @@ def test_a_fallback_that_is_configured_no_more_ends() -> None:
         .conditions(Fallback="FallbackEnded")
         .at("30s", queue=None).events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")
     )  # fmt: skip
+
+
+def test_a_target_that_is_handed_back_waits_before_it_sleeps() -> None:
+    """Another autoscaler may have kept it awake for reasons that are not seen here."""
+    line = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE).controlled_by("HPA")
+    for second in range(0, 151, 15):
+        line.at(f"{second}s", queue=0)
+    line.controlled_by(None)
+    zones = {}
+    for second in range(165, 241, 15):
+        line.at(f"{second}s", queue=0)
+        zones[second] = line.decision.zone
+    asleep = [second for second, zone in zones.items() if zone is Zone.IDLE]
+    assert asleep == [225, 240]
