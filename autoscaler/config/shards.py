@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from autoscaler.config.fields import HOSTNAME
 
+_OF_LEASE = re.compile(r"([0-9]{1,4})-of-([1-9][0-9]{0,3})")
+
 
 class Shard(NamedTuple):
     """One shard, and how many there are; numbers begin at 0."""
@@ -39,8 +41,11 @@ class Shard(NamedTuple):
     @classmethod
     def of_lease(cls, lease: str, name: str) -> "Shard | None":
         """Return whose Lease that is; None for one that is of no shard."""
-        found = re.fullmatch(f"{re.escape(name)}(?:-([0-9]{{1,4}})-of-([1-9][0-9]{{0,3}}))?", lease)
-        return found and cls(int(found[1] or 0), int(found[2] or 1))
+        if lease == name:
+            return cls()
+        rest = lease.removeprefix(f"{name}-")
+        found = _OF_LEASE.fullmatch(rest) if rest != lease else None
+        return found and cls(int(found[1]), int(found[2]))
 
 
 @lru_cache(16_384)

@@ -206,7 +206,9 @@ def rules_in(fields: Fields) -> AdapterRules | None:
     It is a configuration of the adapter, values of its chart, or anything around these: a chart
     of charts, or a ConfigMap, HelmRelease, HelmChart, Application or ApplicationSet.
     """
-    if isinstance(fields.peek("apiVersion"), str) and fields.peek("kind") not in {*_HOLDERS, None}:
+    kind = fields.peek("kind")
+    of_object = kind is not None and isinstance(fields.peek("apiVersion"), str)
+    if of_object and not (isinstance(kind, str) and kind in _HOLDERS):
         return None
     found = []
     for view in _views(fields):
