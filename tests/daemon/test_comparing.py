@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.daemon.comparing import Comparer
@@ -96,11 +97,13 @@ def test_a_live_target_is_not_compared() -> None:
 def test_the_record_keeps_it(tmp_path: Path) -> None:
     """With the last of it, as the daemon ends."""
     config = config_of(tmp_path, stateDirectory=str(tmp_path / "state"))
+    begin = clock.wall() - 900  # what is older than the record keeps may be removed at once
     with ExitStack() as stack:
         opened = open_recording(config, Announced().announcements, metrics_of(), stack)
         assert opened.comparer is not None
         for result in results(900):
-            opened.comparer.report(result)
+            decision = replace(result.decision, stamp=begin + result.decision.stamp)
+            opened.comparer.report(replace(result, decision=decision))
     totals = DirectoryRecord(tmp_path / "state").agreement_totals(0.0, 0.0)[WEB]
     assert totals[Agreement.DIFFERENT].seconds > 200
 
