@@ -97,7 +97,7 @@ def at_work(report: Report, chosen: Sequence[Workload], period: int = _PERIOD) -
         wait_until("every HPA has decided", lambda: _all_decided(api), timeout=240)
         targets = [workload.target for workload in chosen]
         config = daemon.write_targets(bed, Settings(period), queries(), targets)
-        process = enter(Daemon(bed, config, len(chosen), "info", "--shadow"))
+        process = enter(Daemon(bed, config, len(chosen), "debug", "--shadow"))
         process.wait_first_sync(timeout=2 * period + 60)
         yield Stage(process, controller)
 
