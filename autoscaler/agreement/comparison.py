@@ -166,7 +166,7 @@ class HpaComparison:
         return steps[_first(steps, instant - self._around) : last]
 
     def _why_not(self, point: _Point, status: HpaStatus | None, now: float) -> str:
-        """Say why the counts cannot be compared; empty where they can."""
+        """Return the reason why the counts cannot be compared; empty if they can."""
         if self._hpa is None:
             return "no HorizontalPodAutoscaler of it is known"
         if status is None:
@@ -182,7 +182,7 @@ class HpaComparison:
     def _readings(
         self, near: Sequence[_Point], point: _Point, status: HpaStatus
     ) -> Iterator[DifferingReading]:
-        """Yield the metrics whose value there is none that ours had within one period."""
+        """Yield the metrics whose HPA value matches none of our readings of the last period."""
         metrics = () if self._target is None else self._target.spec.metrics
         columns = (metrics, self._counterpart.metrics, point.values, *(one.totals for one in near))
         for metric, index, ours, *totals in zip(*columns, strict=False):

@@ -1,6 +1,7 @@
 """How a target in shadow agrees with the HPA of its workload, in words and as an answer."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from autoscaler.config.written import FieldChange
 from autoscaler.core.observation import Hpa
@@ -17,6 +18,7 @@ from autoscaler.persistence.record.rows import NothingRecordedError
 from autoscaler.rendering import answers, wording
 from autoscaler.rendering.hpa import hpa_answer, undecided_text
 
+_Read = TypeVar("_Read")
 READY, EARLY, DIFFERS, NOT_COMPARED = "ready", "early", "differs", "notCompared"
 """The verdicts on a target that is to go over."""
 _LEAST_SHARE = 0.001
@@ -84,10 +86,8 @@ def _difference(one: DifferingReading) -> float | None:
 
 
 def _reading_text(one: DifferingReading) -> str:
-    ours, theirs, difference = (
-        *(_value_text(one, v) for v in (one.ours, one.theirs)),
-        _difference(one),
-    )
+    ours, theirs = _value_text(one, one.ours), _value_text(one, one.theirs)
+    difference = _difference(one)
     by = "" if difference is None else f" ({difference:+g} %)"
     return f"{one.metric} is {ours} here and {theirs} there{by}"
 
@@ -107,21 +107,20 @@ def _reading(one: DifferingReading) -> answers.OtherReading:
 def kept_of(
     record: DirectoryRecord | None, targets: Collection[str], since: float, now: float
 ) -> Mapping[str, KeptAgreement]:
-    """Return what is kept of targets since a Unix time; nothing where nothing is recorded yet."""
-    if record is None:
-        return {}
-    try:
-        return record.agreement(targets, since, now, _MOST_SHOWN)
-    except NothingRecordedError:
-        return {}
+    """Return the agreement of targets since a Unix time; empty if nothing is recorded."""
+    return _recorded(record, lambda one: one.agreement(targets, since, now, _MOST_SHOWN))
 
 
 def totals_of(record: DirectoryRecord | None, since: float, now: float) -> Mapping[str, Totals]:
-    """Return the totals of all targets since a Unix time; nothing likewise."""
-    if record is None:
-        return {}
+    """Return the totals of all targets since a Unix time; empty if nothing is recorded."""
+    return _recorded(record, lambda one: one.agreement_totals(since, now))
+
+
+def _recorded(
+    record: DirectoryRecord | None, read: Callable[[DirectoryRecord], Mapping[str, _Read]]
+) -> Mapping[str, _Read]:
     try:
-        return record.agreement_totals(since, now)
+        return {} if record is None else read(record)
     except NothingRecordedError:
         return {}
 
@@ -134,11 +133,12 @@ def agreement_answer(
     differences: Sequence[FieldChange] = (),
     why: str = "",
 ) -> answers.TargetAgreement:
-    """Return how a target agrees: what is ``kept`` of it, and the HPA and the fields now.
+    """Return the answer about a target from its recorded agreement and its HPA now.
 
-    ``why`` says why nothing can be kept.
+    ``kept`` is None if nothing is recorded; ``why`` is the reason if nothing can be recorded.
     """
-    totals: Totals = {} if kept is None else kept.totals
+    kept = kept or KeptAgreement({})
+    totals = kept.totals
     compared, share = agreement_share(totals)
     compared_last, share_last = agreement_share(totals, last_day=True)
     equal = totals[Agreement.EQUAL].seconds if Agreement.EQUAL in totals else 0.0
@@ -150,12 +150,10 @@ def agreement_answer(
         equal=None if share is None else round(equal / compared, 6),
         last_day=answers.LastDay(compared_seconds=round(compared_last, 3), agreement=share_last),
         times=tuple(_times(totals, compared)),
-        disagreements=() if kept is None else tuple(map(disagreement, kept.different)),
-        not_compared=()
-        if kept is None
-        else tuple(
-            answers.NotCompared(reason=why, seconds=round(seconds, 3))
-            for why, seconds in kept.not_compared.items()
+        disagreements=tuple(map(disagreement, kept.different)),
+        not_compared=tuple(
+            answers.NotCompared(reason=reason, seconds=round(seconds, 3))
+            for reason, seconds in kept.not_compared.items()
         ),
         differences=other_fields(differences),
         hpa=None if hpa is None else hpa_answer(hpa),
@@ -212,19 +210,18 @@ def percent(share: float) -> str:
     return f"{int(share * 1000) / 10:g} %"
 
 
-def _message(target: str, kept: KeptAgreement | None, hpa: Hpa | None, why: str) -> str:
-    """Say why a target may go over, or why not."""
-    totals: Totals = {} if kept is None else kept.totals
-    compared, share = agreement_share(totals)
-    _, last = agreement_share(totals, last_day=True)
-    if kept is None or share is None:
+def _message(target: str, kept: KeptAgreement, hpa: Hpa | None, why: str) -> str:
+    """Return the reason for the verdict."""
+    compared, share = agreement_share(kept.totals)
+    _, last = agreement_share(kept.totals, last_day=True)
+    if share is None:
         return f"nothing has been compared: {why or _why_nothing(kept, hpa)}"
     agrees = f"it agrees with the HPA in {percent(share)} of {duration(compared)}"
     if last is None:
         return f"{agrees}; nothing was compared in the last 24 hours{_reason(kept)}"
     if last < READY_SHARE <= share:
         agrees += f", and in {percent(last)} of the last 24 hours"
-    verdict = verdict_on(totals)
+    verdict = verdict_on(kept.totals)
     if verdict == EARLY:
         left = duration(READY_SECONDS - compared)
         return f"{agrees} so far; compare for {left} more before you rely on that"
@@ -234,10 +231,10 @@ def _message(target: str, kept: KeptAgreement | None, hpa: Hpa | None, why: str)
     return f"{agrees}{rest}; nothing stands against going over: autoscaler adopt {target}"
 
 
-def _why_nothing(kept: KeptAgreement | None, hpa: Hpa | None) -> str:
+def _why_nothing(kept: KeptAgreement, hpa: Hpa | None) -> str:
     if hpa is not None and hpa.status is None:
         return undecided_text(hpa)
-    if kept is not None and kept.not_compared:
+    if kept.not_compared:
         return next(iter(kept.not_compared))
     if hpa is not None:
         return "the comparison has just begun"

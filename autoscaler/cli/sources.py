@@ -383,8 +383,10 @@ def chosen_from(
     try:
         return chosen(names, keys)
     except UnknownTargetError:
-        shard = source.health().shard if isinstance(source, DaemonSource) else None
-        for name in names if shard else ():
-            if other := Shard(**dict(shard or ())).other(name):
-                raise UnknownTargetError(f"{printable(name)}: {has_target(*other)}") from None
+        known = source.health().shard if isinstance(source, DaemonSource) else None
+        if known is not None:
+            shard = Shard(known.number, known.shards, known.urls)
+            for name in names:
+                if other := shard.other(name):
+                    raise UnknownTargetError(f"{printable(name)}: {has_target(*other)}") from None
         raise

@@ -212,9 +212,7 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
             "of them",
             form.implies(
                 {"anyOf": [form.has(key) for key in SIGN_IN]},
-                form.properties(
-                    headersFiles={"propertyNames": {"not": {"pattern": _AUTHORIZATION}}}
-                ),
+                form.properties(headersFiles=_NO_AUTHORIZATION),
             ),
         ),
         *(_needs_extra(*row) for row in _EXTRAS),

@@ -10,7 +10,9 @@ from autoscaler.kubernetes.leases import Leases
 
 
 class OtherShards:
-    """Those that were held after our Lease was taken, until each has run out or is free.
+    """The Leases of another number of shards that were held when ours was taken.
+
+    Each counts until it has run out or is free.
 
     A Lease that is taken after ours is not waited for: its holder finds ours, and waits.  ``name``
     is what a Lease without shards would be called.
@@ -20,16 +22,16 @@ class OtherShards:
         self._leases, self._name, self._own, self._times = leases, name, own, times
         self._seen: dict[Shard, Election] = {}
         self._known: tuple[float, Mapping[Shard, float]] = (NEVER, {})
-        """Since when we lead, and since when each of them is over; infinite for not yet."""
+        """The time at which ours was taken, and the end of each other Lease; infinite if held."""
 
     def since(self, namespace: str, led_since: float) -> float | None:
-        """Return since when only we may have written in a namespace; None where others may."""
+        """Return the time from which only we may write in a namespace; None before it."""
         looked, over = self._known
-        since = max(led_since, *(at for one, at in over.items() if one.owns(namespace)), NEVER)
+        since = max([led_since, *(at for one, at in over.items() if one.owns(namespace))])
         return None if looked != led_since or since == math.inf else since
 
     def look(self, led_since: float, deadline: float, steady: Callable[[], float]) -> str:
-        """Look whether they are over, where needed; return what is not written, for a sentence."""
+        """Read the other Leases unless all ended; return what is not written, for a sentence."""
         looked, over = self._known
         if looked == led_since and math.inf not in over.values():
             return ""
@@ -41,10 +43,10 @@ class OtherShards:
         if looked != led_since:
             others = [one for one in records if one and one.shards != self._own.shards]
             self._seen, over = {one: Election("", self._times) for one in others}, {}
+        ends: dict[Shard, float] = {}
         for shard, election in self._seen.items():
             election.observe(records.get(shard), now)
-            ended = min(over.get(shard, now), now)
-            over = {**over, shard: math.inf if now < election.expires_at else ended}
-        self._known = led_since, over
-        held = sorted(shard.lease(self._name) for shard, at in over.items() if at == math.inf)
+            ends[shard] = math.inf if now < election.expires_at else min(over.get(shard, now), now)
+        self._known = led_since, ends
+        held = sorted(shard.lease(self._name) for shard, at in ends.items() if at == math.inf)
         return f"; what {', '.join(held)} may write is not written" if held else ""

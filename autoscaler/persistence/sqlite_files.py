@@ -183,23 +183,18 @@ def _open(
         _check_tables(connection, schema)
         version = version_of(connection)
         if version != schema.version:
-            # Of a new file all tables.
-            added = schema.tables[version - schema.version :] if version else schema.tables
-            _create_tables(connection, "".join(added), schema.version)
+            create_tables(connection, schema, version)
         return connection, read(connection)
     except BaseException:
         connection.close()
         raise
 
 
-def create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Create the tables in a new database."""
-    _create_tables(connection, "".join(schema.tables), schema.version)
-
-
-def _create_tables(connection: sqlite3.Connection, tables: str, version: int) -> None:
+def create_tables(connection: sqlite3.Connection, schema: Schema, version: int = 0) -> None:
+    """Create the tables that a database of a version lacks; a new one has version 0."""
+    tables = "".join(schema.tables[version - schema.version :] if version else schema.tables)
     connection.executescript(
-        f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {version:d}; COMMIT;"
+        f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {schema.version:d}; COMMIT;"
     )
 
 
