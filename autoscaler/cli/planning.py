@@ -201,7 +201,7 @@ class _Only:
     reader: MetricsReader | None
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Fit `MetricsReader`."""
+        """Return the answer to a query of the plan, and a failure for any other query."""
         if self.reader is None or QueryKey(self.server, promql) not in self.asked:
             return QueryFailure("it is not asked, since no target of the plan uses it")
         return self.reader.query(promql, at, deadline)

@@ -103,7 +103,7 @@ class OutcomeWatcher:
         self._taken: dict[str, _Taken] = {}
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
+        """Add a sync to the outcome of its target."""
         taken = self._taken.get(target.key)
         if taken is None:
             first = step.decision.current or 0
@@ -113,7 +113,7 @@ class OutcomeWatcher:
         taken.synced(target, step)
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
-        """Fit `Watcher`."""
+        """Add the time after a sync to the outcome of its target."""
         self._taken[target.key].passed(target, begin, end, ready)
 
     def outcomes(self) -> list[TargetOutcome]:

@@ -115,13 +115,13 @@ class PolicyTestWorld(World):
                     self.passed(target, begin, then, ready)
 
     def synced(self, target: SimulatedTarget, step: Step) -> None:
-        """Fit `Watcher`."""
+        """Keep the step and the count of a sync."""
         self._count(target, self.now, step)
         target.sole_writer = True
         self._follow(target, self.now)
 
     def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:  # noqa: ARG002 - the port's
-        """Fit `Watcher`."""
+        """Keep the number of ready pods where it changes."""
         known = self.runs[target.key].ready
         if not known or known[-1].ready != ready:
             known.append(ReadyPods(self._time(begin), ready))
