@@ -27,6 +27,7 @@ _SHORTEST_TIMEOUT = 0.001
 _GRACE_SECONDS = 0.1
 """How much later than a socket's time-out a slow answer is cut."""
 _CHUNK_BYTES = 1 << 18
+_SHORTEST_REST = 0.05
 _PAGE_SECONDS = 60.0
 _WORKED_SECONDS = 1.0
 """A watch that lasted this long without an error worked."""
@@ -66,6 +67,28 @@ class CacheBudget:
             self.kept += change
 
 
+class WatchPace:
+    """How many events of one cluster are applied, by all its watches together.
+
+    Kubernetes' own scalability tests create 100 pods per second, each with a few changes.  A server
+    that sends events without end would take the interpreter from the targets of other clusters.
+    """
+
+    def __init__(self, per_second: float = 2000.0, burst: int = 10_000) -> None:
+        self._seconds_each = 1.0 / per_second
+        self._burst_seconds = burst / per_second
+        self._earliest = 0.0
+        """When the next event would be due without a burst (monotonic)."""
+        self._lock = threading.Lock()
+
+    def count(self) -> float:
+        """Count an event; return for how many seconds no other should be read."""
+        now = clock.monotonic()
+        with self._lock:
+            self._earliest = max(self._earliest, now) + self._seconds_each
+            return max(0.0, self._earliest - now - self._burst_seconds)
+
+
 def weight(kept: object) -> int:
     """Return about how many bytes a value takes: its text, and the objects around that."""
     return 0 if kept is None else OBJECT_BYTES + len(repr(kept))
@@ -89,7 +112,8 @@ class Cache(ABC):
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
         self.budget = CacheBudget()
-        """Those of one cluster have the same one."""
+        self.pace = WatchPace()
+        """Those of one cluster have the same budget and the same pace."""
         self._bytes = self._bytes_listed = 0
 
     def _count(self, before: int, after: int, *, listed: bool = False) -> None:
@@ -211,6 +235,10 @@ class WatchStream:
             self.heard = clock.monotonic()
             yield chunk
         raise late
+
+    def rest(self, seconds: float) -> None:
+        """Read nothing for a time, unless the stream is cancelled or its end comes first."""
+        self._cancelled.wait(min(seconds, self._until - clock.monotonic()))
 
     def cancel(self) -> None:
         """End the iteration, from any thread."""
@@ -335,6 +363,8 @@ class WatchRequests:
                 outcome.failure = self._apply(line, outcome)
                 if outcome.failure is not None:
                     break
+                if (ahead := self._cache.pace.count()) > _SHORTEST_REST:
+                    stream.rest(ahead)
         except urllib3.exceptions.TimeoutError:
             outcome.heard = stream.heard
             outcome.failure = Failure(f"the API server {server} did not end a watch in time")

@@ -22,7 +22,7 @@ from autoscaler.kubernetes.pods import PodCache, Pods, is_indexable
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import Key, ScaleCache
 from autoscaler.kubernetes.scales import Scales
-from autoscaler.kubernetes.watch_requests import CacheBudget, WatchTimings
+from autoscaler.kubernetes.watch_requests import CacheBudget, WatchPace, WatchTimings
 from autoscaler.kubernetes.watch_scopes import Changed, WatchScopes
 from autoscaler.transport import UNOBSERVED, Observer
 
@@ -64,6 +64,7 @@ class WatchedCluster:
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
         self._budget = budget or CacheBudget()
+        self._pace = WatchPace()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False
@@ -302,7 +303,7 @@ class WatchedCluster:
 
         def watch(namespace: str, changed: Changed[CacheT]) -> Reflector[CacheT]:
             cache = create(namespace)
-            cache.budget = self._budget
+            cache.budget, cache.pace = self._budget, self._pace
             return Reflector(
                 self._api,
                 cache,

@@ -14,6 +14,7 @@ from autoscaler.kubernetes.watch_requests import (
     Cache,
     CacheBudget,
     OverBudgetError,
+    WatchPace,
     WatchRequests,
     WatchTimings,
 )
@@ -165,3 +166,11 @@ def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:
     cache.add([huge])
     cache.commit("1")
     assert cache.pods("shop", SELECTOR) is None
+
+
+def test_events_beyond_a_burst_are_read_at_the_pace_of_the_cluster() -> None:
+    """A server that sends events without end leaves the interpreter to other clusters."""
+    pace = WatchPace(per_second=1.0, burst=3)
+    rests = [pace.count() for _ in range(6)]
+    assert rests[:3] == [0.0, 0.0, 0.0]
+    assert rests[3:] == pytest.approx([1.0, 2.0, 3.0], abs=0.5)
