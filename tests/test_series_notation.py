@@ -10,23 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from autoscaler.core.series import QueryResult
 from autoscaler.lab.engine.answers import LOOKBACK_SECONDS
 from autoscaler.lab.engine.stated import StatedSeries, stated_answers
-from autoscaler.lab.series_notation import (
-    MOST_SAMPLES,
-    Item,
-    Omitted,
-    Ramp,
-    Stale,
-    count_of,
-    parse,
-    samples_of,
-    written,
-)
+from autoscaler.lab.series_notation import MOST_SAMPLES, parse, samples_of
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not on the PATH")
@@ -72,26 +60,6 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
         with pytest.raises(ValueError, match=r"^has "):
             parse(text)
     assert time.process_time() - begin < 0.5
-
-
-numbers = st.one_of(
-    st.integers(-(10**6), 10**6).map(float),
-    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e9, max_value=1e9),
-)
-items = st.one_of(
-    st.builds(Ramp, numbers, st.one_of(st.just(0.0), numbers), st.integers(0, 50)),
-    st.builds(Ramp, st.sampled_from([math.inf, -math.inf]), st.just(0.0), st.integers(0, 3)),
-    st.builds(Omitted, st.integers(0, 50)),
-    st.just(Stale()),
-)
-
-
-@given(st.lists(items, max_size=12))
-def test_what_is_written_is_read_as_the_same_samples(given_items: list[Item]) -> None:
-    """A series that was made up and is printed may be pasted."""
-    again = parse(written(given_items))
-    assert samples_of(again) == samples_of(given_items)
-    assert count_of(again) == count_of(given_items)
 
 
 def promtool(folder: Path, tests: list[dict[str, object]]) -> str:

@@ -97,11 +97,6 @@ def samples_of(items: Iterable[Item]) -> SeriesSamples:
     return SeriesSamples(places, values)
 
 
-def written(items: Iterable[Item]) -> str:
-    """Write items in the notation."""
-    return " ".join(map(_text, items))
-
-
 def _count(item: Item) -> int:
     if isinstance(item, Ramp):
         return item.times + 1
@@ -112,28 +107,6 @@ def _values(item: Ramp | Stale) -> Iterable[float | None]:
     if isinstance(item, Stale):
         return [None]
     return accumulate(chain([item.value], repeat(item.step, item.times)))
-
-
-def _text(item: Item) -> str:
-    if isinstance(item, Stale):
-        return "stale"
-    if isinstance(item, Omitted):
-        return "_" if item.times == 1 else f"_x{item.times}"
-    value = _number_text(item.value)
-    if not item.times:
-        return value
-    step = f"{'-' if item.step < 0 else '+'}{_number_text(abs(item.step))}" if item.step else ""
-    if not step and not math.isfinite(item.value):
-        step = "+0"  # a word and x would be one word
-    return f"{value}{step}x{item.times}"
-
-
-def _number_text(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Inf" if value > 0 else "-Inf"
-    return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def _item(text: str) -> Item:

@@ -21,18 +21,16 @@ from autoscaler.cli.output import (
 )
 from autoscaler.cli.planning import query_sources
 from autoscaler.config import ConfigError, durations
-from autoscaler.config.documents import Location, as_flow, path_of
+from autoscaler.config.documents import Location, path_of
 from autoscaler.core.decision import Decision
 from autoscaler.core.text import printable
 from autoscaler.file_contents import write_output
 from autoscaler.lab.options import PolicyTestOptions
 from autoscaler.lab.policy_tests.expectations import Unmet, desired_of, proposal_of, unmet
-from autoscaler.lab.policy_tests.generated import CounterExample, searched
 from autoscaler.lab.policy_tests.kept_world import TargetRun, TooLargeTestError
 from autoscaler.lab.policy_tests.loading import PolicyTestFile, load_tests
 from autoscaler.lab.policy_tests.running import PolicyTestRun, run
 from autoscaler.lab.policy_tests.series_names import ReadyTest
-from autoscaler.lab.series_notation import written
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.explanation import explain
 from autoscaler.rendering.record import QuerySource
@@ -98,17 +96,9 @@ def failure_text(
     run: PolicyTestRun,
     broken: Sequence[Unmet],
     sources: Mapping[str, tuple[QuerySource, ...]],
-    example: CounterExample | None,
 ) -> str:
     """Return all that is to be said of a test that failed."""
     lines = []
-    if example is not None:
-        stated = run.test.series
-        keys = "`random` and `series`" if stated else "`random`"
-        lines += [f"  found in run {example.number}; to see it again, write instead of {keys}:"]
-        lines += ["  series:"]
-        series = (*stated, *example.lasting)
-        lines += [f"    {_key(one.name)}: {written(one.items)}" for one in series]
     for one in broken[:_MOST_TOLD]:
         place = f"{file.source.path}:{file.line(one.location)}: {path_of(one.location)}"
         lines.append(f"  {place}: {one.sentence}")
@@ -122,11 +112,6 @@ def failure_text(
     if run.assumed:
         lines += ["", "  assumed:", *(f"    {sentence}" for sentence in run.assumed)]
     return "\n".join(lines)
-
-
-def _key(name: str) -> str:
-    """Write a name as a key of YAML, with quotes where it needs them."""
-    return as_flow([name])[1:-1]
 
 
 def _explained(one: Unmet, sources: Mapping[str, tuple[QuerySource, ...]]) -> list[str]:
@@ -187,7 +172,6 @@ class PolicyTestResult:
     summary: str = ""
     text: str = ""
     assumed: tuple[str, ...] = ()
-    runs: int = 1
 
 
 @dataclass
@@ -250,27 +234,15 @@ def _is_named(test: str, name: str) -> bool:
 
 
 def _run_test(file: PolicyTestFile, test: ReadyTest) -> PolicyTestResult:
-    begin, example = clock.monotonic(), None
-    if test.model.random is None:
-        ran: PolicyTestRun = run(test)
-        broken = unmet(ran)
-    else:
-        found = searched(test, test.model.random)
-        example = found if isinstance(found, CounterExample) else None
-        ran = found.run if isinstance(found, CounterExample) else found
-        broken = found.unmet if isinstance(found, CounterExample) else []
-    runs = 1 if test.model.random is None else test.model.random.runs
+    begin = clock.monotonic()
+    ran = run(test)
+    broken = unmet(ran)
     name, seconds = test.model.name, clock.monotonic() - begin
     if not broken:
-        return PolicyTestResult(name, seconds, assumed=ran.assumed, runs=runs)
-    sources = query_sources(file.config, file.content)
-    text = failure_text(file, ran, broken, sources, example)
-    return PolicyTestResult(name, seconds, _summary(broken), text, ran.assumed, runs)
-
-
-def _summary(broken: Sequence[Unmet]) -> str:
+        return PolicyTestResult(name, seconds, assumed=ran.assumed)
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    return f"{broken[0].sentence}{more}"
+    text = failure_text(file, ran, broken, query_sources(file.config, file.content))
+    return PolicyTestResult(name, seconds, f"{broken[0].sentence}{more}", text, ran.assumed)
 
 
 def _print(result: FileResult, *, verbose: bool) -> None:
@@ -286,13 +258,9 @@ def _print(result: FileResult, *, verbose: bool) -> None:
         if one.summary:
             print_text(f"FAIL {one.name}\n{one.text}\n", _TEXT_FROM)
         elif verbose:
-            runs = f", {wording.counted(one.runs, 'run')}" if one.runs > 1 else ""
-            print_text("\n".join([f"ok   {one.name} ({one.seconds:.2f} s{runs})", *_assumed(one)]))
+            assumed = (f"       {sentence}" for sentence in one.assumed)
+            print_text("\n".join([f"ok   {one.name} ({one.seconds:.2f} s)", *assumed]))
     print(f"{result.file}: {counts}{left_out}", flush=True)
-
-
-def _assumed(result: PolicyTestResult) -> list[str]:
-    return [f"       {sentence}" for sentence in result.assumed]
 
 
 def _check_writable(file: Path) -> None:

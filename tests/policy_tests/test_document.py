@@ -16,7 +16,6 @@ from autoscaler.lab.policy_tests.settings import (
     Never,
     PolicyTest,
     PolicyTests,
-    RandomSeries,
     Start,
     WorldEvent,
 )
@@ -50,22 +49,9 @@ def test_the_command_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert ran("test", *files) == (0, shown, "")
 
 
-def test_the_counter_example_is_the_one_that_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same seed finds the same series, and it is made as short."""
-    monkeypatch.chdir(tmp_path)
-    test = next(block for block in blocks(PAGE, "yaml") if "random:" in block)
-    Path("any-queue.yaml").write_text(f"config: {QUEUE}\ntests:\n{test}")
-    command, shown = list(blocks(PAGE, "console"))[-1].split("\n", 1)
-    code, out, _ = ran(*command.split()[2:])
-    assert code == 1
-    assert out.startswith(shown)
-
-
 def test_each_key_is_described() -> None:
     """Of tests, events and expectations; and each reason of a limit."""
-    models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, Never, RandomSeries)
+    models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, Never)
     keys = {key for model in models for key in fields_by_key(model)}
     missing = {key for key in keys if not re.search(rf"[`{{ ]{key}[`:]", PAGE)}
     assert not missing

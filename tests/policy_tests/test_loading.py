@@ -155,9 +155,6 @@ def test_a_series_of_no_pod_is_refused(name: str, replicas: int, pods: str, tmp_
     found = mistakes(tmp_path, one(f"{start}\nseries:\n  {name}: 1\n{EXPECT}"), WEB)
     place = f'{WEB.count(chr(10)) + 5}: tests[0].series["{name}"]'
     assert found == [f"{place}: {told}"]
-    random = f"random: {{series: ['{name}'], between: [0, 9]}}\nnever: {{above: 1}}"
-    (found_random,) = mistakes(tmp_path, one(f"{start}\n{random}"), WEB)
-    assert f"tests[0].random.series[0]: {told}" in found_random
 
 
 def test_a_series_of_a_pod_that_may_come_is_taken(tmp_path: Path) -> None:
@@ -226,13 +223,6 @@ ONE; events: [{at: 1s, query: q, partial: w}]; EXPECT | events[0].query: is no q
 ONE; events: [{at: 1s, target: x, restart: true}]; EXPECT
     | is none of the test's targets; these are: shop/Deployment/worker
 ONE; duration: 30d; never: {above: 20} | takes 172,801 syncs, and may take 20,000: let it be shorter
-random: {series: [queue], between: [5, 5]}; never: {above: 20}
-    | between: must be two numbers, the least and then the largest
-random: {series: [queue], between: [0, 5]} | random: goes with `never`
-random: {series: [queue], between: [0, 5]}; never: {above: 1}; EXPECT
-    | tests[0].expect: goes with series that are stated
-ONE; random: {series: [queue], between: [0, 5]}; never: {above: 1}
-    | stands in `series` too: leave it out there (got "queue")
 ONE; loads: [{metric: queue, model: queue}]; EXPECT
     | the metric queue cannot be a queue: state arrivals
 start: {at: yesterday}; ONE; EXPECT | must be an instant such as

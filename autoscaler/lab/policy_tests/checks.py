@@ -16,7 +16,7 @@ from autoscaler.lab.engine.building import is_called, metric_name
 from autoscaler.lab.engine.loads import LoadModel
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader, ReadyTest
-from autoscaler.lab.policy_tests.settings import Expectation, PolicyTest, RandomSeries, WorldEvent
+from autoscaler.lab.policy_tests.settings import Expectation, PolicyTest, WorldEvent
 
 MOST_SYNCS = 20_000
 """Of all targets of a test: three days of one target each 15 seconds."""
@@ -61,26 +61,19 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
         yield from (below(("events", index), one) for one in _of_event(event, duration))
     for index, expected in enumerate(test.expect):
         yield from (below(("expect", index), one) for one in _of_expectation(expected, duration))
-    if test.random is not None:
-        yield from _of_random(test.random, test)
 
 
 def of_no_pod(test: ReadyTest, targets: Sequence[SimulatedTarget]) -> Iterator[Finding]:
     """Find the series that nothing reads, since no pod of these targets is called so."""
     by_key = {target.key: target for target in targets}
     begin = test.model.start.at
-    places = {name: ("random", "series", index) for index, name in enumerate(_made_up(test.model))}
-    for series in (*test.series, *test.generated):
+    for series in test.series:
         if any(_is_read(series, reader, by_key) for reader in series.readers):
             continue
         keys = dict.fromkeys(reader[0] for reader in series.readers)
         pods = [pod for key in keys for pod in by_key[key].workload.ready_names(begin)]
         message = f"is of no pod of what is tested; at the begin these are: {_joined(pods)}"
-        yield _finding(places.get(series.name, ("series", series.name)), message)
-
-
-def _made_up(test: PolicyTest) -> Sequence[str]:
-    return () if test.random is None else test.random.series
+        yield _finding(("series", series.name), message)
 
 
 def _is_read(series: NamedSeries, reader: Reader, by_key: Mapping[str, SimulatedTarget]) -> bool:
@@ -172,16 +165,6 @@ def _of_expectation(expected: Expectation, duration: float) -> Iterator[Finding]
     end = expected.at if last is None else last
     if end is not None and end > duration:
         yield _after_the_end(("at" if last is None else "to",), duration)
-
-
-def _of_random(stated: RandomSeries, test: PolicyTest) -> Iterator[Finding]:
-    low, high = stated.between
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        message = "must be two numbers, the least and then the largest"
-        yield _finding(("random", "between"), message)
-    if test.expect:
-        message = "goes with series that are stated; of those made up only `never` can be said"
-        yield _finding(("expect",), message)
 
 
 def _after_the_end(at: Location, duration: float) -> Finding:

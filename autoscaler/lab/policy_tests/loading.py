@@ -25,7 +25,6 @@ from autoscaler.lab.policy_tests.series_names import (
 from autoscaler.lab.policy_tests.settings import PolicyTest, PolicyTests
 from autoscaler.lab.series_notation import count_of
 
-_GENERATED_SECONDS = 3600.0
 _FORM = "a file of policy tests is a mapping with `tests`, and `config` or `targets`"
 _OWN_KEYS = frozenset(fields_by_key(PolicyTests))
 _SERVER: Mapping[str, Value] = {"prometheus": {"url": "http://127.0.0.1:9090"}}
@@ -148,7 +147,7 @@ class _Preparing:
         if not targets:
             return None
         names = SeriesNames(targets, test.loads, self._of_queries)
-        series, generated = self._series(test, place, names)
+        series = self._series(test, place, names)
         interval = test.interval or self._model.interval or min(one.sync_period for one in targets)
         duration = _duration(test, interval)
         found = mistakes_of(test, targets, duration)
@@ -160,8 +159,6 @@ class _Preparing:
         )
         if not never and not test.expect:
             self._find(place, "expects nothing: write `expect`, or `never`")
-        if not never and test.random is not None:
-            self._find((*place, "random"), "goes with `never`: what must hold for any series")
         ready = ReadyTest(
             number,
             test,
@@ -172,7 +169,6 @@ class _Preparing:
             duration,
             series,
             never,
-            generated,
             self._faulty(test, place, names),
         )
         if len(self.findings) == before:
@@ -182,7 +178,7 @@ class _Preparing:
     def _build(self, ready: ReadyTest, place: Location) -> None:
         """Find what only its simulated targets show."""
         try:
-            targets = built_targets(ready, (*ready.series, *ready.generated))
+            targets = built_targets(ready)
         except BuildError as error:
             self._find((*place, "loads"), str(error))
             return
@@ -208,30 +204,21 @@ class _Preparing:
 
     def _series(
         self, test: PolicyTest, place: Location, names: SeriesNames
-    ) -> tuple[tuple[NamedSeries, ...], tuple[NamedSeries, ...]]:
-        """Return the series that are stated, and those that are made up."""
-        stated, generated = [], []
+    ) -> tuple[NamedSeries, ...]:
+        stated = []
         for name, items in test.series.items():
             try:
                 stated.append(names.series(name, items))
             except ValueError as error:
                 self._find((*place, "series", name), str(error))
-        for index, name in enumerate(() if test.random is None else test.random.series):
-            at = (*place, "random", "series", index)
-            try:
-                generated.append(names.series(name))
-            except ValueError as error:
-                self._find(at, str(error), shown=True)
-            if name in test.series:
-                self._find(at, "stands in `series` too: leave it out there", shown=True)
-        read = {reader for one in (*stated, *generated) for reader in one.readers}
+        read = {reader for one in stated for reader in one.readers}
         lacking = dict.fromkeys(
             name for reader, name in names.metrics.items() if reader not in read
         )
         for name in lacking:
             message = f"says nothing of {name}: write its samples, or _ for none"
             self._find((*place, "series"), message)
-        return tuple(stated), tuple(generated)
+        return tuple(stated)
 
     def _faulty(
         self, test: PolicyTest, place: Location, names: SeriesNames
@@ -250,8 +237,6 @@ def _duration(test: PolicyTest, interval: float) -> float:
     """Return how long a test runs, in seconds."""
     if test.duration is not None:
         return test.duration
-    if test.random is not None:
-        return _GENERATED_SECONDS
     ends = [one.to if one.at is None else one.at for one in test.expect]
     ends += [event.at + (event.for_ or 0.0) for event in test.events]
     ends += [(count_of(items) - 1) * interval for items in test.series.values()]

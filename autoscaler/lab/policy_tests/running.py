@@ -1,6 +1,6 @@
 """One policy test in the simulated world, from its begin to its end."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from autoscaler.lab.engine.building import Built, built, is_called, metric_name
 from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.policy_tests.kept_world import PolicyTestWorld, TargetRun, restart
-from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader, ReadyTest
+from autoscaler.lab.policy_tests.series_names import Reader, ReadyTest
 from autoscaler.lab.policy_tests.settings import PolicyTest, WorldEvent
 from autoscaler.lab.series_notation import samples_of
 
@@ -119,13 +119,13 @@ class PolicyTestRun:
     assumed: tuple[str, ...]
 
 
-def built_targets(test: ReadyTest, series: Iterable[NamedSeries]) -> list[Built]:
+def built_targets(test: ReadyTest) -> list[Built]:
     """Build the simulated targets of a test.  Raises BuildError."""
     start = test.model.start
     counts = {target.key: _replicas(test.model, target) for target in test.targets}
     of_metrics: dict[tuple[str, int], list[StatedSeries]] = {}
     of_queries: dict[QueryKey, list[StatedSeries]] = {}
-    for one in series:
+    for one in test.series:
         samples = samples_of(one.items)
         for reader in one.readers:
             stated = StatedSeries(samples, one.labels)
@@ -153,12 +153,9 @@ def built_targets(test: ReadyTest, series: Iterable[NamedSeries]) -> list[Built]
     return found
 
 
-def run(test: ReadyTest, generated: Iterable[NamedSeries] = ()) -> PolicyTestRun:
-    """Run a test from its begin to its end, with these series for those that are made up.
-
-    Raises TooLargeTestError.
-    """
-    targets = built_targets(test, (*test.series, *generated))
+def run(test: ReadyTest) -> PolicyTestRun:
+    """Run a test from its begin to its end.  Raises TooLargeTestError."""
+    targets = built_targets(test)
     begin = test.model.start.at
     world = PolicyTestWorld([one.target for one in targets], begin, test.breaker)
     for one in targets:

@@ -1,7 +1,7 @@
 """Whose samples the series of a test are: the metrics and queries that its names stand for."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
@@ -29,7 +29,7 @@ class NamedSeries(NamedTuple):
     name: str
     readers: tuple[Reader, ...]
     labels: Mapping[str, str] | None
-    items: tuple[Item, ...] = ()
+    items: tuple[Item, ...]
 
 
 class SeriesNames:
@@ -125,7 +125,5 @@ class ReadyTest:
     series: tuple[NamedSeries, ...]
     never: tuple[tuple[str, Never], ...]
     """What never happens, and where in the file that stands."""
-    generated: tuple[NamedSeries, ...] = ()
-    """The series that are made up, without samples."""
-    faulty: Mapping[str, frozenset[Reader]] = field(default_factory=dict)
+    faulty: Mapping[str, frozenset[Reader]]
     """Who reads the query that an event names."""

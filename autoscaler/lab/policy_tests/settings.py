@@ -42,7 +42,6 @@ StateName = Literal[
     "failing", "controlled", "contested", "paused", "disabled", "limited", "held", "idle", "ok"
 ]
 """What `status` calls the state of a target; none of a test is in shadow."""
-MOST_RUNS = 10_000
 BEGIN = "2026-01-05T00:00:00Z"
 """A Monday."""
 
@@ -174,21 +173,6 @@ class Never(Model):
     """More changes of ours than this within 10 minutes."""
 
 
-class RandomSeries(Model):
-    """Series that are made up, run after run, to look for one with which `never` is broken."""
-
-    series: Annotated[Items[Text], Field(min_length=1)]
-    """Which series, named as in `series`."""
-    between: Annotated[Items[float], Field(min_length=2, max_length=2)]
-    """The least and the largest value."""
-    runs: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 100
-    """How many times."""
-    seed: OrDefault[Count] = 1
-    """The same seed makes the same series."""
-    gaps: OrDefault[bool] = True
-    """Whether samples are missing now and then, and series end."""
-
-
 class PolicyTest(Model):
     """One test: targets, what their queries return, what happens, and what is expected."""
 
@@ -215,8 +199,6 @@ class PolicyTest(Model):
     """What holds, and when."""
     never: Never | None = None
     """What never happens, besides that of the file."""
-    random: RandomSeries | None = None
-    """Series that are made up."""
 
 
 class PolicyTests(Model):
