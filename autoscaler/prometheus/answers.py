@@ -87,15 +87,15 @@ def _told(cause: NetworkError, subject: str, host: str, within: str) -> str:
 
 # -- an answer that is no success ----------------------------------------------------------------
 
-# Of the error types of Prometheus' web/api/v1 those that are about the moment, and about the query:
-# it cannot be parsed, or not be executed.
-_TRANSIENT_TYPES = frozenset({"timeout", "canceled", "unavailable"})
-_REFUSED_TYPES = frozenset({"bad_data", "execution"})
-_OF_TYPE = {
-    "bad_data": "refused the query",
-    "execution": "could not execute the query",
-    "timeout": "gave the query up",
+# What we say of error types of Prometheus' web/api/v1, whether they are of the moment, their kinds.
+_TYPES = {
+    "bad_data": ("refused the query", False, FailureKind.WRONG_QUERY),
+    "execution": ("could not execute the query", False, FailureKind.WRONG_QUERY),
+    "timeout": ("gave the query up", True, FailureKind.SLOW),
+    "canceled": ("", True, FailureKind.OTHER),
+    "unavailable": ("", True, FailureKind.OTHER),
 }
+_OTHER_TYPE = ("", False, FailureKind.OTHER)
 _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
 _LONGEST_TEXT = 1000
 """Of Prometheus' own words."""
@@ -120,19 +120,14 @@ def refusal(subject: str, answer: Answer, redactor: Redactor) -> QueryError:
             f" {status}): redirects are not followed; the URL should name the final address"
         )
     error_type, text = prometheus_error(answer.body, redactor)
+    _, of_moment, kind = _TYPES.get(error_type, _OTHER_TYPE)
     return QueryError(
         _sentence(subject, status, error_type, text or _foreign_text(answer.body, redactor)),
         status=status,
-        transient=status in _TRANSIENT_STATUSES or error_type in _TRANSIENT_TYPES,
+        transient=status in _TRANSIENT_STATUSES or of_moment,
         retry_after=retry_after(answer.headers),
-        kind=_kind_of(error_type),
+        kind=kind,
     )
-
-
-def _kind_of(error_type: str) -> FailureKind:
-    if error_type == "timeout":
-        return FailureKind.SLOW
-    return FailureKind.WRONG_QUERY if error_type in _REFUSED_TYPES else FailureKind.OTHER
 
 
 def prometheus_error(body: bytes, redactor: Redactor) -> tuple[str, str]:
@@ -148,8 +143,8 @@ def prometheus_error(body: bytes, redactor: Redactor) -> tuple[str, str]:
 
 
 def _sentence(subject: str, status: int, error_type: str, text: str) -> str:
-    if error_type in _OF_TYPE:
-        return f"Prometheus {_OF_TYPE[error_type]} ({error_type}): {text}"
+    if words := _TYPES.get(error_type, _OTHER_TYPE)[0]:
+        return f"Prometheus {words} ({error_type}): {text}"
     phrase = responses.get(status, "(unknown status)")
     if status == 401:
         start = f"{subject} did not accept the credentials, or wants some (HTTP 401 {phrase})"
@@ -205,7 +200,7 @@ def document_of(
     if document.get("status") == "error":
         error_type, text = prometheus_error(redactor.error_body(body), redactor)
         text = f"Prometheus refused the query ({error_type}): {text}"
-        raise QueryError(text, kind=_kind_of(error_type))
+        raise QueryError(text, kind=_TYPES.get(error_type, _OTHER_TYPE)[2])
     return document
 
 

@@ -18,7 +18,7 @@ from azure.identity import (
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import AzureAdSettings
 from autoscaler.prometheus.answers import lost_connection
-from autoscaler.transport.credentials import SecretError, SecretFile, Token, TokenError, silence
+from autoscaler.transport.credentials import SecretError, SecretFile, Token, silence
 from autoscaler.transport.redaction import Redactor
 
 silence("azure")
@@ -38,7 +38,7 @@ _Credential = ManagedIdentityCredential | WorkloadIdentityCredential | ClientSec
 
 
 class AzureFetch:
-    """Fetches one token each time it is called; raises TokenError."""
+    """Fetches one token each time it is called; raises SecretError."""
 
     def __init__(self, settings: AzureAdSettings) -> None:
         self._settings = settings
@@ -57,17 +57,14 @@ class AzureFetch:
 
     def __call__(self) -> Token[str]:
         """Ask with credentials made anew, which remember no token."""
-        secret = ""
+        secret = "" if self._secret is None else self._secret.read()
         try:
-            secret = "" if self._secret is None else self._secret.read()
             with self._credential(secret) as credential:
                 token = credential.get_token(self._scope)
-        except SecretError as error:
-            raise TokenError(str(error)) from None
         except ValueError as error:  # a tenant or a client that is missing, or cannot be one
-            raise TokenError(_line(str(error), secret)) from None
+            raise SecretError(_line(str(error), secret)) from None
         except AzureError as error:
-            raise TokenError(_sentence(error, secret)) from None
+            raise SecretError(_sentence(error, secret)) from None
         return Token(token.token, token.expires_on - clock.wall())
 
     def _credential(self, secret: str) -> _Credential:
@@ -91,15 +88,7 @@ def _line(text: str, secret: str) -> str:
 
 
 def _sentence(error: AzureError, secret: str) -> str:
-    text = lost_connection(_innermost(error), "Azure's token endpoint")
+    text = lost_connection(error, "Azure's token endpoint")
     if text is None and isinstance(error, ClientAuthenticationError | CredentialUnavailableError):
         text = _line(error.message, secret)
     return text or f"fetching it failed ({type(error).__name__})"
-
-
-def _innermost(error: AzureError) -> Exception:
-    """Return what azure-core wrapped, which it keeps in a place of its own."""
-    for one in (error, error.__cause__):
-        if isinstance(one, AzureError) and isinstance(one.inner_exception, Exception):
-            return one.inner_exception
-    return error

@@ -5,7 +5,6 @@ size, with our TLS, redirects not followed.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
 from http.client import responses
 from urllib.parse import quote_plus, urlencode
 
@@ -15,14 +14,13 @@ from oauthlib.oauth2 import BackendApplicationClient, MissingTokenError, OAuth2E
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import OAuth2Settings
 from autoscaler.prometheus.answers import QueryError, connection_failure
-from autoscaler.prometheus.tls import ConnectionPools, Endpoint
+from autoscaler.prometheus.tls import ConnectionPools
 from autoscaler.transport.answers import MIB, TooLarge, UnexpectedEncoding, read_body
 from autoscaler.transport.credentials import (
     FETCH_SECONDS,
     SecretError,
     SecretFile,
     Token,
-    TokenError,
     check_characters,
 )
 from autoscaler.transport.network_errors import RAISED
@@ -43,15 +41,14 @@ _NO_TOKEN = (ValueError, OverflowError, TypeError, AttributeError, KeyError, Rec
 
 
 class OAuth2Fetch:
-    """Fetches one token each time it is called; raises TokenError."""
+    """Fetches one token each time it is called; raises SecretError."""
 
     def __init__(self, settings: OAuth2Settings) -> None:
         self._settings = settings
-        self._endpoint = Endpoint(settings.token_url, settings.tls)
         self._subject = f"the token endpoint {without_secrets(settings.token_url)}"
         self._secret = SecretFile("client secret", settings.client_secret_file, ascii_only=False)
         self._client = BackendApplicationClient(settings.client_id)
-        self._pools = ConnectionPools(self._endpoint)
+        self._pools = ConnectionPools(settings.token_url, settings.tls)
         self._in_header = True
 
     def __call__(self) -> Token[str]:
@@ -66,15 +63,15 @@ class OAuth2Fetch:
                     status, body = second, other
                 else:
                     self._in_header = not self._in_header
-        except (SecretError, QueryError) as error:
-            raise TokenError(str(error)) from None
+        except QueryError as error:
+            raise SecretError(str(error)) from None
         redactor = Redactor((secret, quote_plus(secret), *self._settings.endpoint_params.values()))
         return self._token(status, body, redactor)
 
     def _request(self, secret: str) -> tuple[int, bytes]:
         extra = urlencode(self._settings.endpoint_params)
         scope = " ".join(self._settings.scopes) or None
-        headers = {}
+        headers = dict(_HEADERS)
         if self._in_header:
             # Both are encoded first (RFC 6749 2.3.1).
             pair = f"{quote_plus(self._settings.client_id)}:{quote_plus(secret)}"
@@ -84,20 +81,16 @@ class OAuth2Fetch:
             body = self._client.prepare_request_body(
                 body=extra, scope=scope, include_client_id=True, client_secret=secret
             )
+        until, url = clock.monotonic() + _SECONDS, self._settings.token_url
         try:
-            return self._post(headers, body)
+            send = self._pools.sender(_SECONDS)
+            with send(requests.Request("POST", url, headers, data=body).prepare()) as answer:
+                return answer.status_code, read_body(answer.raw, until, MIB)
         except (TooLarge, UnexpectedEncoding) as error:
-            raise TokenError(f"{self._subject} sent {error}") from None
+            raise SecretError(f"{self._subject} sent {error}") from None
         except RAISED as error:
-            host = self._endpoint.host
+            host = self._pools.host
             raise connection_failure(error, self._subject, host, _SECONDS, _SECONDS) from None
-
-    def _post(self, headers: Mapping[str, str], body: str) -> tuple[int, bytes]:
-        until = clock.monotonic() + _SECONDS
-        send = self._pools.sender(_SECONDS)
-        request = requests.Request("POST", self._endpoint.url, {**_HEADERS, **headers}, data=body)
-        with send(request.prepare()) as answer:
-            return answer.status_code, read_body(answer.raw, until, MIB)
 
     def _token(self, status: int, body: bytes, redactor: Redactor) -> Token[str]:
         try:
@@ -110,21 +103,18 @@ class OAuth2Fetch:
         if status != 200 or not isinstance(token, str):
             raise self._refusal(status, redactor)
         if str(kind).lower() != "bearer":
-            raise TokenError(f"{self._subject} gave a token of another type than Bearer")
-        try:
-            check_characters("token", f"what {self._subject} gave", token)
-        except SecretError as error:
-            raise TokenError(str(error)) from None
+            raise SecretError(f"{self._subject} gave a token of another type than Bearer")
+        check_characters("token", f"what {self._subject} gave", token)
         seconds = answer.get("expires_in")
         return Token(token, float(seconds) if isinstance(seconds, int | float) else None)
 
     def _refusal(
         self, status: int, redactor: Redactor, error: OAuth2Error | None = None
-    ) -> TokenError:
+    ) -> SecretError:
         if status == 200 and error is None:
-            return TokenError(f"{self._subject} sent an answer that is no token")
+            return SecretError(f"{self._subject} sent an answer that is no token")
         sentence = f"{self._subject} answered HTTP {status} {responses.get(status, '')}".rstrip()
         if error is not None and error.error:
             words = f"{error.error}: {error.description}" if error.description else error.error
             sentence += f": {redactor.line(words, _LONGEST_TEXT)}"
-        return TokenError(sentence)
+        return SecretError(sentence)

@@ -19,7 +19,6 @@ from autoscaler.prometheus.answers import (
     warnings_of,
 )
 from autoscaler.transport.redaction import Redactor
-from autoscaler.transport.retries import FailureKind
 
 _LONGEST_TYPE = 40
 
@@ -132,5 +131,4 @@ def _runs_of(subject: str, times: list[int], asked: AskedRange) -> list[tuple[in
 
 def _wrong_time(subject: str, time: int, what: str) -> QueryError:
     at = rfc3339_milli(time / 1000)
-    text = f"{subject} sent a range with a sample at {at} {what}: it is not used"
-    return QueryError(text, kind=FailureKind.OTHER)
+    return QueryError(f"{subject} sent a range with a sample at {at} {what}: it is not used")

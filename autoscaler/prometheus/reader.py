@@ -28,7 +28,7 @@ from autoscaler.prometheus.answers import (
 )
 from autoscaler.prometheus.ranges import AskedRange, Matrix, matrix_of
 from autoscaler.prometheus.sign_in import SignIn
-from autoscaler.prometheus.tls import POOL_SIZE, ConnectionPools, Endpoint
+from autoscaler.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.answers import (
     MIB,
@@ -41,7 +41,7 @@ from autoscaler.transport.answers import (
     UnexpectedEncoding,
     receive,
 )
-from autoscaler.transport.credentials import SecretError, TokenError
+from autoscaler.transport.credentials import SecretError
 from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired, Stopped
 from autoscaler.transport.network_errors import RAISED
 from autoscaler.transport.redaction import Redactor, credentials_of, without_secrets
@@ -62,131 +62,6 @@ _MAY_BE_THE_METHOD = _NO_SUCH_METHOD | {403, 414, 431}
 """Statuses that the other method may not get: of a GET also that its URL is too long."""
 
 A = TypeVar("A", QueryResult, Matrix)
-
-
-class QueriedServer:
-    """What all requests to one server share; ``name`` is what queries call it."""
-
-    def __init__(
-        self, settings: PrometheusSettings, memory: AnswerMemory, name: str, observer: Observer
-    ) -> None:
-        self.settings = settings
-        self.memory = memory
-        self.name = name
-        self.observer = observer
-        self.endpoint = Endpoint(settings.url, settings.tls)
-        self.pools = ConnectionPools(self.endpoint)
-        self.called = f"Prometheus {name}".rstrip()
-        """The server by its name, for messages."""
-        self.subject = f"{self.called} at {without_secrets(settings.url)}"
-        """The server with its URL, for messages."""
-        self.headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
-        self.redactor = Redactor(self._fixed_secrets())
-        self.sign_in = SignIn(settings)
-        self.method = "POST"
-        """The method that was successful last."""
-
-    def failure(self, error: Exception, seconds: float) -> QueryError:
-        """Return the failure for what was raised by a request that had so many seconds."""
-        host, timeout = self.endpoint.host, self.settings.timeout
-        return connection_failure(error, self.subject, host, seconds, timeout)
-
-    def _fixed_secrets(self) -> tuple[str, ...]:
-        """Return values to redact from messages, except the contents of secret files."""
-        values = [*self.headers.values(), *chain(*self.settings.query_parameters.values())]
-        for name, value in self.headers.items():
-            values += credentials_of(value) if name.lower().endswith("authorization") else ()
-        if self.settings.oauth2 is not None:
-            values += self.settings.oauth2.endpoint_params.values()
-        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
-
-
-class _Request:
-    """One request, which ends in time; of the environment only proxies count."""
-
-    def __init__(self, server: QueriedServer, seconds: float) -> None:
-        self._server = server
-        self._seconds = seconds
-        self._expires = clock.monotonic() + seconds
-        self._send = server.pools.sender(seconds)
-        self.redactor = server.redactor
-        """Hides what the request has carried; complete once it is signed."""
-        self.memory = OneAnswer(server.memory, self._expires, seconds)
-        """The memory of the answer."""
-
-    def document(self, method: str, path: str, query: Mapping[str, str]) -> dict[str, object]:
-        """Send and read within the time; raises QueryError unless the answer is a success."""
-        server, signed = self._server, self._signed(method, path, query)
-        begun, ended, status = clock.monotonic(), math.inf, ""
-        try:
-            with self._send(signed) as response:
-                answer = receive(
-                    response.raw, self.memory, self.redactor, self._expires, encoding=_ENCODING
-                )
-            ended = clock.monotonic()
-            # A login page with status 200 is no answer of Prometheus, and does not count as one.
-            try:
-                document = self._parsed(answer)
-            except QueryError:
-                # Prometheus did answer, if only to refuse the query.
-                status = "200" if prometheus_error(answer.body, self.redactor)[0] else ""
-                raise
-            status = str(answer.status)
-        except RAISED as error:
-            raise server.failure(error, self._seconds) from None
-        finally:
-            seconds = min(ended, clock.monotonic()) - begun
-            server.observer.prometheus_request(server.name, status, seconds)
-        if answer.status != 200:
-            raise refusal(server.subject, answer, self.redactor)
-        return document
-
-    def _signed(self, method: str, path: str, query: Mapping[str, str]) -> requests.PreparedRequest:
-        """Return a request: a POST has the query in its body, the user's parameters in its URL."""
-        server = self._server
-        parameters = [
-            (name, value)
-            for name, values in server.settings.query_parameters.items()
-            for value in values
-        ]
-        in_url = parameters if method == "POST" else [*query.items(), *parameters]
-        headers = {"Accept-Encoding": _ENCODING, **server.headers}
-        url, body = f"{server.settings.url}/api/v1/{path}", query if method == "POST" else None
-        try:
-            request = requests.Request(method, url, headers, data=body, params=in_url).prepare()
-        except (requests.RequestException, ValueError) as error:
-            # A URL or a header that cannot be sent.
-            raise server.failure(error, self._seconds) from None
-        try:
-            self.redactor = server.sign_in.sign(request, self.redactor, self._seconds)
-        except (SecretError, TokenError) as error:
-            server.observer.prometheus_sign_in_failed(server.name, str(error))
-            raise QueryError(str(error)) from None
-        return request
-
-    def _parsed(self, answer: Answer) -> dict[str, object]:
-        """Return what a success is parsed to; nothing for a refusal."""
-        subject = self._server.subject
-        try:
-            if answer.unread is not None:
-                raise answer.unread
-            if answer.status != 200:
-                return {}
-            return document_of(subject, answer.body, self.redactor, self.memory.parse)
-        except TooLarge as error:
-            text = f"{subject} sent {error}: the query should aggregate"
-            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
-        except TooMuch as error:
-            what = str(error).replace("JSON", "an answer", 1)
-            text = f"Prometheus sent {what}: the query should aggregate"
-            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
-        except UnexpectedEncoding as error:
-            sent = self.redactor.line(str(error), _LONGEST_ENCODING)
-            raise QueryError(f"{subject} sent {sent}") from None
-        except NoMemory as error:
-            hurried = self._seconds < self._server.settings.timeout
-            kind = FailureKind.CUT_SHORT if hurried else FailureKind.OTHER
-            raise QueryError(f"{error}: queries should aggregate", kind=kind) from None
 
 
 class PrometheusReader:
@@ -210,20 +85,27 @@ class PrometheusReader:
         absent_seconds: float | None = None,
         most_tries: int | None = None,
     ) -> None:
-        self._server = QueriedServer(settings, memory, name, observer)
+        self._settings = settings
+        self._memory = memory
+        self._name = name
+        self._observer = observer
+        self._pools = ConnectionPools(settings.url, settings.tls)
+        self.called = f"Prometheus {name}".rstrip()
+        """The server by its name, for messages."""
+        self._subject = f"{self.called} at {without_secrets(settings.url)}"
+        self._headers = {key: one.get_secret_value() for key, one in settings.headers.items()}
+        self._redactor = Redactor(self._fixed_secrets())
+        self._sign_in = SignIn(settings)
+        self._method = "POST"
+        """The method that was successful last."""
         self._deadline = Deadline(4 * POOL_SIZE, stop, name="prometheus-query")
         self._retrier = Retrier(
-            RequestFailure(f"stopping: nothing more is asked of {self._server.called}"),
+            RequestFailure(f"stopping: nothing more is asked of {self.called}"),
             stop,
             most_tries=most_tries,
             absent_seconds=absent_seconds,
             on_retry=partial(observer.prometheus_retry, name),
         )
-
-    @property
-    def called(self) -> str:
-        """The server by its name, for messages."""
-        return self._server.called
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
@@ -247,8 +129,8 @@ class PrometheusReader:
 
     def close(self) -> None:
         """Close the connections; no query may run."""
-        self._server.sign_in.close()
-        self._server.pools.close()
+        self._sign_in.close()
+        self._pools.close()
 
     def _answer(
         self, exchange: Callable[[str, float], A], deadline: float, *, slow_again: bool = True
@@ -256,7 +138,7 @@ class PrometheusReader:
         def once() -> A | RequestFailure:
             outcome = self._attempt(exchange, deadline)
             if isinstance(outcome, RequestFailure) and outcome.status in {401, 403}:
-                self._server.sign_in.refused(outcome.status)
+                self._sign_in.refused(outcome.status)
             if isinstance(outcome, RequestFailure) and outcome.kind is FailureKind.SLOW:
                 return replace(outcome, transient=outcome.transient and slow_again)
             return outcome
@@ -271,14 +153,14 @@ class PrometheusReader:
 
     def _attempt(self, exchange: Callable[[str, float], A], deadline: float) -> A | RequestFailure:
         """Send a query by the method that was successful last, else by the other one."""
-        method = self._server.method
+        method = self._method
         first = self._request(partial(exchange, method), deadline)
         if not isinstance(first, RequestFailure) or first.status not in _MAY_BE_THE_METHOD:
             return first
         other = _OTHER_METHOD[method]
         second = self._request(partial(exchange, other), deadline)
         if not isinstance(second, RequestFailure):
-            self._server.method = other
+            self._method = other
             return second
         methods = (method, first), (other, second)
         if first.status not in _NO_SUCH_METHOD and not _says_more(second):
@@ -289,33 +171,113 @@ class PrometheusReader:
 
     def _request(self, exchange: Callable[[float], A], deadline: float) -> A | RequestFailure:
         left = deadline - clock.monotonic() - GRACE_SECONDS
-        seconds = min(self._server.settings.timeout, left)
+        seconds = min(self._settings.timeout, left)
         if seconds <= 0:
             return RequestFailure(
-                f"there was no time left to ask {self._server.called}", kind=FailureKind.CUT_SHORT
+                f"there was no time left to ask {self.called}", kind=FailureKind.CUT_SHORT
             )
         try:
             return self._deadline.run(seconds + GRACE_SECONDS, partial(exchange, seconds))
         except QueryError as error:
             return error.failure
         except Stopped:
-            return RequestFailure(f"stopping: {self._server.subject} is not waited for")
+            return RequestFailure(f"stopping: {self._subject} is not waited for")
         except (Expired, RuntimeError) as error:  # RuntimeError: a shortage of threads
-            return self._server.failure(error, seconds).failure
+            return self._failure(error, seconds).failure
 
     def _result(
         self,
         path: str,
-        parameters: Mapping[str, str],
+        query: Mapping[str, str],
         convert: Callable[[str, dict[str, object], Redactor], A],
         method: str,
         seconds: float,
     ) -> A:
-        request = _Request(self._server, seconds)
-        document = request.document(method, path, parameters)
-        result = convert(self._server.subject, document, request.redactor)
-        request.memory.keep(result)
+        """Send one request, which ends in time; of the environment only proxies count."""
+        until = clock.monotonic() + seconds
+        send = self._pools.sender(seconds)
+        memory = OneAnswer(self._memory, until, seconds)
+        request = self._prepared(method, path, query, seconds)
+        try:
+            redactor = self._sign_in.sign(request, self._redactor, seconds)
+        except SecretError as error:
+            self._observer.prometheus_sign_in_failed(self._name, str(error))
+            raise QueryError(str(error)) from None
+        begun, ended, status = clock.monotonic(), math.inf, ""
+        try:
+            with send(request) as response:
+                answer = receive(response.raw, memory, redactor, until, encoding=_ENCODING)
+            ended = clock.monotonic()
+            # A login page with status 200 is no answer of Prometheus, and does not count as one.
+            try:
+                document = self._parsed(answer, redactor, seconds)
+            except QueryError:
+                # Prometheus did answer, if only to refuse the query.
+                status = "200" if prometheus_error(answer.body, redactor)[0] else ""
+                raise
+            status = str(answer.status)
+        except RAISED as error:
+            raise self._failure(error, seconds) from None
+        finally:
+            seconds_taken = min(ended, clock.monotonic()) - begun
+            self._observer.prometheus_request(self._name, status, seconds_taken)
+        if answer.status != 200:
+            raise refusal(self._subject, answer, redactor)
+        result = convert(self._subject, document, redactor)
+        memory.keep(result)
         return result
+
+    def _prepared(
+        self, method: str, path: str, query: Mapping[str, str], seconds: float
+    ) -> requests.PreparedRequest:
+        """Return a request: a POST has the query in its body, the user's parameters in its URL."""
+        of_user = self._settings.query_parameters.items()
+        parameters = [(name, value) for name, values in of_user for value in values]
+        in_url = parameters if method == "POST" else [*query.items(), *parameters]
+        headers = {"Accept-Encoding": _ENCODING, **self._headers}
+        url, body = f"{self._settings.url}/api/v1/{path}", query if method == "POST" else None
+        try:
+            return requests.Request(method, url, headers, data=body, params=in_url).prepare()
+        except (requests.RequestException, ValueError) as error:
+            # A URL or a header that cannot be sent.
+            raise self._failure(error, seconds) from None
+
+    def _parsed(self, answer: Answer, redactor: Redactor, seconds: float) -> dict[str, object]:
+        """Return what a success is parsed to; nothing for a refusal."""
+        try:
+            if answer.unread is not None:
+                raise answer.unread
+            if answer.status != 200:
+                return {}
+            return document_of(self._subject, answer.body, redactor, answer.memory.parse)
+        except TooLarge as error:
+            text = f"{self._subject} sent {error}: the query should aggregate"
+            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
+        except TooMuch as error:
+            what = str(error).replace("JSON", "an answer", 1)
+            text = f"Prometheus sent {what}: the query should aggregate"
+            raise QueryError(text, kind=FailureKind.TOO_LARGE) from None
+        except UnexpectedEncoding as error:
+            sent = redactor.line(str(error), _LONGEST_ENCODING)
+            raise QueryError(f"{self._subject} sent {sent}") from None
+        except NoMemory as error:
+            hurried = seconds < self._settings.timeout
+            kind = FailureKind.CUT_SHORT if hurried else FailureKind.OTHER
+            raise QueryError(f"{error}: queries should aggregate", kind=kind) from None
+
+    def _failure(self, error: Exception, seconds: float) -> QueryError:
+        """Return the failure for what was raised by a request that had so many seconds."""
+        timeout = self._settings.timeout
+        return connection_failure(error, self._subject, self._pools.host, seconds, timeout)
+
+    def _fixed_secrets(self) -> tuple[str, ...]:
+        """Return values to redact from messages, except the contents of secret files."""
+        values = [*self._headers.values(), *chain(*self._settings.query_parameters.values())]
+        for name, value in self._headers.items():
+            values += credentials_of(value) if name.lower().endswith("authorization") else ()
+        if self._settings.oauth2 is not None:
+            values += self._settings.oauth2.endpoint_params.values()
+        return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
 def _says_more(second: RequestFailure) -> bool:

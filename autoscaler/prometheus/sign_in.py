@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from requests import PreparedRequest
@@ -32,9 +33,9 @@ class SignIn:
         if settings.oauth2 is not None:
             self._token = BackgroundToken("access token", OAuth2Fetch(settings.oauth2))
         elif settings.google_iam is not None:
-            from autoscaler.prometheus.google_iam import GoogleFetch
+            from autoscaler.prometheus.google_iam import fetch_token
 
-            fetch = GoogleFetch(settings.google_iam)
+            fetch = partial(fetch_token, settings.google_iam.credentials_file)
             self._token = BackgroundToken("access token of Google", fetch)
         elif settings.azuread is not None:
             from autoscaler.prometheus.azuread import AzureFetch
@@ -47,7 +48,7 @@ class SignIn:
             self._add_signature = add_signature
 
     def sign(self, request: PreparedRequest, redactor: Redactor, seconds: float) -> Redactor:
-        """Add headers within ``seconds``; return what hides them, or raise Secret-, TokenError."""
+        """Add headers within ``seconds``; return what hides them, or raise SecretError."""
         for name, file in self._header_files.items():
             value = file.read()
             redactor.remember(value, header=name)

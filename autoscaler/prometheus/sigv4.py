@@ -24,14 +24,7 @@ from requests import PreparedRequest
 
 from autoscaler import clock
 from autoscaler.config.prometheus_connection import SigV4Settings
-from autoscaler.transport.credentials import (
-    EXPIRED,
-    SecretError,
-    SecretFile,
-    Token,
-    TokenError,
-    silence,
-)
+from autoscaler.transport.credentials import EXPIRED, SecretError, SecretFile, Token, silence
 from autoscaler.transport.redaction import Redactor
 
 silence("botocore")
@@ -82,7 +75,7 @@ def add_signature(request: PreparedRequest, signing: SigningKeys, redactor: Reda
 
 
 class CredentialsFetch:
-    """Finds the credentials anew each time it is called; raises TokenError."""
+    """Finds the credentials anew each time it is called; raises SecretError."""
 
     def __init__(self, settings: SigV4Settings) -> None:
         self._settings = settings
@@ -96,22 +89,20 @@ class CredentialsFetch:
             session = botocore.session.Session(profile=self._settings.profile)
             region = self._settings.region or session.get_config_variable("region")
             if not region:
-                raise TokenError("no region is named: by sigv4.region, AWS_REGION or the profile")
+                raise SecretError("no region is named: by sigv4.region, AWS_REGION or the profile")
             if self._secret is not None:
                 session.set_credentials(str(self._settings.access_key), self._secret.read())
             credentials = session.get_credentials()
             if credentials is None:
                 where = "the environment, the shared files, or of the container or machine"
-                raise TokenError(f"there are none in {where}")
+                raise SecretError(f"there are none in {where}")
             keys, seconds = _frozen(credentials), _seconds_left(credentials)
             if not self._settings.role_arn:
                 return Token(SigningKeys(keys, region), seconds)
             redactor = Redactor(filter(None, [keys.secret_key, keys.token]))
             return self._of_role(session, region)
-        except SecretError as error:
-            raise TokenError(str(error)) from None
         except _TOLD as error:
-            raise TokenError(redactor.line(str(error), _LONGEST_TEXT)) from None
+            raise SecretError(redactor.line(str(error), _LONGEST_TEXT)) from None
 
     def _of_role(self, session: botocore.session.Session, region: str) -> Token[SigningKeys]:
         asked = {"RoleArn": self._settings.role_arn, "RoleSessionName": _SESSION_NAME}
@@ -131,7 +122,7 @@ def _frozen(credentials: Any) -> ReadOnlyCredentials:
         keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
     except RuntimeError:  # botocore's error for credentials that are expired when they come
         if (seconds := _seconds_left(credentials)) is not None and seconds <= 0:
-            raise TokenError(EXPIRED) from None
+            raise SecretError(EXPIRED) from None
         raise
     return keys
 

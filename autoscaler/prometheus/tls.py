@@ -5,7 +5,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from re import escape
@@ -26,24 +25,6 @@ from autoscaler.transport.network_errors import proxy_url
 
 # As many as ask at once: a sync asks from up to 16 threads.
 POOL_SIZE = 16
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A URL, and the TLS with its server."""
-
-    url: str
-    tls: Tls
-
-    @property
-    def host(self) -> str:
-        """The host of the URL."""
-        return urlsplit(self.url).hostname or ""
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether the URL says https."""
-        return urlsplit(self.url).scheme == "https"
 
 
 class ConnectionPool(HTTPAdapter):
@@ -78,33 +59,34 @@ class ConnectionPool(HTTPAdapter):
 class ConnectionPools:
     """Gives the connection pool for the TLS files as they are now; thread-safe."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, tls = endpoint, endpoint.tls
+    def __init__(self, url: str, tls: Tls) -> None:
+        self._url, self._tls = url, tls
+        self.host = urlsplit(url).hostname or ""
+        self._uses_tls = urlsplit(url).scheme == "https"
         self._files = {"CA": tls.ca_file, "certificate": tls.cert_file, "key": tls.key_file}
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._seen: object = None
-        if endpoint.uses_tls and tls.insecure_skip_verify:
+        if self._uses_tls and tls.insecure_skip_verify:
             # The operator chose it; a Python warning at every connection would add nothing.
             warnings.filterwarnings(
                 "ignore",
-                message=f"Unverified HTTPS request is being made to host '{escape(endpoint.host)}'",
+                message=f"Unverified HTTPS request is being made to host '{escape(self.host)}'",
                 category=urllib3.exceptions.InsecureRequestWarning,
             )
 
     def current(self) -> ConnectionPool:
         """Return the pool; raises QueryError that names a TLS file which cannot be used."""
-        tls = self._endpoint.tls
         stamps = None
-        if self._endpoint.uses_tls:
+        if self._uses_tls:
             stamps = [_stamp(f"{name} file", path) for name, path in self._files.items()]
             stamps.append(_system_stamp())
         with self._lock:
             if self._pool is None or stamps != self._seen:
-                context = None if stamps is None else tls_context(tls)
+                context = None if stamps is None else tls_context(self._tls)
                 if self._pool is not None:
                     self._pool.close()
-                self._pool = ConnectionPool(context, tls.server_name)
+                self._pool = ConnectionPool(context, self._tls.server_name)
                 self._seen = stamps
             return self._pool
 
@@ -117,28 +99,25 @@ class ConnectionPools:
             self.current().send,
             stream=True,
             timeout=urllib3.Timeout(total=seconds),  # type: ignore[arg-type]  # handed on
-            verify=not self._endpoint.tls.insecure_skip_verify,
-            proxies=_proxies_for(self._endpoint),
+            verify=not self._tls.insecure_skip_verify,
+            proxies=self._proxies(),
         )
+
+    def _proxies(self) -> dict[str, str]:
+        """Return those of the environment, none for a loopback address; raises QueryError."""
+        proxies = {} if is_loopback(self.host) else get_environ_proxies(self._url)
+        proxy = select_proxy(self._url, proxies)
+        try:
+            return {urlsplit(self._url).scheme: proxy_url(proxy)} if proxy else {}
+        except ValueError as error:
+            named = "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY)"
+            raise QueryError(f"{named} for {self.host} cannot be used: {error}") from None
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
             if self._pool is not None:
                 self._pool.close()
-
-
-def _proxies_for(endpoint: Endpoint) -> dict[str, str]:
-    """Return the proxies of the environment, none for a loopback address; raises QueryError."""
-    proxies = {} if is_loopback(endpoint.host) else get_environ_proxies(endpoint.url)
-    proxy = select_proxy(endpoint.url, proxies)
-    try:
-        return {urlsplit(endpoint.url).scheme: proxy_url(proxy)} if proxy else {}
-    except ValueError as error:
-        what = (
-            f"the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) for {endpoint.host}"
-        )
-        raise QueryError(f"{what} cannot be used: {error}") from None
 
 
 def tls_context(tls: Tls) -> ssl.SSLContext:

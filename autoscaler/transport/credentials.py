@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class SecretError(Exception):
-    """There is no secret that can be used; the message is a sentence that names its file."""
+    """There is no secret or token that can be used; the message is a sentence without secrets."""
 
 
 class SecretFile:
@@ -78,10 +78,6 @@ def silence(library: str) -> None:
     logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
-class TokenError(Exception):
-    """There is no token that can be used; the message is a sentence without secrets."""
-
-
 @dataclass(frozen=True, slots=True)
 class Token(Generic[T]):
     """What was fetched."""
@@ -94,8 +90,8 @@ class Token(Generic[T]):
 class BackgroundToken(Generic[T]):
     """Keeps a token valid: fetches it at once, again before it expires, and soon after a refusal.
 
-    ``fetch`` runs on other threads, one at a time; it raises TokenError.  While that fails, a token
-    that is still valid stays in use.  ``what`` it is stands in messages.  Thread-safe.
+    ``fetch`` runs on other threads, one at a time, and may raise SecretError.  While it fails, a
+    token that is still valid stays in use.  ``what`` it is stands in messages.  Thread-safe.
     """
 
     def __init__(self, what: str, fetch: Callable[[], Token[T]]) -> None:
@@ -117,7 +113,7 @@ class BackgroundToken(Generic[T]):
         return f"BackgroundToken({self._what!r})"
 
     def get(self, seconds: float) -> T:
-        """Return the token, or raise TokenError; only the first is waited for."""
+        """Return the token, or raise SecretError; only the first is waited for."""
         until = min(clock.monotonic() + seconds, self._begun + FIRST_SECONDS)
         with self._changed:
             self._changed.wait_for(
@@ -128,7 +124,7 @@ class BackgroundToken(Generic[T]):
             if self._value is not None and is_valid:
                 return self._value
             fault = self._fault or "none has come yet"
-            raise TokenError(f"there is no valid {self._what}: {fault}")
+            raise SecretError(f"there is no valid {self._what}: {fault}")
 
     def refused(self) -> None:
         """Note that a server did not accept the token: it is fetched again soon."""
@@ -176,7 +172,7 @@ class BackgroundToken(Generic[T]):
         try:
             token = self._deadline.run(FETCH_SECONDS, self._fetch)
             is_valid = token.seconds is None or token.seconds > 0  # as NaN is not
-        except TokenError as error:
+        except SecretError as error:
             return None, str(error)
         except Expired:
             return None, f"it was not given within {FETCH_SECONDS:g} s"

@@ -164,4 +164,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(cause))
         yield cause
-        waiting += [getattr(cause, "reason", None), *cause.args, cause.__cause__, cause.__context__]
+        # azure-core keeps what it wrapped in a place of its own.
+        wrapped = [getattr(cause, name, None) for name in ("reason", "inner_exception")]
+        waiting += [*wrapped, *cause.args, cause.__cause__, cause.__context__]

@@ -16,7 +16,6 @@ from autoscaler.transport.credentials import (
     SecretError,
     SecretFile,
     Token,
-    TokenError,
 )
 from tests.worlds.waiting import let_pass, soon
 
@@ -38,7 +37,7 @@ class Endpoint:
             self.hanging.set()
             self.closed.wait(20)
         if isinstance(outcome, str):
-            raise TokenError(outcome)
+            raise SecretError(outcome)
         return Token(self.asked, outcome)
 
 
@@ -58,7 +57,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fault(token: BackgroundToken[int]) -> str:
-    with pytest.raises(TokenError) as caught:
+    with pytest.raises(SecretError) as caught:
         token.get(0)
     return str(caught.value)
 
@@ -66,7 +65,7 @@ def fault(token: BackgroundToken[int]) -> str:
 def is_valid(token: BackgroundToken[int]) -> bool:
     try:
         token.get(0)
-    except TokenError:
+    except SecretError:
         return False
     return True
 
@@ -108,11 +107,11 @@ def test_only_the_first_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "FIRST_SECONDS", 1.0)
     begun = clock.monotonic()
     with kept("hang") as (endpoint, token):
-        with pytest.raises(TokenError, match="there is no valid token: none has come yet"):
+        with pytest.raises(SecretError, match="there is no valid token: none has come yet"):
             token.get(20)
         assert 1.0 <= clock.monotonic() - begun < 10.0
         begun = clock.monotonic()
-        with pytest.raises(TokenError):
+        with pytest.raises(SecretError):
             token.get(20)
         token.close()
         assert clock.monotonic() - begun < 0.9
@@ -158,7 +157,7 @@ def test_pauses_grow_while_it_fails(failure: float | str, monkeypatch: pytest.Mo
     """It is not asked without end; one that has expired when it comes is a failure, and told."""
     monkeypatch.setattr(credentials, "_LONGEST_PAUSE", 60.0)
     with kept(failure) as (endpoint, token):
-        with pytest.raises(TokenError) as caught:
+        with pytest.raises(SecretError) as caught:
             token.get(5)
         let_pass(0.5)
     expired = "the one that came has expired already: is the clock right?"
@@ -191,7 +190,7 @@ def test_nothing_that_a_library_does_ends_the_fetching(
         return first
 
     with closing(BackgroundToken("token", fetch)) as token:
-        with pytest.raises(TokenError) as caught:
+        with pytest.raises(SecretError) as caught:
             token.get(5)
         assert str(caught.value) == f"there is no valid token: fetching it failed ({kind})"
         assert "s3cret" not in repr(token) + repr(Token("s3cret"))

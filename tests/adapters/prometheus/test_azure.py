@@ -221,7 +221,7 @@ def test_no_secret_is_told(
         assert "<hidden>" in said
         authority.token = token(TOKEN)
         soon(lambda: failed(query(reader)) != "" and len(server.received) > 0)
-        said += failed(query(reader)) + repr(vars(reader._server.sign_in)) + repr(options)
+        said += failed(query(reader)) + repr(vars(reader._sign_in)) + repr(options)
     said += "".join(record.getMessage() for record in caplog.records)
     for secret in (SECRET, TOKEN):
         assert secret not in said

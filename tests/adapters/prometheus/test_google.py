@@ -11,7 +11,7 @@ from google.auth.compute_engine import _metadata
 
 from autoscaler.config.prometheus_connection import GoogleIamSettings
 from autoscaler.core.series import QueryResult
-from autoscaler.prometheus.google_iam import GoogleFetch
+from autoscaler.prometheus.google_iam import fetch_token
 from tests.adapters.prometheus.reading import answered, ask, failed, query, reading
 from tests.worlds.prometheus import faults
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer
@@ -99,7 +99,7 @@ def test_the_application_default_credentials(
         file = account(tmp_path, private_key, tokens)
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
         answered(ask(server.url, "x", sign_in=GoogleIamSettings()))
-        assert 3500 < (GoogleFetch(GoogleIamSettings())().seconds or 0) <= 3600
+        assert 3500 < (fetch_token(None).seconds or 0) <= 3600
     assert claims(form(tokens.received[0])["assertion"])["scope"] == READ
 
 
@@ -173,7 +173,7 @@ def test_no_secret_is_told(
             said = failed(query(reader))
             assert "invalid_grant" in said
             soon(lambda: failed(query(reader)) != "" and len(server.received) > 0)
-            said += failed(query(reader)) + repr(vars(reader._server.sign_in))
+            said += failed(query(reader)) + repr(vars(reader._sign_in))
     assertion = form(tokens.received[0])["assertion"]
     said += "".join(record.getMessage() for record in caplog.records)
     for secret in (TOKEN, assertion, assertion.rpartition(".")[2], private_key.splitlines()[1]):

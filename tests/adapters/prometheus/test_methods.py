@@ -50,7 +50,7 @@ def test_the_method_that_works_is_remembered_for_each_server(status: str, refuse
         ScriptedServer(by_method(*steps)) as server,
         reading(server.url, observer=Observed(statuses)) as reader,
     ):
-        reader._server.method = refused
+        reader._method = refused
         answered(query(reader, "sum(a) + 1"))
         answered(query(reader, "sum(b)", at=1_700_000_000.25))
         assert isinstance(reader.query_range("c", RANGE, clock.monotonic() + 10), Matrix)

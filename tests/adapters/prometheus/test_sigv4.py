@@ -384,8 +384,8 @@ def test_no_signature_is_told(
         options = settings(server.url, sign_in=role)
         with reading(options) as reader:
             answered(query(reader))
-            said = failed(query(reader, within=0.3)) + repr(options) + repr(reader._server.sign_in)
-            said += repr(answered(query(reader))) + repr(vars(reader._server.sign_in))
+            said = failed(query(reader, within=0.3)) + repr(options) + repr(reader._sign_in)
+            said += repr(answered(query(reader))) + repr(vars(reader._sign_in))
     said += "".join(record.getMessage() for record in caplog.records)
     signatures = [one.headers["Authorization"][-64:] for one in server.received]
     for secret in (*signatures, "the-session-token", "role-secret", SECRET):
