@@ -46,12 +46,10 @@ from autoscaler.core.text import instant_of, printable
 class Guards:
     """What holds for a target; `Decision` has fields of the same names.
 
-    It ``is_back`` if nothing is known of the time just before this sync, and ``sleeps`` if it is
-    asleep and may stay so.  It is ``in_shadow`` by its mode (``shadow``) or while a ``controller``
-    is there.  ``taken`` and ``paused_from`` are known once there is a result.
+    It ``sleeps`` if it is asleep and may stay so.  It is ``in_shadow`` by its mode (``shadow``) or
+    while a ``controller`` is there.  ``taken`` and ``paused_from`` are known with a result.
     """
 
-    is_back: bool = False
     in_shadow: bool = False
     shadow: bool = False
     controller: str = ""
@@ -79,7 +77,6 @@ def guards_of(context: DecisionContext, history: History) -> tuple[Guards, Histo
     shadow = context.extensions.mode is Mode.SHADOW
     controller, unchecked = _controller_of(seen, history)
     guards = Guards(
-        is_back=history.unobserved,
         in_shadow=shadow or controller != "",
         shadow=shadow,
         controller=controller,
@@ -109,9 +106,7 @@ def guards_in_force(
 ) -> tuple[DecisionContext, Guards, History]:
     """Find who controls the target, the pause, the bounds and the activity (8.1 to 8.3)."""
     observation, spec, extensions = context.observation, context.spec, context.extensions
-    is_back = guards.is_back
     if guards.controller or history.controller:
-        is_back = is_back or not guards.in_shadow
         history = handed_over(context, history, guards.controller, shadow=guards.shadow)
     pause, bounds, idle, kept_awake = _pause(context, scale), None, None, False
     activities: Activities = ()
@@ -123,7 +118,7 @@ def guards_in_force(
     if extensions.idle is not None:
         kept_awake = bounds is not None and keeps_awake(spec, bounds, observation)
         idle, activities, history = idle_in_force(
-            context, extensions.idle, scale, history, is_back=is_back, kept_awake=kept_awake
+            context, extensions.idle, scale, history, kept_awake=kept_awake
         )
     elif history.extended.last_active is not None:
         history = with_extended(history, last_active=None)

@@ -73,12 +73,11 @@ def idle_in_force(
     scale: Scale,
     history: History,
     *,
-    is_back: bool,
     kept_awake: bool,
 ) -> tuple[IdleStatus, Activities, History]:
     """Return how the target stands with its rule, and the history with what is known of that.
 
-    It was active if nothing is known of the time before this sync, as where it ``is_back``.
+    It was active if nothing is known of the time before this sync: it may have been.
     """
     stamp, is_new, before = context.stamp, history.recommendations is None, history.extended
     activities = _activities_of(context, history)
@@ -86,7 +85,7 @@ def idle_in_force(
     if first_seen is None:
         first_seen = stamp if is_new else UNKNOWN
     active = _is_active(activities)
-    if active or kept_awake or is_back or is_new or last_active is None:
+    if active or kept_awake or history.unobserved or is_new or last_active is None:
         last_active = stamp
     if first_seen != before.first_seen or last_active != before.last_active:
         history = with_extended(history, first_seen=first_seen, last_active=last_active)
