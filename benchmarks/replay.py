@@ -35,12 +35,12 @@ from autoscaler.core.spec import (
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
-from autoscaler.lab.engine.building import Built
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.measures import Measures
-from autoscaler.lab.engine.rehearse import rehearse
+from autoscaler.lab.engine.outcome import OutcomeWatcher
+from autoscaler.lab.engine.rehearse import own_reason
 from autoscaler.lab.engine.workloads import SimulatedWorkload
-from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.samples_file import Samples, read_samples
 from benchmarks.tables import markdown
 
@@ -134,7 +134,10 @@ def measured(load: RecordedSeries, setting: Setting, seconds: float) -> Measures
         workload,
         [RecordedLoad(answers, SERVED_BY_POD)],
     )
-    return rehearse([Built(target)], begin, end).outcomes[0].measures
+    watcher = OutcomeWatcher(begin, end, own_reason)
+    for _ in World([target], watcher).run(begin, end):
+        pass
+    return watcher.outcomes()[0].measures
 
 
 def _behavior(setting: Setting) -> Behavior | None:

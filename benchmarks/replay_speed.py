@@ -14,10 +14,11 @@ import os
 import resource
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+
+from typing_extensions import override
 
 from autoscaler.core.spec import (
     ExternalMetric,
@@ -28,15 +29,11 @@ from autoscaler.core.spec import (
     ScaleTargetRef,
     TargetType,
 )
-from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
-from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
-from autoscaler.lab.engine.building import Built
-from autoscaler.lab.engine.loads import RecordedLoad
-from autoscaler.lab.engine.processes import in_processes
-from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
-from autoscaler.lab.engine.workloads import SimulatedWorkload
-from autoscaler.lab.engine.world import SimulatedTarget
+from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import RehearsalData
+from autoscaler.lab.engine.rehearse import RehearsalPlan, rehearse
 from benchmarks.core import loop
 from benchmarks.tables import markdown
 
@@ -58,22 +55,32 @@ class Cost:
     memory: int
 
 
-def simulated(number: int, days: float) -> SimulatedTarget:
-    """Return a target whose load goes up and down over the day, with noise, each by its number."""
+class _Data(RehearsalData):
+    """Loads that go up and down over the day, with noise, each by the number of its target."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    @override
+    def reading(self, target: Target, number: int) -> Answers:
+        name = target.spec.scale_target_ref.name
+        return answers_from(_load(int(name.removeprefix("web")), self._end), PERIOD)
+
+    @override
+    def replicas(self, target: Target) -> int:
+        return 5
+
+
+def _target(number: int) -> Target:
     name = f"web{number}"
     spec = HorizontalPodAutoscalerSpec(
         ScaleTargetRef("apps/v1", "Deployment", name), 1, _MOST_PODS, (_METRIC,)
     )
-    answers = answers_from(_load(number, days), PERIOD)
-    return SimulatedTarget(
-        Rules(Target("shop", spec, (Query(name),)), Flags()),
-        SimulatedWorkload(name, BEGIN, 5, 30.0),
-        [RecordedLoad(answers, _EACH)],
-    )
+    return Target("shop", spec, (Query(name),))
 
 
-def _load(number: int, days: float) -> Iterator[AnswerChunk]:
-    begin, end = BEGIN, BEGIN + days * DAY
+def _load(number: int, end: float) -> Iterator[AnswerChunk]:
+    begin = BEGIN
     while begin < end:
         until = min(begin + _PART_SECONDS, end)
         times = array("d", (begin + PERIOD * at for at in range(int((until - begin) / PERIOD))))
@@ -88,11 +95,6 @@ def _value(number: int, at: float) -> float:
     return _EACH * (9.0 + 6.0 * day + noise)
 
 
-def _part(days: float, numbers: Sequence[int], tell: Callable[[float], object]) -> Rehearsal:
-    targets = [Built(simulated(number, days)) for number in numbers]
-    return rehearse(targets, BEGIN, BEGIN + days * DAY, progress=tell)
-
-
 def cost_of(targets: int, days: float, processes: int) -> Cost:
     """Rehearse so many targets; the processes are new ones, so that each has its own memory."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
@@ -100,8 +102,10 @@ def cost_of(targets: int, days: float, processes: int) -> Cost:
 
 
 def _measured(targets: int, days: float, processes: int) -> Cost:
+    end, chosen = BEGIN + days * DAY, [_target(number) for number in range(targets)]
+    plan = RehearsalPlan(chosen, Flags(), _Data(end), Assumptions(), BEGIN, end)
     before, begun = os.times(), time.monotonic()
-    in_processes(partial(_part, days), targets, processes)
+    rehearse(plan, processes)
     took, after = time.monotonic() - begun, os.times()
     cpu = sum(after[:4]) - sum(before[:4])
     who = resource.RUSAGE_SELF if processes == 1 else resource.RUSAGE_CHILDREN

@@ -22,14 +22,9 @@ from autoscaler.lab.engine.comparison import (
 )
 from autoscaler.lab.engine.measures import Measures
 from autoscaler.lab.engine.outcome import TargetOutcome
-from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
 from autoscaler.lab.options import RehearsalOptions, ReportOptions
-from autoscaler.lab.rehearsing import (
-    RehearsalPlan,
-    plan_of,
-    progress_bar,
-    rehearsed,
-)
+from autoscaler.lab.rehearsing import plan_of, progress_bar
 from autoscaler.lab.rendering import (
     MEASURES,
     MeasureText,
@@ -76,7 +71,7 @@ def compare(
             shared = [target for target in plan.targets if target.key in common]
             measured = replace(plan, targets=shared, per_pod=yardstick)
             with progress_bar(plan.begin, plan.end, str(file)) as tell:
-                done.append(rehearsed(measured, options.processes, tell))
+                done.append(rehearse(measured, options.processes, tell))
             if done[-1].end < plan.end:
                 raise CommandError("interrupted: what was not rehearsed to its end is not compared")
     if report.report is not None:

@@ -4,7 +4,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -17,24 +16,12 @@ from autoscaler.cli.asked_queries import named_queries
 from autoscaler.cli.output import ArgumentError, CommandError
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
-from autoscaler.core.breaker import Breaker
-from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import (
-    BuildError,
-    Built,
-    RehearsalData,
-    built,
-    metric_name,
-    stated_loads,
-    unmatched,
-)
-from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
-from autoscaler.lab.engine.processes import LostProcessError, in_processes
-from autoscaler.lab.engine.rehearse import Explain, Rehearsal, own_reason, reach, rehearse
+from autoscaler.lab.engine.building import RehearsalData, metric_name, stated_loads, unmatched
+from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
 from autoscaler.lab.options import RehearsalOptions
 from autoscaler.lab.other_files import load_file
 from autoscaler.lab.past.file_data import FileData
@@ -46,47 +33,6 @@ from autoscaler.persistence.record import DirectoryRecord
 
 _FORM = "assumptions are a mapping with `loads` and `workloads`"
 _LONGEST_SECONDS = 400 * 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class RehearsalPlan:
-    """What is to be rehearsed: targets over a time, from data."""
-
-    targets: Sequence[Target]
-    flags: Flags
-    breaker: Breaker | None
-    data: RehearsalData
-    assumptions: Assumptions
-    begin: float
-    end: float
-    warm_up: float
-    per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """By target and metric what one pod takes, where the demand is counted in pods of others."""
-
-    def yardstick(self) -> dict[tuple[str, str], float]:
-        """Return by target and metric what one pod takes here."""
-        targets, _ = self.build(range(len(self.targets)))
-        return {
-            (one.target.key, name): load.per_pod
-            for one in targets
-            for name, load in one.named_loads()
-            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
-        }
-
-    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
-        """Return the targets with these numbers, and why others of them cannot be rehearsed."""
-        found, refused, begin = [], [], self.begin - self.warm_up
-        for target in (self.targets[number] for number in numbers):
-            try:
-                one = built(target, self.flags, self.data, self.assumptions, begin)
-            except BuildError as error:
-                refused.append(f"{target.key}: {error}")
-                continue
-            for name, load in one.named_loads():
-                if isinstance(load, RecordedLoad | SharedLoad):
-                    load.per_pod = self.per_pod.get((target.key, name), load.per_pod)
-            found.append(one)
-        return found, tuple(refused)
 
 
 def plan_of(
@@ -123,7 +69,7 @@ def plan_of(
         time = TimeGrid(begin - warm_up, end, step)
         data = _prometheus_data(config, targets, assumptions, options, time, stack)
     return RehearsalPlan(
-        targets, config.flags, config.breaker, data, assumptions, begin, end, warm_up
+        targets, config.flags, data, assumptions, begin, end, warm_up, config.breaker
     )
 
 
@@ -269,37 +215,6 @@ def _prometheus_data(
     for sentence in data.told:
         print(f"note: {sentence}", file=sys.stderr)
     return data
-
-
-# -- the course ------------------------------------------------------------------------------------
-
-
-def rehearsed(
-    plan: RehearsalPlan,
-    processes: int,
-    progress: Callable[[float], object] = lambda _: None,
-    explain: Explain = own_reason,
-) -> Rehearsal:
-    """Rehearse all targets of a plan; with a breaker, which they share, in one process."""
-
-    def part(numbers: Sequence[int], tell: Callable[[float], object]) -> Rehearsal:
-        targets, refused = plan.build(numbers)
-        return rehearse(
-            targets,
-            plan.begin,
-            plan.end,
-            breaker=plan.breaker,
-            warm_up=plan.warm_up,
-            explain=explain,
-            progress=tell,
-            refused=refused,
-        )
-
-    number = 1 if plan.breaker is not None else processes
-    try:
-        return in_processes(part, len(plan.targets), number, progress)
-    except LostProcessError as error:
-        raise CommandError(str(error)) from None
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from autoscaler.cli.output import aligned, exit_code, print_text
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
-from autoscaler.lab.engine.rehearse import Explain, own_reason
+from autoscaler.lab.engine.outcome import Explain
+from autoscaler.lab.engine.rehearse import own_reason, rehearse
 from autoscaler.lab.options import RehearsalOptions, ReportOptions
-from autoscaler.lab.rehearsing import plan_of, progress_bar, rehearsed
+from autoscaler.lab.rehearsing import plan_of, progress_bar
 from autoscaler.lab.rendering import (
     MEASURES,
     RehearsalAnswer,
@@ -50,7 +51,7 @@ def replay(
         few = len(plan.targets) <= _EXPLAINED_TARGETS
         explain: Explain = (lambda step: verdict(step.result)) if few else own_reason
         tell = stack.enter_context(progress_bar(plan.begin, plan.end, "replay"))
-        done = rehearsed(plan, options.processes, tell, explain)
+        done = rehearse(plan, options.processes, tell, explain)
     answer = answer_of(done)
     write_report({"rehearsed": answer}, f"Replay of {file.name}", report)
     if as_json:

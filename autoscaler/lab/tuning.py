@@ -21,7 +21,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import duration
 from autoscaler.lab.engine.comparison import total
 from autoscaler.lab.engine.measures import A_DAY, Measures
-from autoscaler.lab.engine.rehearse import Rehearsal
+from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
 from autoscaler.lab.engine.tuning import (
     Candidate,
     Choice,
@@ -33,13 +33,7 @@ from autoscaler.lab.engine.tuning import (
 )
 from autoscaler.lab.options import RehearsalOptions, ReportOptions, SearchOptions
 from autoscaler.lab.other_files import read_file
-from autoscaler.lab.rehearsing import (
-    RehearsalPlan,
-    chosen_targets,
-    plan_of,
-    progress_bar,
-    rehearsed,
-)
+from autoscaler.lab.rehearsing import chosen_targets, plan_of, progress_bar
 from autoscaler.lab.rendering import answer_of
 from autoscaler.lab.report_page import refuse_to_overwrite, write_report
 from autoscaler.lab.tuning_text import document_of, lines_of
@@ -141,7 +135,7 @@ def _whole_days(plan: RehearsalPlan) -> RehearsalPlan:
 
 
 def _rehearsal(plan: RehearsalPlan, target: Target) -> Rehearsal:
-    done = rehearsed(replace(plan, targets=[target]), 1)
+    done = rehearse(replace(plan, targets=[target]))
     if done.refused:
         raise CommandError("\n".join(done.refused))
     return done

@@ -10,9 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler import clock
-from autoscaler.lab import rehearsing
-from autoscaler.lab.engine.processes import LostProcessError
-from autoscaler.lab.engine.rehearse import rehearse
+from autoscaler.lab import replaying
+from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
 from autoscaler.lab.rendering import RehearsalAnswer
 from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config, ran
@@ -327,32 +326,19 @@ def test_an_interrupt_leaves_what_is_done(
 ) -> None:
     """The table of what there is, how far it came, and the exit code 1."""
 
-    def interrupted(*args: object, **named: object) -> object:
+    def interrupted(plan: RehearsalPlan, *_: object) -> Rehearsal:
         def at(instant: float) -> None:
             if instant >= BASE + 600:
                 raise KeyboardInterrupt
 
-        return rehearse(*args, **{**named, "progress": at})  # type: ignore[arg-type] # as it was called
+        return rehearse(plan, 1, at)
 
-    monkeypatch.setattr(rehearsing, "rehearse", interrupted)
-    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)), "--processes", "1")
+    monkeypatch.setattr(replaying, "rehearse", interrupted)
+    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)))
     code, printed, said = ran("replay", *arguments)
     assert (code, said) == (1, "interrupted: rehearsed as far as 2026-01-01T00:10:00Z\n")
     assert printed.startswith("2026-01-01T00:00:00Z to 2026-01-01T00:10:00Z, 10 min 0 s\n")
     assert "shop/Deployment/web: 1 -> " in printed
-
-
-def test_a_process_that_died_is_a_sentence(
-    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And no traceback."""
-
-    def died(*_: object) -> None:
-        raise LostProcessError("a process of the rehearsal has died")
-
-    monkeypatch.setattr(rehearsing, "in_processes", died)
-    arguments = ("-c", str(config), "--csv", str(samples(tmp_path)))
-    assert refused(*arguments) == (1, ["a process of the rehearsal has died"])
 
 
 def test_the_json_has_a_schema(config: Path, tmp_path: Path) -> None:

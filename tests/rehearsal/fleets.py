@@ -3,8 +3,10 @@
 import math
 import random
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
 
 from autoscaler.core.extensions import Idle
 from autoscaler.core.spec import (
@@ -18,7 +20,8 @@ from autoscaler.core.spec import (
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
-from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import Built, RehearsalData
 from autoscaler.lab.engine.loads import (
     MetricLoad,
     RecordedLoad,
@@ -28,7 +31,7 @@ from autoscaler.lab.engine.loads import (
     totals_of_answers,
 )
 from autoscaler.lab.engine.measures import Measures
-from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
+from autoscaler.lab.engine.rehearse import Rehearsal, RehearsalPlan, rehearse
 from autoscaler.lab.engine.workloads import SimulatedWorkload, requests_of
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.rendering import RehearsalAnswer, RehearsedLines, answer_of
@@ -88,13 +91,34 @@ def fleet(begin: float, syncs: int, seed: int, count: int = 20) -> list[Simulate
     return list(_targets(begin, syncs, random.Random(seed), count))  # noqa: S311 - no secret
 
 
+@dataclass(frozen=True)
+class FleetPlan(RehearsalPlan):
+    """A plan of targets that are built already; ``happens`` gets those of each process."""
+
+    fleet: Sequence[SimulatedTarget] = ()
+    happens: Callable[[Sequence[int], list[Built]], object] = lambda *_: None
+    refuses: bool = False
+
+    @override
+    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
+        told = ["a pod is ready in time: nothing says how long"]
+        found = [Built(self.fleet[number], told) for number in numbers]
+        self.happens(numbers, found)
+        return found, tuple(f"no {number}" for number in numbers if self.refuses)
+
+
+def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
+    """Return the plan of a fleet for so many syncs."""
+    targets, end = [one.rules.target for one in fleet], BASE + syncs * PERIOD
+    return FleetPlan(targets, Flags(), RehearsalData(), Assumptions(), BASE, end, fleet=fleet)
+
+
 def rehearsed(count: int, syncs: int = 240, seed: int = 5) -> Rehearsal:
     """Return the rehearsal of a fleet, beside a count that really ran."""
     targets = fleet(BASE, syncs, seed, count)
     for one in targets:
         one.ran = series([float(4 + sync // 60 % 3) for sync in range(syncs)], BASE, {})
-    built = [Built(one, ["a pod is ready in time: nothing says how long"]) for one in targets]
-    return rehearse(built, BASE, BASE + syncs * PERIOD)
+    return rehearse(plan_of(targets, syncs))
 
 
 def with_lines(short: Sequence[int | None]) -> RehearsalAnswer:

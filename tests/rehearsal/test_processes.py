@@ -4,48 +4,59 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
+from autoscaler.cli.output import CommandError
+from autoscaler.core.breaker import Breaker
+from autoscaler.lab.engine.answers import Answer
 from autoscaler.lab.engine.building import Built
-from autoscaler.lab.engine.processes import LostProcessError, in_processes
-from autoscaler.lab.engine.rehearse import Rehearsal, rehearse
+from autoscaler.lab.engine.loads import RecordedLoad
+from autoscaler.lab.engine.rehearse import rehearse
 from tests.core.builders import BASE
-from tests.rehearsal.fleets import PERIOD, fleet
+from tests.rehearsal.fleets import PERIOD, FleetPlan, fleet, plan_of
 
 SYNCS = 40
-END = BASE + SYNCS * PERIOD
-Tell = Callable[[float], object]
 
 
-def part(numbers: Sequence[int], tell: Tell) -> Rehearsal:
-    targets = fleet(BASE, SYNCS, 5, 5)
-    chosen = [Built(targets[number]) for number in numbers]
-    return rehearse(chosen, BASE, END, progress=tell, refused=tuple(f"no {n}" for n in numbers))
+def plan(happens: Callable[[Sequence[int], list[Built]], object] = lambda *_: None) -> FleetPlan:
+    return replace(plan_of(fleet(BASE, SYNCS, 5, 5), SYNCS), happens=happens, refuses=True)
 
 
 def test_a_divided_rehearsal_is_the_same() -> None:
     """With more processes than targets, too; refusals and models are of all parts."""
-    whole = in_processes(part, 5, 1)
+    whole = rehearse(plan())
     for processes in (2, 9):
         reached: list[float] = []
-        divided = in_processes(part, 5, processes, reached.append)
+        divided = rehearse(plan(), processes, reached.append)
         by_key = sorted(whole.outcomes, key=lambda one: one.key)
         assert list(divided.outcomes) == by_key
         assert divided.models == whole.models
         assert sorted(divided.refused) == sorted(whole.refused)
-        assert (divided.begin, divided.end) == (BASE, END)
+        assert (divided.begin, divided.end) == (BASE, BASE + SYNCS * PERIOD)
         assert reached == sorted(reached)
+
+
+def test_targets_that_share_a_breaker_stay_together() -> None:
+    """It counts all of them: whatever happens, happens in this process."""
+    seen = []
+    together = plan(lambda numbers, _: seen.append(list(numbers)))
+    rehearse(replace(together, breaker=Breaker()), 2)
+    assert seen == [[0, 1, 2, 3, 4]]
 
 
 def test_an_interrupt_leaves_what_is_done() -> None:
     """All parts end where the interrupt has found them, and their outcomes are returned."""
     own, (reading, writing) = os.getpid(), os.pipe()
 
-    def interrupted(numbers: Sequence[int], tell: Tell) -> Rehearsal:
-        def at(instant: float) -> None:
-            tell(instant)
-            if instant == BASE + 10 * PERIOD:
+    def interrupted(numbers: Sequence[int], found: list[Built]) -> None:
+        load = found[0].target.loads[0]
+        assert isinstance(load, RecordedLoad)
+        answers = load.answers
+
+        def answer(instant: float) -> Answer:
+            if instant == BASE + 11 * PERIOD:
                 if 0 in numbers:
                     os.read(reading, 1)
                     os.kill(own, signal.SIGINT)
@@ -53,11 +64,12 @@ def test_an_interrupt_leaves_what_is_done() -> None:
                     os.write(writing, b".")
                 # Both end by the interrupt that the parent hands on.
                 threading.Event().wait(30)
+            return answers(instant)
 
-        return part(numbers, at)
+        load.answers = answer
 
     try:
-        done = in_processes(interrupted, 5, 2)
+        done = rehearse(plan(interrupted), 2)
     finally:
         os.close(reading)
         os.close(writing)
@@ -68,22 +80,20 @@ def test_an_interrupt_leaves_what_is_done() -> None:
 def test_a_process_that_dies_is_told() -> None:
     """In a sentence; the others end."""
 
-    def dying(numbers: Sequence[int], tell: Tell) -> Rehearsal:
+    def dies(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
             os.kill(os.getpid(), signal.SIGKILL)
-        return part(numbers, tell)
 
-    with pytest.raises(LostProcessError, match="a process of the rehearsal has died"):
-        in_processes(dying, 5, 2)
+    with pytest.raises(CommandError, match="a process of the rehearsal has died"):
+        rehearse(plan(dies), 2)
 
 
 def test_what_a_part_raises_is_raised() -> None:
     """With its own type and words, not as the death of a process."""
 
-    def failing(numbers: Sequence[int], tell: Tell) -> Rehearsal:
+    def fails(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
             raise ValueError("there is no such thing")
-        return part(numbers, tell)
 
     with pytest.raises(ValueError, match="there is no such thing"):
-        in_processes(failing, 5, 2)
+        rehearse(plan(fails), 2)

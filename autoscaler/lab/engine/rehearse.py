@@ -1,22 +1,79 @@
-"""One rehearsal of many targets, from its begin to its end."""
+"""A rehearsal of many targets from its begin to its end, each process with its part of them.
 
+Processes are forked, so that data which are read already need not be sent to them.
+"""
+
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
+from autoscaler.cli.output import CommandError
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.reconcile import LONGEST_WINDOW_SECONDS
 from autoscaler.core.spec import Flags, down_window
 from autoscaler.core.step import Step
 from autoscaler.core.target import Target
-from autoscaler.lab.engine.building import Built
+from autoscaler.lab.engine.assumptions import Assumptions
+from autoscaler.lab.engine.building import BuildError, Built, RehearsalData, built
+from autoscaler.lab.engine.loads import RecordedLoad, SharedLoad
 from autoscaler.lab.engine.outcome import MOST_PARTS, Explain, OutcomeWatcher, TargetOutcome
 from autoscaler.lab.engine.world import World
 
 _MOST_REASONS = 20_000
 """Of all targets together."""
+_POLL_SECONDS = 0.1
+
+Progress = Callable[[float], object]
+"""Is told each instant that a rehearsal has reached."""
 
 
-__all__ = ["Explain", "Rehearsal", "own_reason", "reach", "rehearse"]
+@dataclass(frozen=True, slots=True)
+class RehearsalPlan:
+    """What is to be rehearsed: targets over a time, from data.
+
+    For ``warm_up`` seconds before the begin they follow the count that really was.
+    """
+
+    targets: Sequence[Target]
+    flags: Flags
+    data: RehearsalData
+    assumptions: Assumptions
+    begin: float
+    end: float
+    warm_up: float = 0.0
+    breaker: Breaker | None = None
+    per_pod: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By target and metric what one pod takes, where the demand is counted in pods of others."""
+
+    def yardstick(self) -> dict[tuple[str, str], float]:
+        """Return by target and metric what one pod takes here."""
+        targets, _ = self.build(range(len(self.targets)))
+        return {
+            (one.target.key, name): load.per_pod
+            for one in targets
+            for name, load in one.named_loads()
+            if isinstance(load, RecordedLoad | SharedLoad) and load.per_pod is not None
+        }
+
+    def build(self, numbers: Sequence[int]) -> tuple[list[Built], tuple[str, ...]]:
+        """Return the targets with these numbers, and why others of them cannot be rehearsed."""
+        found, refused, begin = [], [], self.begin - self.warm_up
+        for target in (self.targets[number] for number in numbers):
+            try:
+                one = built(target, self.flags, self.data, self.assumptions, begin)
+            except BuildError as error:
+                refused.append(f"{target.key}: {error}")
+                continue
+            for name, load in one.named_loads():
+                if isinstance(load, RecordedLoad | SharedLoad):
+                    load.per_pod = self.per_pod.get((target.key, name), load.per_pod)
+            found.append(one)
+        return found, tuple(refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +107,49 @@ def reach(target: Target, flags: Flags) -> float:
     return periods_of_grid * target.sync_period
 
 
-def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal
-    targets: Sequence[Built],
-    begin: float,
-    end: float,
-    *,
-    breaker: Breaker | None = None,
-    warm_up: float = 0.0,
+def rehearse(
+    plan: RehearsalPlan,
+    processes: int = 1,
+    progress: Progress = lambda _: None,
     explain: Explain = own_reason,
-    progress: Callable[[float], object] = lambda _: None,
-    refused: tuple[str, ...] = (),
 ) -> Rehearsal:
-    """Rehearse all targets; ``progress`` is called with each instant that has been reached.
+    """Rehearse all targets of a plan; with a breaker, which they share, in one process.
 
-    For so many seconds before the begin they follow the count that really was (`World.warm_up`).
-
-    What it raises ends the rehearsal there: a KeyboardInterrupt leaves what is done.
+    ``progress`` is told the instant that the slowest process has reached.  An interrupt ends all
+    of them, and what they have done is returned.  Raises CommandError if one of them dies, and
+    what a part raises.
     """
+    targets = len(plan.targets)
+    processes = 1 if plan.breaker is not None else max(1, min(processes, targets))
+    if processes == 1:
+        return _rehearse_part(plan, range(targets), explain, progress)
+    context = multiprocessing.get_context("fork")
+    reached = context.Array("d", processes, lock=False)
+    ends: list[tuple[Any, Connection]] = []
+    for number in range(processes):
+        receiving, sending = context.Pipe(duplex=False)
+        share = range(number, targets, processes)
+        arguments = (plan, share, explain, sending, reached, number)
+        child = context.Process(target=_run, args=arguments)
+        child.start()
+        sending.close()
+        ends.append((child, receiving))
+    return _merged(_gathered(ends, lambda: progress(min(reached))))
+
+
+def _rehearse_part(
+    plan: RehearsalPlan, numbers: Sequence[int], explain: Explain, progress: Progress
+) -> Rehearsal:
+    """Rehearse the targets with these numbers; a KeyboardInterrupt leaves what is done."""
+    targets, refused = plan.build(numbers)
+    begin, end = plan.begin, plan.end
     most_reasons = _MOST_REASONS // max(len(targets), 1)
     watcher = OutcomeWatcher(begin, end, explain, min(most_reasons, MOST_PARTS))
-    world = World([one.target for one in targets], watcher, breaker)
+    world = World([one.target for one in targets], watcher, plan.breaker)
     until = begin
     try:
-        if warm_up:
-            world.warm_up(begin - warm_up, begin)
+        if plan.warm_up:
+            world.warm_up(begin - plan.warm_up, begin)
         for until in world.run(begin, end):
             progress(until)
     except KeyboardInterrupt:
@@ -90,3 +166,83 @@ def rehearse(  # noqa: PLR0913 - each is a fact of one rehearsal
 
 def _models(one: Built) -> tuple[tuple[str, str], ...]:
     return tuple((name, load.model.value) for name, load in one.named_loads())
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def _gathered(
+    ends: Sequence[tuple[Any, Connection]], tell: Callable[[], object]
+) -> list[Rehearsal]:
+    """Wait for all processes; an interrupt is handed on to them once."""
+    results: dict[int, Rehearsal] = {}
+    interrupted = False
+    try:
+        while len(results) < len(ends):
+            try:
+                waiting = [end for number, (_, end) in enumerate(ends) if number not in results]
+                for end in wait(waiting, _POLL_SECONDS):
+                    number = next(at for at, (_, one) in enumerate(ends) if one is end)
+                    result = ends[number][1].recv()
+                    if isinstance(result, Exception):
+                        raise result
+                    results[number] = result
+                tell()
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                for child, _ in ends:
+                    with suppress(ProcessLookupError):
+                        os.kill(child.pid, signal.SIGINT)
+    except EOFError:
+        raise CommandError("a process of the rehearsal has died: is there enough memory?") from None
+    finally:
+        for child, end in ends:
+            if len(results) < len(ends):
+                child.terminate()
+            child.join()
+            end.close()
+    return [results[number] for number in range(len(ends))]
+
+
+def _run(
+    plan: RehearsalPlan,
+    share: Sequence[int],
+    explain: Explain,
+    end: Connection,
+    reached: Any,
+    number: int,
+) -> None:
+    """Do a part in a process of its own; only the first interrupt counts."""
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+
+    def tell(instant: float) -> None:
+        reached[number] = instant
+
+    result: Rehearsal | Exception
+    try:
+        result = _rehearse_part(plan, share, explain, tell)
+    except Exception as error:  # noqa: BLE001 - it is raised where the parts are gathered
+        result = error
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end.send(result)
+    end.close()
+
+
+def _merged(parts: Sequence[Rehearsal]) -> Rehearsal:
+    """Return the parts as one, with the targets sorted by their keys."""
+    outcomes = (outcome for part in parts for outcome in part.outcomes)
+    return Rehearsal(
+        parts[0].begin,
+        min(part.end for part in parts),
+        tuple(sorted(outcomes, key=lambda one: one.key)),
+        {key: value for part in parts for key, value in part.models.items()},
+        {key: value for part in parts for key, value in part.assumed.items()},
+        tuple(sentence for part in parts for sentence in part.refused),
+    )
