@@ -1,20 +1,21 @@
 """How much memory the answers of all queries take together."""
 
-import json
 import subprocess
 import sys
+import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypedDict
+from pathlib import Path
 
 import pytest
 
 from autoscaler import clock
+from autoscaler.prometheus import PrometheusReader
 from autoscaler.prometheus.answers import answer_of, document_of
 from autoscaler.prometheus.reader import MOST_BYTES
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.redaction import Redactor
-from tests.adapters.prometheus.reading import answered, failed, query, reading
+from tests.adapters.prometheus.reading import answered, failed, query, reading, settings
 from tests.worlds.prometheus.faults import ORDERS, Peer, ScriptedServer, Step, answer
 
 MIB = 1 << 20
@@ -22,22 +23,23 @@ _POD, _DAEMON = 512 * MIB, 270 * MIB
 """The limit of config/kubernetes, and what 10,000 targets take."""
 
 
-class Taken(TypedDict):
-    """What `answer_memory` prints."""
-
-    taken: int
-    answers: int
-    failures: list[str]
+def status(field: str) -> int:
+    """Return a field of /proc/self/status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) << 10
 
 
-def ask_at_once(step: Step) -> Taken:
-    """Ask a server that always answers the same sixteen times at once."""
-    with ScriptedServer(step) as server:
-        module = "tests.adapters.prometheus.answer_memory"
-        command = [sys.executable, "-m", module, server.url, "16", "2"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    taken: Taken = json.loads(done.stdout)
-    return taken
+def main(url: str, queries: int, seconds: float) -> None:
+    """Ask at once, keep all answers as a sync does, and print what is resident at most for that.
+
+    In a process of its own: what the server and other tests allocate would count.
+    """
+    reader = PrometheusReader(settings(url, timeout=seconds), threading.Event())
+    before = status("VmRSS")
+    with ThreadPoolExecutor(queries) as threads:
+        until = clock.monotonic() + seconds
+        kept = list(threads.map(lambda n: reader.query(f"q{n}", None, until), range(queries)))
+    print((status("VmHWM") - before) if kept else "")
 
 
 def _body(elements: list[str]) -> bytes:
@@ -55,7 +57,10 @@ def _series(count: int) -> bytes:
 def test_sixteen_answers_at_once_fit_into_the_pod(body: bytes) -> None:
     """Six megabytes each: there is room for a few, and none for what is no answer."""
     assert 4 * MIB < len(body) < 8 * MIB
-    taken = ask_at_once(answer(body))["taken"]
+    with ScriptedServer(answer(body)) as server:
+        command = [sys.executable, "-m", __name__, server.url, "16", "2"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    taken = int(done.stdout)
     print(f"{taken >> 20} MiB taken")
     assert taken < _POD - _DAEMON
 
@@ -125,3 +130,7 @@ def _all_then_silence(raw: bytes) -> Step:
         peer.stopping.wait(20)
 
     return step
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

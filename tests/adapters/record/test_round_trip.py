@@ -1,10 +1,13 @@
 """What is recorded can be read: at once, after the end, after a kill, by other processes."""
 
+import os
 import re
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from autoscaler.persistence import sqlite_files
 from autoscaler.persistence.codec import is_same
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.record.rows import Lapse, RecordError, Standing
-from tests.adapters.record.recording import WEB, Time, decided, plain, running, until, values
+from tests.adapters.record.recording import QUICK, WEB, Time, decided, plain, running, until, values
 from tests.adapters.store.opening import Sayings
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
@@ -170,7 +173,7 @@ def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
     before: dict[int, list[tuple[float, int | None]]] = {}
     for begin in (0, 10_000, 20_000):
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.adapters.record.victim", str(tmp_path), str(begin)]
+            [sys.executable, "-m", __name__, str(tmp_path), str(begin)]
         ) as victim:
             wait_for(record, begin + 900)
             before[begin] = values(record, begin, begin + 901)
@@ -244,3 +247,26 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(plans) > 15
     assert [one for one in plans if "SCAN" in one[1] and not _SHORT.match(one[1])] == []
     assert [one for one in plans if "TEMP B-TREE" in one[1]] == []
+
+
+def main(directory: Path, begin: int) -> None:
+    """Record a sync every few milliseconds until it is killed, from seconds after BASE on."""
+
+    def give_up(ok: bool, sentence: str) -> None:
+        if not ok:
+            print(sentence, file=sys.stderr, flush=True)
+            os._exit(1)
+
+    clock = Time()
+    clock.now = BASE + begin
+    writer = RecordWriter(directory, give_up, None, QUICK, wall=clock)
+    writer.start()
+    writer.put(decided(seconds=begin))
+    for number in count(1):
+        clock.now = BASE + begin + 15 * number
+        writer.put(plain(begin + 15 * number, number))
+        time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

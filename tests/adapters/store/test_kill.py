@@ -23,7 +23,7 @@ def kill_while_it_keeps(directory: Path, begin: int, delay: float) -> tuple[int,
     The one was promised, the other begun.
     """
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.adapters.store.test_kill", str(directory), str(begin)],
+        [sys.executable, "-m", __name__, str(directory), str(begin)],
         stdout=subprocess.PIPE,
         text=True,
     ) as victim:

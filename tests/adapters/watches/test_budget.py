@@ -1,5 +1,10 @@
 """What is kept of a cluster is bounded in bytes, whatever its API server sends."""
 
+import gc
+import json
+import subprocess
+import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import cast
 
@@ -18,6 +23,7 @@ from autoscaler.kubernetes.watch_requests import (
     WatchRequests,
     WatchTimings,
 )
+from tests.worlds.cluster import fleet
 
 MOST = 1 << 20
 SELECTOR = "app=web"
@@ -174,3 +180,57 @@ def test_events_beyond_a_burst_are_read_at_the_pace_of_the_cluster() -> None:
     rests = [pace.count() for _ in range(6)]
     assert rests[:3] == [0.0, 0.0, 0.0]
     assert rests[3:] == pytest.approx([1.0, 2.0, 3.0], abs=0.5)
+
+
+def test_pods_that_nobody_selects_cost_nothing() -> None:
+    """They are dropped as they come in."""
+    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None)
+    cache.begin()
+    for page in fleet.pages(10, 20):
+        cache.add(page)
+    cache.commit("1")
+    assert cache.pods("shop", "app=x") == ()
+    assert cache._namespaces["shop"].matched == {}
+
+
+def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None]) -> None:
+    """Of kilobytes of JSON less than one is kept for each pod; the figure is printed."""
+    command = [sys.executable, "-m", __name__]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    kept, sent = map(int, done.stdout.split())
+    record_property("bytes_per_pod", kept)
+    print(f"{kept} bytes kept of {sent} sent for each pod")
+    assert kept < 1000
+
+
+_APPS = 100
+_PODS_EACH = 20
+
+
+def measure() -> tuple[int, int]:
+    """Fill a cache, ask for each tuple once, and return the bytes kept and sent for a pod.
+
+    In a process of its own: what other threads allocate would count.
+    """
+    selectors = frozenset(f"app=app-{app},env=prod" for app in range(_APPS))
+    cache = PodCache("shop", lambda: {"shop": selectors}, lambda _: None)
+    pages = [json.dumps(page).encode() for page in fleet.pages(_APPS, _PODS_EACH)]
+    gc.collect()
+    tracemalloc.start()
+    cache.begin()
+    for page in pages:
+        cache.add(json.loads(page))
+    cache.commit("1")
+    for selector in selectors:
+        pods = cache.pods("shop", selector)
+        if pods is None or len(pods) != _PODS_EACH:
+            raise RuntimeError(f"not all pods of {selector} are there: {pods}")
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    pods_in_all = _APPS * _PODS_EACH
+    return kept // pods_in_all, sum(map(len, pages)) // pods_in_all
+
+
+if __name__ == "__main__":
+    print(*measure())

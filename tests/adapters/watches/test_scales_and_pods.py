@@ -1,7 +1,5 @@
 """Scales and pods at hand are what the server would answer, and follow every change."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,7 +10,6 @@ from autoscaler.core.observation import Pod, Scale, Unavailable
 from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.core.writes import Superseded, Written
 from autoscaler.kubernetes import Api, Pods, Scales, WatchedCluster
-from autoscaler.kubernetes.pods import PodCache
 from tests.adapters.watches.targets import (
     QUICK,
     WEB,
@@ -27,7 +24,7 @@ from tests.adapters.watches.targets import (
     watch_threads,
     watching,
 )
-from tests.worlds.cluster import fleet, manifests
+from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
 from tests.worlds.cluster.clusters import fresh_namespace
 
@@ -324,24 +321,3 @@ def test_a_ninth_namespace_joins_the_others(
         await_pods(watched, namespace, "app=web", lambda pods: names(pods) == ["a"])
         for name in asked:
             await_pods(watched, name, "app=web", lambda pods: not pods)
-
-
-def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None]) -> None:
-    """Of kilobytes of JSON less than one is kept for each pod; the figure is printed."""
-    command = [sys.executable, "-m", "tests.adapters.watches.pod_memory"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    kept, sent = map(int, done.stdout.split())
-    record_property("bytes_per_pod", kept)
-    print(f"{kept} bytes kept of {sent} sent for each pod")
-    assert kept < 1000
-
-
-def test_pods_that_nobody_selects_cost_nothing() -> None:
-    """They are dropped as they come in."""
-    cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None)
-    cache.begin()
-    for page in fleet.pages(10, 20):
-        cache.add(page)
-    cache.commit("1")
-    assert cache.pods("shop", "app=x") == ()
-    assert cache._namespaces["shop"].matched == {}
