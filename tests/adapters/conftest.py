@@ -41,7 +41,6 @@ def cluster(
 
 @pytest.fixture
 def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
-    """Make a fresh namespace, deleted after the test, and give its name."""
     with fresh_namespace(cluster, "contract") as name:
         yield name
 
@@ -67,6 +66,5 @@ def kubeconfig(cluster: ClusterUnderTest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def api(kubeconfig: Path) -> Iterator[Api]:
-    """Connect as our programs do."""
     with connect(kubeconfig) as api:
         yield api

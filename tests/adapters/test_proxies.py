@@ -38,14 +38,12 @@ REFUSED = [
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start without proxies."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
 
 def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
-    """Write a kubeconfig of a cluster."""
     path = folder / "kubeconfig"
     path.write_text(kubeconfig({"server": server, **cluster}, {"token": "t"}))
     return path
@@ -69,7 +67,6 @@ def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
 
 
 def test_a_proxy_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
-    """As of a kubeconfig with a list there."""
     cluster: dict[str, Any] = {"proxy-url": ["http://proxy.test"]}
     with pytest.raises(ConnectError, match=r"its proxy .*: its URL is not valid; right is http"):
         connect(written(tmp_path, **cluster))

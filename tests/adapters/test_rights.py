@@ -38,13 +38,11 @@ def target(namespace: str = "shop") -> Target:
 
 
 def rules_of(file: str) -> list[Rule]:
-    """Return the rules of a manifest, each one verb of one resource."""
     name = file.removeprefix("config/kubernetes/").removesuffix(".yaml")
     return one_by_one(manifest(name)["rules"])
 
 
 def test_what_is_asked_for_is_what_the_manifests_grant() -> None:
-    """Each verb of each rule, and the file that is named has it."""
     asked = {
         (one.manifest, one.group, one.resource, one.verb, one.name)
         for one in rights_needed([target()], RESOURCES, ELECTION, events=True)
@@ -72,7 +70,6 @@ def test_nothing_is_asked_for_that_is_not_needed() -> None:
 
 
 def without_some(rules: list[Rule]) -> list[Rule]:
-    """Return the rules but for some verbs."""
     lacked = [(["deployments/scale"], ["update"]), (["leases"], ["update"])]
     lacked += [(["events"], [verb]) for verb in ("create", "patch")]
     return [one for one in one_by_one(rules) if (one["resources"], one["verbs"]) not in lacked]
@@ -111,7 +108,6 @@ def test_a_real_api_server_says_which_rights_are_lacked(
 
 
 def allowed(*, yes: bool, error: str = "") -> Answer:
-    """Answer a review."""
     status = {"allowed": yes} | ({"evaluationError": error} if error else {})
     return Answer(201, {"kind": "SelfSubjectAccessReview", "status": status})
 
@@ -121,7 +117,6 @@ REFUSED = failure(403, "Forbidden", "selfsubjectaccessreviews is forbidden")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a private file for a kubeconfig."""
     file = tmp_path / "kubeconfig"
     file.touch(mode=0o600)
     return file

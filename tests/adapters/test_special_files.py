@@ -53,14 +53,12 @@ def make(request: pytest.FixtureRequest) -> Iterator[tuple[Make, str]]:
 
 
 def state_in(directory: Path) -> None:
-    """Leave a state and a record, as a daemon does."""
     open_file(directory, NOW, print).close()
     open_database(directory, NOW, print)[0].close()
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
 def test_in_place_of_the_record(tmp_path: Path, make: tuple[Make, str], end: str) -> None:
-    """Or of what SQLite has beside it; the sentence says what it is."""
     state_in(tmp_path)
     make[0](tmp_path / f"{RECORD}{end}")
     with pytest.raises(RecordError, match=f"it is {make[1]}, not a file"):
@@ -82,7 +80,6 @@ def test_in_place_of_the_state(tmp_path: Path, make: tuple[Make, str], end: str)
 
 
 def test_in_place_of_a_lock(tmp_path: Path, make: tuple[Make, str]) -> None:
-    """Nothing is kept then."""
     state_in(tmp_path)
     make[0](tmp_path / LOCK)
     with pytest.raises(UnusableError):
@@ -108,7 +105,6 @@ def test_a_lock_is_not_written_through_a_link(tmp_path: Path, name: str) -> None
     "asked", [["history"], ["explain", "shop/web"], ["status"], ["history", "-o", "json"]]
 )
 def test_commands_say_so_at_once(tmp_path: Path, asked: list[str]) -> None:
-    """In a sentence, with the exit code of what cannot be read."""
     os.mkfifo(tmp_path / RECORD)
     ran = CliRunner().invoke(app, [*asked, "--state-directory", str(tmp_path)])
     assert ran.exit_code == 1

@@ -26,25 +26,21 @@ with temporary_folder({PREFIX!r}) as folder:
 
 @pytest.fixture(autouse=True)
 def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a system's temporary directory of the test's own."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return tmp_path
 
 
 def age(path: Path, seconds: float = 3600.0) -> None:
-    """Let a folder be an hour old."""
     then = time.time() - seconds
     os.utime(path, (then, then), follow_symlinks=False)
 
 
 def mark(folder: Path) -> None:
-    """Make the file that a temporary folder has."""
     (folder / f".{folder.name}").touch()
 
 
 def process() -> tuple["subprocess.Popen[str]", Path]:
-    """Start a process with a folder."""
     # It inherits TMPDIR.
     begun = subprocess.Popen([sys.executable, "-c", LIVES], stdout=subprocess.PIPE, text=True)
     assert begun.stdout is not None
@@ -54,7 +50,6 @@ def process() -> tuple["subprocess.Popen[str]", Path]:
 
 
 def left_by_a_killed_process() -> Path:
-    """Return the folder that a process has left."""
     dead, left = process()
     dead.kill()
     dead.communicate(timeout=20)

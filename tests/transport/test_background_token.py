@@ -30,7 +30,6 @@ class Endpoint:
         self.hanging = threading.Event()
 
     def __call__(self) -> Token[int]:
-        """Give a token of so many seconds, fail with a text, or hang for the text "hang"."""
         outcome = self._outcomes[min(self.asked, len(self._outcomes) - 1)]
         self.asked += 1
         if outcome == "hang":

@@ -54,7 +54,6 @@ def test_what_the_work_returns_or_raises_is_the_callers(
 
 
 def test_work_that_does_not_end_keeps_the_caller_no_longer() -> None:
-    """The caller is back in time, and the threads left behind are limited."""
     deadline = Deadline(2, threading.Event())
     release = threading.Event()
     before = threading.enumerate()
@@ -73,7 +72,6 @@ def test_work_that_does_not_end_keeps_the_caller_no_longer() -> None:
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_stop_ends_the_wait(*, busy: bool) -> None:
-    """A stop ends the wait for work, and for a thread to do it, within a moment."""
     stop, release = threading.Event(), threading.Event()
     deadline = Deadline(1, stop)
     if busy:
@@ -145,7 +143,6 @@ def test_a_request_is_cut_on_the_thread_that_sends_it() -> None:
 
 
 def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> None:
-    """The thread that cuts is woken for it."""
     deadline = RequestDeadline(1, name="request")
     ours, theirs = socketpair()
     done = threading.Event()

@@ -13,7 +13,6 @@ from tests.worlds.waiting import wait_until
 
 
 def at_once(budget: Budget, size: int) -> bool:
-    """Tell whether there is room now; it is given back."""
     room = budget.reserve(size, clock.monotonic())
     if room is not None:
         room.shrink()
@@ -21,7 +20,6 @@ def at_once(budget: Budget, size: int) -> bool:
 
 
 def test_room_is_given_back_once() -> None:
-    """What was taken is missing until it is closed; closing it twice frees no more."""
     budget = Budget(10)
     room = budget.reserve(7, clock.monotonic())
     assert room is not None
@@ -34,7 +32,6 @@ def test_room_is_given_back_once() -> None:
 
 
 def test_large_ones_leave_room_for_small_ones() -> None:
-    """However many large answers there are, a small one is not kept waiting."""
     budget = Budget(10, small=1, kept_for_small=4)
     assert budget.most == 6
     large = budget.reserve(6, clock.monotonic())
@@ -44,7 +41,6 @@ def test_large_ones_leave_room_for_small_ones() -> None:
 
 
 def test_who_waits_gets_what_is_freed() -> None:
-    """Room that is freed within the time is handed on."""
     budget = Budget(10)
     room = budget.reserve(10, clock.monotonic())
     assert room is not None

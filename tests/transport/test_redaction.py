@@ -56,7 +56,6 @@ FORMS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("secret", [TOKEN, PASSWORD])
 def test_every_form_is_hidden(form: str, secret: str) -> None:
-    """In a text and in a body, whichever way it was escaped."""
     basic = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
     redactor = Redactor()
     redactor.remember(f"Bearer {TOKEN}")

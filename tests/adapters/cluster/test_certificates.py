@@ -42,7 +42,6 @@ class Trusting:
         part.rename(self.authority)
 
     def trusts(self, pair: KeyPair) -> bool:
-        """Whether it does by now."""
         answer = requests.get(
             f"{self.plane.url}/api",
             cert=(str(pair.certificate), str(pair.key)),
@@ -54,7 +53,6 @@ class Trusting:
 
 @pytest.fixture(scope="module")
 def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
-    """Start a control plane that trusts somebody."""
     folder = tmp_path_factory.mktemp("trusting")
     authority = self_signed(folder, "nobody").certificate
     with if_available():
@@ -64,23 +62,19 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
 
 
 def write(path: Path, server: str, authority: JsonObject, user: Mapping[str, str]) -> None:
-    """Write a kubeconfig."""
     path.write_text(kubeconfig({"server": server, **authority}, user))
 
 
 def data(path: Path) -> str:
-    """Return a file as a kubeconfig holds it."""
     return base64.b64encode(path.read_bytes()).decode()
 
 
 def as_data(path: Path, plane: ControlPlane, pair: KeyPair) -> None:
-    """Write the user's certificate into the kubeconfig."""
     user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
     write(path, plane.url, {"certificate-authority": str(plane.ca_file)}, user)
 
 
 def as_files(path: Path, plane: ControlPlane, pair: KeyPair) -> None:
-    """Write the user's certificate to files that the kubeconfig names."""
     files = {"client-certificate": path.with_suffix(".crt"), "client-key": path.with_suffix(".key")}
     files["client-certificate"].write_bytes(pair.certificate.read_bytes())
     files["client-key"].write_bytes(pair.key.read_bytes())
@@ -89,7 +83,6 @@ def as_files(path: Path, plane: ControlPlane, pair: KeyPair) -> None:
 
 
 def whoami(api: Api) -> str:
-    """Return who we are to the API server, which must answer."""
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     kind: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = api.once("POST", path, clock.monotonic() + 10, body=kind)
@@ -185,7 +178,6 @@ def ask(api: Api) -> object:
 
 @pytest.fixture
 def named(control_plane: ControlPlane, tmp_path: Path) -> Iterator[tuple[Api, Path]]:
-    """Connect by a kubeconfig that names a file with the authority; give that too."""
     path = tmp_path / "kubeconfig"
     authority = name_authority(path, control_plane, "authority.crt")
     with connect(path) as api:
@@ -193,7 +185,6 @@ def named(control_plane: ControlPlane, tmp_path: Path) -> Iterator[tuple[Api, Pa
 
 
 def name_authority(path: Path, plane: ControlPlane, name: str) -> Path:
-    """Write a kubeconfig that names a file with the authority of the control plane."""
     authority = path.with_name(name)
     authority.write_bytes(plane.ca_file.read_bytes())
     user = {"token": plane.admin_token}
@@ -204,7 +195,6 @@ def name_authority(path: Path, plane: ControlPlane, name: str) -> Path:
 def test_certificates_that_are_replaced_under_other_names(
     control_plane: ControlPlane, named: tuple[Api, Path]
 ) -> None:
-    """The kubeconfig names new files, and the old ones are removed."""
     api, old = named
     name_authority(old.with_name("kubeconfig"), control_plane, "another.crt")
     old.unlink()
@@ -212,7 +202,6 @@ def test_certificates_that_are_replaced_under_other_names(
 
 
 def test_a_certificate_that_is_gone_is_told(named: tuple[Api, Path]) -> None:
-    """Nothing was sent; the file is named."""
     api, authority = named
     authority.unlink()
     message = f"a certificate or key for the API server {api.server} is not there any more"
@@ -241,7 +230,6 @@ class Front(LocalServer):
         self.trusted = trusted
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Begin TLS, and go on if the client is known."""
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.trusted.certificate)
         tls.load_cert_chain(self.own.certificate, self.own.key)
         tls.verify_mode = ssl.CERT_REQUIRED
@@ -250,10 +238,7 @@ class Front(LocalServer):
 
 
 class FrontHandler(LocalHandler):
-    """Answers everything alike, each on a connection of its own."""
-
     def do_GET(self) -> None:  # noqa: N802 - the base's
-        """Answer."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", "2")

@@ -29,7 +29,6 @@ WHOLE = CLUSTERS + CONTEXTS + USERS + "current-context: a\n"
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stand outside any cluster, in a home without a kubeconfig."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -41,7 +40,6 @@ def _origin(kubeconfig: Path | None = None, context: str | None = None) -> str:
 
 
 def test_the_current_context_is_taken(tmp_path: Path) -> None:
-    """Of a kubeconfig that is named, the current context is in force; another can be named."""
     path = tmp_path / "k"
     path.write_text(WHOLE)
     assert _origin(path) == f'context "a" of {path}'
@@ -65,7 +63,6 @@ def test_the_environment_names_kubeconfigs(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_no_configuration_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither pod nor kubeconfig: the sentence says what to set."""
     with pytest.raises(ConnectError) as none:
         connect()
     assert str(none.value) == (
@@ -112,7 +109,6 @@ NOT_YAML = "the kubeconfig {} is not YAML"
     ],
 )
 def test_a_broken_kubeconfig_is_a_sentence(tmp_path: Path, content: str, sentence: str) -> None:
-    """Each mistake is named with the file, and nothing secret is quoted."""
     assert _refusal(tmp_path, content) == sentence
 
 
@@ -140,7 +136,6 @@ def test_a_broken_kubeconfig_is_a_sentence(tmp_path: Path, content: str, sentenc
 def test_a_context_that_cannot_be_used_is_a_sentence(
     tmp_path: Path, content: str, fault: str
 ) -> None:
-    """With the context, the file and the cause."""
     assert _refusal(tmp_path, content) == f'context "a" of {{}} cannot be used: {fault}'
 
 
@@ -228,7 +223,6 @@ def test_a_pipe_in_place_of_a_file_is_refused(
 
 
 def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """A file that was named must exist, and be readable."""
     with pytest.raises(ConnectError, match=f"^there is no kubeconfig at {tmp_path}/k$"):
         connect(tmp_path / "k")
     with pytest.raises(ConnectError, match=r"cannot be read: Is a directory$"):
@@ -236,7 +230,6 @@ def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_connection_shows_its_credentials(tmp_path: Path) -> None:
-    """No repr holds the token."""
     path = tmp_path / "k"
     path.write_text(WHOLE)
     with connect(path) as api:
@@ -291,7 +284,6 @@ def service_account(
 def test_the_service_account_is_used_and_its_token_rotates(
     control_plane: ControlPlane, service_account: Path
 ) -> None:
-    """Without any other configuration a pod is its service account; a new token is taken up."""
     token = service_account / "token"
     token.write_text("expired")
     with connect(service_account=service_account) as api:
@@ -336,7 +328,6 @@ def test_verification_can_be_switched_off_without_a_warning_per_request(
 
 
 def test_a_service_account_without_certificate_is_told(service_account: Path) -> None:
-    """What is missing of the mount is named."""
     (service_account / "ca.crt").unlink()
     with pytest.raises(ConnectError, match=r"^the in-cluster configuration cannot be used: "):
         connect(service_account=service_account)

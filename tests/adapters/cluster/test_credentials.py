@@ -38,7 +38,6 @@ def _read(api: Api) -> object:
 def test_a_token_that_no_header_can_carry(
     script: Script, tmp_path: Path, token: str, ask: Callable[[Api], object], *, in_file: bool
 ) -> None:
-    """Its file is named, or the kubeconfig; the token is not, and nothing is sent."""
     (tmp_path / "token").write_text(token)
     server, api = script(scale(1), user={"tokenFile": "token"} if in_file else {"token": token})
     where = "file {0}/token" if in_file else 'of context "main" of {0}/kubeconfig'
@@ -76,7 +75,6 @@ def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: 
 def test_a_token_file_without_a_token_is_not_nobody(
     script: Script, tmp_path: Path, spoil: Callable[[Path], object], fault: str
 ) -> None:
-    """Without a token that was read before, nothing is asked in nobody's name."""
     token = tmp_path / "token"
     token.write_text("one")
     server, api = script(scale(1), user={"tokenFile": str(token)})
@@ -86,7 +84,6 @@ def test_a_token_file_without_a_token_is_not_nobody(
 
 
 def test_what_the_client_cannot_send_is_a_sentence(tmp_path: Path) -> None:
-    """A request that the libraries refuse to make is told, by both ways of asking."""
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig({"server": "http://h..h"}, {"token": "one"}))
     message = "the request to the API server http://h..h cannot be made (LocationParseError)"
@@ -106,7 +103,6 @@ def test_the_text_of_an_exception_is_not_repeated(error: Exception) -> None:
 
 
 def write_contexts(path: Path, server: str, current: str, **tokens: str) -> Path:
-    """Write a kubeconfig with a context for each token, all of one server."""
     config = {
         "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": name, "user": {"token": token}} for name, token in tokens.items()],

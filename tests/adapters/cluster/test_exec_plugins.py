@@ -33,7 +33,6 @@ VERSION = "client.authentication.k8s.io/v1"
 
 
 def credential(token: str, expires: str | None = None) -> str:
-    """Return what a plugin prints."""
     status = {"token": token} | ({"expirationTimestamp": expires} if expires else {})
     return json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": status})
 
@@ -45,7 +44,6 @@ def in_five_minutes_and(seconds: float) -> str:
 
 
 def failed(why: str) -> str:
-    """Return the wrapper's report."""
     return json.dumps({"apiVersion": f"failed: {why}", "kind": "", "status": {}}) + "\n"
 
 
@@ -65,8 +63,6 @@ def no_terminal() -> Iterator[None]:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Plugin:
-    """Return a function that writes a plugin and returns the `exec` entry of its user."""
-
     def write(script: str) -> dict[str, object]:
         path = tmp_path / "plugin"
         path.write_text(f"#!/bin/sh\n{script}\n")
@@ -77,7 +73,6 @@ def plugin(tmp_path: Path) -> Plugin:
 
 
 def busy() -> bool:
-    """Whether a thread asks for credentials."""
     return any(thread.name == "credentials" for thread in threading.enumerate())
 
 
@@ -90,7 +85,6 @@ def is_gone(pid: int) -> bool:
 
 
 def test_a_plugins_token_is_sent(script: Script, plugin: Plugin) -> None:
-    """It has the arguments and the environment that the kubeconfig gives it."""
     run = plugin(f"""test "$1 $2" = "get token" && echo '{credential("from-plugin-'$PART'")}'""")
     run |= {"args": ["get", "token"], "env": [{"name": "PART", "value": "seven"}]}
     server, api = script(scale(1), user={"exec": run})

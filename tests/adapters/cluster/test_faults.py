@@ -95,7 +95,6 @@ def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
 
 
 def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
-    """No time left is a sentence, and no request."""
     server, api = script(scale(3))
     answer = read_web(api, seconds=-1.0)
     assert answer == Unavailable(
@@ -105,7 +104,6 @@ def test_a_deadline_that_is_over_sends_nothing(script: Script) -> None:
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """A refused connection names the address and the operating system's reason."""
     with ScriptedServer(Answer()) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
     with connect(kubeconfig) as api:
@@ -120,7 +118,6 @@ def _pod_list(*names: str, version: str = "50", more: str = "") -> Answer:
 
 
 def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
-    """410 for a later page: one request without pages follows, and no pod comes twice."""
     expired = failure(410, "Expired", "The provided continue parameter is too old")
     server, api = script(_pod_list("a", "b", more="token"), expired, _pod_list("a", "b", "c"))
     found = Pods(api, page_size=2).pods("shop", "app=web", clock.monotonic() + 5)
@@ -131,7 +128,6 @@ def test_a_list_that_expires_is_read_anew_in_one_piece(script: Script) -> None:
 
 
 def test_a_list_that_is_none_is_told(script: Script) -> None:
-    """An answer in another form is a sentence, not an exception, and not an empty list."""
     server, api = script(Answer(body={"kind": "PodList", "items": [{"metadata": {}}]}))
     answer = Pods(api).pods("shop", "app=web", clock.monotonic() + 5)
     assert answer == Unavailable(
@@ -140,7 +136,6 @@ def test_a_list_that_is_none_is_told(script: Script) -> None:
 
 
 def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
-    """A 404 that names no object makes us ask which version serves the kind."""
     gone = Answer(404, b"404 page not found\n")
     group = {"versions": [{"version": "v2"}], "preferredVersion": {"version": "v2"}}
     resources = {
@@ -187,7 +182,6 @@ def test_a_429_holds_back_everybody(script: Script) -> None:
     ],
 )
 def test_an_odd_answer_is_no_exception(script: Script, answer: Answer) -> None:
-    """Whatever the server sends, the port returns a sentence."""
     _, api = script(at_once(answer))
     assert isinstance(read_web(api, 2.0), Unavailable)
 
@@ -337,7 +331,6 @@ def test_after_a_put_whose_end_is_unknown_we_look_first(
 
 
 def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -> None:
-    """Time is kept back to learn whether a write landed; it did."""
     server, api = script(HANG, scale(4, "8"), timeout=60.0)
     with within(20.0):
         assert isinstance(_write(api, seconds=4.0), Written)
@@ -345,7 +338,6 @@ def test_a_write_that_hangs_until_the_deadline_is_looked_after(script: Script) -
 
 
 def test_what_cannot_be_learnt_is_said(script: Script) -> None:
-    """If the read fails too, the outcome is unknown, at the version of the last try."""
     server, api = script(CONFLICT, scale(1, "9"), HANG, timeout=60.0)
     with within(20.0):
         outcome = _write(api, seconds=4.0)
@@ -356,7 +348,6 @@ def test_what_cannot_be_learnt_is_said(script: Script) -> None:
 
 
 def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None:
-    """Told to stop while it waits for another try, a write looks once and is over."""
     slow = Answer(UNAVAILABLE.status, UNAVAILABLE.body, {"Retry-After": "30"})
     server, api = script(slow, scale(1, "7"), stop=SetByTheFirstWait())
     with within(20.0):
@@ -368,7 +359,6 @@ def test_stop_ends_the_waiting_and_begins_no_other_write(script: Script) -> None
 
 @pytest.mark.parametrize("decided_on", [DECIDED_ON, Scale(1, 1, "app=web", "")])
 def test_a_scale_without_a_version_is_not_written(script: Script, decided_on: Scale) -> None:
-    """A PUT without a resourceVersion would be unconditional: there is none."""
     server, api = script(*([CONFLICT] if decided_on.resource_version else []), scale(1, ""))
     outcome = Scales(api).write("shop", WEB, decided_on, 4, clock.monotonic() + 5)
     assert outcome == WriteFailed(

@@ -17,7 +17,6 @@ FINISHED = ("Succeeded", "Failed")
 
 
 def pod(name: str, phase: object) -> JsonObject:
-    """Return a pod as the API server sends it, without requests, as a Job's may be."""
     return {
         "metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "app"}]},
@@ -30,7 +29,6 @@ NAMES = sorted(phase.lower() for phase in COUNTED)
 
 
 def watched(pods: Iterable[JsonObject]) -> PodCache:
-    """Return a cache that has listed some pods."""
     cache = PodCache("shop", lambda: {"shop": frozenset({"app=web"})}, lambda _: None)
     cache.begin()
     cache.add(list(pods))
@@ -39,7 +37,6 @@ def watched(pods: Iterable[JsonObject]) -> PodCache:
 
 
 def names(cache: PodCache) -> list[str] | None:
-    """Return the names of the pods that match."""
     found = cache.pods("shop", "app=web")
     return None if found is None else [each.name for each in found]
 

@@ -38,7 +38,6 @@ Connect = Callable[..., tuple[ScriptedServer, Api]]
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Iterator[Connect]:
-    """Start servers that play steps, and connections to them."""
     with ExitStack() as stack:
 
         def start(
@@ -222,7 +221,6 @@ def test_a_write_that_was_given_up_is_not_sent_later(hostile: Connect) -> None:
 
 @pytest.mark.parametrize("step", ENDLESS[:2])
 def test_a_watch_begins_in_time(hostile: Connect, step: Step) -> None:
-    """The head of its answer must be there in the time for it."""
     _, api = hostile(step)
     with within(5.0):
         assert isinstance(api.stream("/x", {}, 0.3), Failure)
@@ -355,7 +353,6 @@ def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
 
 
 def test_lines_that_come_in_pieces_are_whole(hostile: Connect) -> None:
-    """Whatever the cuts: between lines, within one, and several lines at once."""
     text = b"".join(json.dumps({"n": number}).encode() + b"\n" for number in range(50))
     pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
     frames = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]

@@ -54,7 +54,6 @@ def impersonated(asked: Asked) -> list[tuple[str, str]]:
 
 
 def send_each_kind(api: Api) -> None:
-    """Read, write, create and watch."""
     deadline = clock.monotonic() + 10
     read_web(api)
     api.once("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/scale", deadline, body={})
@@ -66,7 +65,6 @@ def send_each_kind(api: Api) -> None:
 def test_every_request_impersonates(
     script: Script, user: User, headers: list[tuple[str, str]]
 ) -> None:
-    """Reads, writes and watches alike, in the names and the order of the kubeconfig."""
     server, api = script(scale(1), user={"token": "base", **user})
     send_each_kind(api)
     assert server.methods == ["GET", "PUT", "POST", "GET"]

@@ -23,7 +23,6 @@ class FakeApi:
         self._readable = readable
 
     def get(self, path: str, _deadline: float, query: Mapping[str, str] | None = None) -> Any:
-        """Answer a list of ConfigMaps, or that there is no metrics API."""
         if not path.endswith("/configmaps"):
             return ABSENT
         namespace = path.split("/")[-2] if "/namespaces/" in path else ""

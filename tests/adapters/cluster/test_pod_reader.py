@@ -38,7 +38,6 @@ def _pod(name: str) -> JsonObject:
 
 
 def test_everything_that_a_decision_looks_at_is_read() -> None:
-    """Containers, sidecars, requests of the whole pod in nano-units; times in Unix seconds."""
     assert read_pod(_pod("p")) == Pod(
         name="p",
         phase="Running",
@@ -85,7 +84,6 @@ def test_pods_of_one_template_share_their_requests() -> None:
     ],
 )
 def test_times_are_read(text: str, seconds: float) -> None:
-    """Time and MicroTime, with any offset."""
     assert unix_seconds(text) == seconds
 
 
@@ -110,6 +108,5 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     ],
 )
 def test_what_is_no_pod_raises_what_is_announced(pod: JsonObject) -> None:
-    """One of MALFORMED, which the list turns into a sentence."""
     with pytest.raises(MALFORMED):
         read_pod(pod)

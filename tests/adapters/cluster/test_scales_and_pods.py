@@ -32,7 +32,6 @@ def _read(scales: Scales, namespace: str, ref: ScaleTargetRef = WEB) -> Scale:
 
 @pytest.fixture
 def web(cluster: ClusterUnderTest, namespace: str) -> str:
-    """Create the Deployment web with two replicas, and give its path."""
     cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
     return f"{manifests.deployments(namespace)}/web"
 
@@ -54,7 +53,6 @@ def test_every_kind_is_read_and_written(
     path: str,
     workload: object,
 ) -> None:
-    """The count, the selector and the version are read, and a write changes the count."""
     assert callable(workload)
     kind = cluster.create(path.format(namespace), workload("web", 2))["kind"]
     ref = ScaleTargetRef(api_version, kind, "web")
@@ -71,7 +69,6 @@ def test_every_kind_is_read_and_written(
 def test_a_custom_resource_is_found_by_discovery(
     cluster: ClusterUnderTest, scales: Scales, namespace: str
 ) -> None:
-    """Any kind with a scale subresource can be a target, whatever its version in the reference."""
     path = manifests.crews(namespace)
     cluster.create(path, manifests.crew("alpha", 4))
     status = {"status": {"aboard": 3, "selector": "crew=alpha"}}
@@ -87,7 +84,6 @@ def test_a_custom_resource_is_found_by_discovery(
 
 @pytest.mark.usefixtures("web")
 def test_a_version_that_is_not_served_is_no_obstacle(scales: Scales, namespace: str) -> None:
-    """The version of the reference is ignored where it is not served, as the HPA ignores it."""
     ref = ScaleTargetRef("apps/v1beta1", "Deployment", "web")
     assert _read(scales, namespace, ref).spec_replicas == 2
 
@@ -95,7 +91,6 @@ def test_a_version_that_is_not_served_is_no_obstacle(scales: Scales, namespace: 
 def test_a_change_of_another_field_is_no_obstacle(
     cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str
 ) -> None:
-    """A conflict over anything but the count is resolved: the count is written all the same."""
     scale = _read(scales, namespace)
     cluster.patch(web, {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     outcome = scales.write(namespace, WEB, scale, 4, _soon())
@@ -106,7 +101,6 @@ def test_a_change_of_another_field_is_no_obstacle(
 
 
 def test_of_many_writers_one_wins(scales: Scales, namespace: str, web: str) -> None:
-    """Eight threads that decided on the same scale: one count is written, seven see it."""
     assert web
     scale = _read(scales, namespace)
     with ThreadPoolExecutor(8) as pool:
@@ -120,7 +114,6 @@ def test_of_many_writers_one_wins(scales: Scales, namespace: str, web: str) -> N
 
 
 def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> None:
-    """The sentence says what is missing and where."""
     sentence = f'deployments.apps "web" not found in namespace "{namespace}"'
     assert scales.read(namespace, WEB, _soon()) == Unavailable(sentence)
     scale = Scale(1, 1, "app=web", "1")
@@ -159,7 +152,6 @@ def test_an_object_that_is_missing_is_named(scales: Scales, namespace: str) -> N
 def test_a_kind_that_cannot_be_scaled_is_explained(
     scales: Scales, namespace: str, api_version: str, kind: str, sentence: str
 ) -> None:
-    """An unknown group, an unknown kind and a kind without scale are three sentences."""
     ref = ScaleTargetRef(api_version, kind, "x")
     assert scales.read(namespace, ref, _soon()) == Unavailable(sentence)
 
@@ -167,7 +159,6 @@ def test_a_kind_that_cannot_be_scaled_is_explained(
 def test_a_kind_that_comes_later_is_found(
     cluster: ClusterUnderTest, scales: Scales, namespace: str
 ) -> None:
-    """That a kind was unknown is not remembered, and a kind that went is looked for again."""
     definition = manifests.crew_definition("boats")
     ref = ScaleTargetRef(f"boats.{manifests.CRD_GROUP}/v1", "Crew", "alpha")
     path = f"/apis/{ref.api_version}/namespaces/{namespace}/crews"
@@ -189,7 +180,6 @@ def test_a_kind_that_comes_later_is_found(
 def test_what_is_forbidden_is_said_in_the_servers_words(
     cluster: ClusterUnderTest, scales: Scales, namespace: str, web: str, tmp_path: Path
 ) -> None:
-    """The user, the verb and the resource reach the operator; nothing is written."""
     scale = _read(scales, namespace)
     path = cluster.write_kubeconfig(tmp_path / "reader", cluster.reader_token)
     with connect(path) as api:
@@ -208,7 +198,6 @@ def _list(pods: Pods, namespace: str, selector: str) -> tuple[Pod, ...]:
 
 
 def test_pods_of_a_workload_are_read(cluster: ClusterUnderTest, pods: Pods, namespace: str) -> None:
-    """Phase, readiness with its time, start time and requests; one template, one object."""
     began = time.time()
     cluster.create(manifests.deployments(namespace), manifests.deployment("web", 3))
     found = eventually(
@@ -230,7 +219,6 @@ def test_pods_of_a_workload_are_read(cluster: ClusterUnderTest, pods: Pods, name
 
 
 def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """A list longer than a page is complete, each pod once; the selector counts on every page."""
     for number in range(7):
         labels = {"side": "left" if number else "right"}
         cluster.create(manifests.pods(namespace), manifests.pod(f"p{number}", labels))
@@ -239,7 +227,6 @@ def test_every_page_is_read(cluster: ClusterUnderTest, api: Api, namespace: str)
 
 
 def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, pods: Pods, namespace: str) -> None:
-    """A pod with a deletionTimestamp is there, and marked."""
     body = manifests.pod("p", {"app": "web"})
     # A finalizer keeps it from vanishing under the test.
     body["metadata"]["finalizers"] = ["example.com/hold"]
@@ -251,7 +238,6 @@ def test_a_pod_that_is_going_says_so(cluster: ClusterUnderTest, pods: Pods, name
 
 
 def test_a_bad_selector_is_refused_in_the_servers_words(pods: Pods, namespace: str) -> None:
-    """What the server says about a selector reaches the operator."""
     answer = pods.pods(namespace, "a in b", _soon())
     assert isinstance(answer, Unavailable)
     assert "answered 400 (BadRequest): " in answer.message

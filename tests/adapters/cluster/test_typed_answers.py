@@ -195,7 +195,6 @@ ANYTHING = st.recursive(
 
 
 def places(document: object, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of each value."""
     yield at
     if isinstance(document, dict | list):
         entries = document.items() if isinstance(document, dict) else enumerate(document)
@@ -235,7 +234,6 @@ class Answering:
         self._answers = [*answers]
 
     def get(self, *_: object, **__: object) -> Any:
-        """Answer; as of `Api` an answer is an object."""
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         return answer if isinstance(answer, dict) else Failure("it is no object")
 
@@ -243,7 +241,6 @@ class Answering:
 
     @property
     def api(self) -> Api:
-        """Itself."""
         return cast("Api", self)
 
 
@@ -259,7 +256,6 @@ Parse = Callable[[Any], None]
 
 
 def pod(document: Any) -> None:
-    """Read it by itself, of a list, and of a watch."""
     check(refused(lambda: read_pod(document)), Pod)
     cache = PodCache("shop", lambda: {"shop": frozenset({"app=web"})}, lambda _: None)
     cache.begin()
@@ -274,12 +270,10 @@ def pod(document: Any) -> None:
 
 
 def scale(document: Any) -> None:
-    """Read it as GET scale answers it."""
     check(scale_of(document, "a"), Scale, Failure)
 
 
 def workload(document: Any) -> None:
-    """Read the scale from a built-in object, and of one as a custom resource; keep it."""
     ref = ScaleTargetRef("apps/v1", "Deployment", "web")
     for group, plural in (("apps", "deployments"), ("", "replicationcontrollers")):
         read = ScalableResource(group, "v1", plural).built_in
@@ -299,7 +293,6 @@ def workload(document: Any) -> None:
 
 
 def custom(document: Any) -> None:
-    """Read the paths of a scale, and an object by them."""
     resource = ScalableResource("argoproj.io", "v1", "rollouts")
     paths = read_paths(Answering(document).api, resource, 9e9)
     if not isinstance(paths, Failure):
@@ -307,7 +300,6 @@ def custom(document: Any) -> None:
 
 
 def custom_object(document: Any) -> None:
-    """Read an object by paths."""
     resource = ScalableResource("argoproj.io", "v1", "rollouts")
     paths = read_paths(Answering(DEFINITION).api, resource, 9e9)
     assert not isinstance(paths, Failure)
@@ -315,7 +307,6 @@ def custom_object(document: Any) -> None:
 
 
 def autoscaler(document: Any) -> None:
-    """Read an HPA by itself, of a list, and of a watch."""
     check(refused(lambda: hpa_of(document)), Hpa)
     cache = AutoscalerCache("shop", lambda _: True)
     ref = ScaleTargetRef("apps/v1", "Deployment", "web")
@@ -329,7 +320,6 @@ def autoscaler(document: Any) -> None:
 
 
 def lease(document: Any) -> None:
-    """Read one, of a list, and of a watch; its annotations are texts."""
     seen: list[Lease | None] = []
     cache = LeaseCache("shop", "web", seen.append)
     refused(lambda: cache.add([document]))
@@ -343,35 +333,29 @@ def lease(document: Any) -> None:
 
 
 def group(document: Any) -> None:
-    """Find the versions of a kind."""
     found(Answering(document, RESOURCES).api)
 
 
 def resources(document: Any) -> None:
-    """Find the resource of a kind."""
     found(Answering(GROUP, document).api)
 
 
 def found(api: Api) -> None:
-    """Find a kind."""
     ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
     check(ScalableKinds(api).find(ref, 9e9), ScalableResource, Failure)
 
 
 def review(document: Any) -> None:
-    """Ask for rights."""
     missing_rights(Answering(document).api, [], None, events=True, deadline=9e9)
 
 
 def failure(document: Any) -> None:
-    """Read a failure."""
     body = json.dumps(document).encode()
     for status in (404, 409, 500):
         check(from_answer(Answer(status, {}, body, cast("OneAnswer", None)), "a", "b"), Failure)
 
 
 def page(document: Any) -> None:
-    """Read a list of two pages."""
     taken: list[Any] = []
     api = Answering(document, {"items": [], "metadata": {"resourceVersion": "1"}})
     version = refused(lambda: read_list(lambda _: api.get(), taken.extend, {}, 1))
@@ -386,8 +370,6 @@ PAGE: Json = {
 
 @dataclass(frozen=True)
 class Row:
-    """A document, and what reads it."""
-
     document: Json
     parse: Parse
 
@@ -401,7 +383,6 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.parse.__name__ for row in ROWS])
 def test_whatever_is_anywhere_in_an_answer_is_typed_or_refused(row: Row) -> None:
-    """A value of another type is refused with its object; no other exception is raised."""
     row.parse(row.document)
 
     @settings(max_examples=100, deadline=None)

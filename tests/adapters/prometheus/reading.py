@@ -32,15 +32,12 @@ class Observed(Observer):
         self._failures = [] if failures is None else failures
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:  # noqa: ARG002 - the base's
-        """Put it down."""
         self._statuses.append(status)
 
     def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:  # noqa: ARG002 - the base's
-        """Put down why there was no request."""
         self._statuses.append(sentence)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the base's
-        """Put it down."""
         self._failures.append(failure)
 
 
@@ -75,7 +72,6 @@ def settings(
 
 
 def basic_auth(username: str, file: Path) -> BasicAuth:
-    """Return a user whose password is in a file."""
     return BasicAuth.model_construct(username=username, password_file=file)
 
 
@@ -118,22 +114,18 @@ def ask(
 def query(
     reader: PrometheusReader, promql: str = "x", *, within: float = 10.0, at: float | None = None
 ) -> QueryResult | QueryFailure:
-    """Ask a reader that goes on."""
     return reader.query(promql, at, clock.monotonic() + within)
 
 
 def answered(outcome: QueryResult | QueryFailure) -> QueryResult:
-    """Return the answer; anything else fails the test with the message."""
     assert isinstance(outcome, QueryResult), outcome
     return outcome
 
 
 def failed(outcome: QueryResult | QueryFailure) -> str:
-    """Return the failure's message; an answer fails the test."""
     assert isinstance(outcome, QueryFailure), outcome
     return outcome.message
 
 
 def query_threads() -> list[threading.Thread]:
-    """Return the threads that wait for answers now."""
     return [one for one in threading.enumerate() if one.name == "prometheus-query"]

@@ -112,7 +112,6 @@ def test_what_another_try_cannot_mend_is_asked_once(step: Step, sentence: str) -
     ],
 )
 def test_an_element_of_another_shape_fails_the_whole_answer(element: object) -> None:
-    """An element of any other shape fails the whole answer: no sample is guessed or dropped."""
     good = {"metric": {}, "value": [1.0, "2"]}
     with ScriptedServer(answer(vector(good, element))) as server:
         message = failed(ask(server.url, "x"))
@@ -120,7 +119,6 @@ def test_an_element_of_another_shape_fails_the_whole_answer(element: object) -> 
 
 
 def test_a_scalar_without_a_time_is_no_answer() -> None:
-    """A scalar without a time is no answer either."""
     data = {"resultType": "scalar", "result": [math.nan, "2"]}
     with ScriptedServer(answer({"status": "success", "data": data})) as server:
         message = failed(ask(server.url, "x"))
@@ -137,7 +135,6 @@ def test_a_scalar_without_a_time_is_no_answer() -> None:
     ],
 )
 def test_what_cannot_be_sent_is_a_sentence(changes: dict[str, object]) -> None:
-    """A URL, a header or a parameter that the libraries refuse is a sentence, not an exception."""
     message = failed(ask("http://h", "x", **changes))  # type: ignore[arg-type]  # a table
     assert "cannot be made (" in message
     assert "s3cret-value" not in message
@@ -168,7 +165,6 @@ def test_what_is_compressed_is_read_and_bounded() -> None:
 
 
 def test_a_vector_is_read_over_one_connection() -> None:
-    """The scripted server's answer is read as a real one's, over one connection for all."""
     with ScriptedServer(answer()) as server, reading(server.url) as reader:
         for _ in range(5):
             assert query(reader) == ORDERS
@@ -176,7 +172,6 @@ def test_a_vector_is_read_over_one_connection() -> None:
 
 
 def test_the_query_is_sent_in_the_body_only() -> None:
-    """The query is sent in the body only; the user's parameters and headers beside it."""
     with ScriptedServer(answer()) as server:
         given = {"dedup": ("true",), "match": ("a", "b")}
         headers = {"X-Scope-OrgID": "shop"}
@@ -226,7 +221,6 @@ def test_what_is_no_prometheus_does_not_count_as_one(body: object, code: str) ->
 
 
 def test_an_answer_beyond_the_bound_is_given_up_while_it_comes() -> None:
-    """An answer beyond the bound is given up while it comes, not held in memory."""
     with ScriptedServer(answer(b" " * (3 << 20))) as server:
         with reading(server.url, most_bytes=2 << 20) as reader:
             message = failed(query(reader))

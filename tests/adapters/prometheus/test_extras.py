@@ -62,7 +62,6 @@ def test_only_what_is_used_is_imported(tmp_path: Path) -> None:
 def test_an_extra_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, library: str
 ) -> None:
-    """When the configuration is checked, in one sentence."""
     monkeypatch.setitem(sys.modules, library, None)
     (problem,) = refused(tmp_path, prometheus(f"{key}: {value}\n"))
     assert problem.path == f"prometheus.{key}"

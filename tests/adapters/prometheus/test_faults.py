@@ -98,7 +98,6 @@ def test_a_request_that_the_deadline_cut_short_was_not_answered_in_time() -> Non
 
 
 def test_a_host_that_does_not_resolve_is_named_within_the_deadline() -> None:
-    """A host that does not resolve is told as such, within the deadline."""
     begin = time.monotonic()
     message = failed(ask("http://prometheus.invalid:9090", "x", within=1.0))
     assert time.monotonic() - begin < 1.0 + SLACK_SECONDS
@@ -107,7 +106,6 @@ def test_a_host_that_does_not_resolve_is_named_within_the_deadline() -> None:
 
 
 def test_a_host_that_does_not_answer_costs_the_time_out() -> None:
-    """A host that does not answer to SYN costs no more than the time-out."""
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -123,7 +121,6 @@ def test_a_host_that_does_not_answer_costs_the_time_out() -> None:
 
 
 def test_a_server_that_asks_to_wait_is_not_asked_earlier() -> None:
-    """A server that asks to wait is not asked again earlier."""
     busy = answer("busy", "429 Too Many Requests", {"Retry-After": "1"})
     with ScriptedServer(busy, answer()) as server:
         begin = time.monotonic()
@@ -133,7 +130,6 @@ def test_a_server_that_asks_to_wait_is_not_asked_earlier() -> None:
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
-    """A server that asks to wait longer than there is time is not asked again, nor waited for."""
     busy = answer("busy", "503 Service Unavailable", {"Retry-After": "120"})
     with ScriptedServer(busy) as server:
         begin = time.monotonic()
@@ -144,7 +140,6 @@ def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
 
 
 def test_a_deadline_that_has_passed_costs_no_request() -> None:
-    """A deadline that has passed costs no request."""
     with ScriptedServer(answer()) as server:
         message = failed(ask(server.url, "x", within=-1.0))
         assert message == "there was no time left to ask Prometheus"
@@ -152,7 +147,6 @@ def test_a_deadline_that_has_passed_costs_no_request() -> None:
 
 
 def test_a_stop_waits_for_no_answer() -> None:
-    """A stop of the daemon does not wait for a server that hangs, however long it may take."""
     stop = threading.Event()
 
     def stop_and_hang(peer: faults.Peer) -> None:

@@ -78,7 +78,6 @@ def test_the_largest_answer_fits_into_the_pod() -> None:
 
 
 def test_what_takes_too_much_is_refused_before_it_is_parsed() -> None:
-    """However short it is: the sentence tells what it would take, and what to do."""
     with ScriptedServer(answer(_body(["[]"] * 100_000))) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=2 * MIB, kept_for_small=MIB)
         with reading(server.url, memory=memory) as reader:

@@ -21,18 +21,15 @@ RBAC = "Forbidden (user=system:serviceaccount:shop:as, verb=create, resource=pod
 
 
 def by_method(post: Step, get: Step) -> Step:
-    """Answer each method in its own way."""
     return lambda peer: (post if peer.received.method == "POST" else get)(peer)
 
 
 def vector_or_matrix(peer: Peer) -> None:
-    """Answer both kinds of queries."""
     is_range = urlsplit(peer.received.target).path.endswith("query_range")
     (answer(MATRIX) if is_range else answer())(peer)
 
 
 def parameters(target: str) -> dict[str, list[str]]:
-    """Return the parameters of a request's URL."""
     return parse_qs(urlsplit(target).query)
 
 
@@ -174,7 +171,6 @@ def test_a_failure_of_both_methods_names_both(
 
 
 def test_what_may_pass_of_the_other_method_is_tried_again() -> None:
-    """A server that permits only GET may be overloaded for a moment."""
     busy = answer("busy", "503 Service Unavailable")
     forbidden = answer("", "403 Forbidden")
     with ScriptedServer(forbidden, busy, forbidden, answer()) as server:

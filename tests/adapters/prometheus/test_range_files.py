@@ -32,13 +32,11 @@ def line(begin: int, end: int, **labels: str) -> MatrixSeries:
 
 
 def written(files: RangeFiles, *spans: tuple[int, int], key: RangeKey = KEY) -> None:
-    """Write a part for each span."""
     for begin, end in spans:
         files.write(key, begin, end, Matrix([line(begin, end)]))
 
 
 def spans(files: RangeFiles, begin: int, end: int, key: RangeKey = KEY) -> list[tuple[int, int]]:
-    """Return what is stored of a range."""
     return [(part.begin, part.end) for part in files.covering(key, begin, end)]
 
 
@@ -211,7 +209,6 @@ def test_what_was_not_written_so_is_not_there(
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b"9" * 100_000, b"", b"\xff\n", b"{}"])
 def test_a_line_that_is_no_json_is_not_there(tmp_path: Path, body: bytes) -> None:
-    """However deep or long it is."""
     folder = tmp_path / KEY.digest
     folder.mkdir()
     (folder / "0-10.range").write_bytes(b"%08x\n" % zlib.crc32(body) + body)

@@ -28,7 +28,6 @@ ASKED = AskedRange(GRID, FIRST, FIRST + 4)
 
 
 def matrix(*result: object, kind: str = "matrix", **more: object) -> dict[str, object]:
-    """Return a success of a range query."""
     return {"status": "success", "data": {"resultType": kind, "result": list(result)}, **more}
 
 
@@ -47,7 +46,6 @@ def whole(peer: Peer) -> None:
 
 @contextmanager
 def range_reading(url: str, **changes: object) -> Iterator[RangeReader]:
-    """Give a reader of ranges."""
     changes = {"most_tries": 3, "absent_seconds": 1.0, **changes}
     with reading(url, **changes) as reader:  # type: ignore[arg-type]  # checked at run time
         yield RangeReader(reader)
@@ -56,18 +54,15 @@ def range_reading(url: str, **changes: object) -> Iterator[RangeReader]:
 def asked_at(
     url: str, asked: AskedRange = ASKED, promql: str = "x", **changes: object
 ) -> list[AnsweredPart]:
-    """Ask for one range."""
     with range_reading(url, **changes) as reader:
         return list(reader.parts(promql, asked))
 
 
 def failures(parts: Sequence[AnsweredPart]) -> list[str]:
-    """Return why parts failed."""
     return [part.answer.message for part in parts if isinstance(part.answer, QueryFailure)]
 
 
 def covered(parts: Sequence[AnsweredPart]) -> list[tuple[int, int]]:
-    """Return from where to where parts are."""
     return [(part.begin, part.end) for part in parts]
 
 
@@ -286,7 +281,6 @@ def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> No
 
 
 def test_what_is_slow_is_answered_by_an_eighth() -> None:
-    """One time-out, and then all parts are read."""
     with ScriptedServer(faults.hang, whole) as server:
         parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 800), timeout=0.5)
     assert failures(parts) == []

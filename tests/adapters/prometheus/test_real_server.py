@@ -18,7 +18,6 @@ from tests.worlds.prometheus.server import PrometheusServer
 def test_a_vectors_series_have_labels_values_and_a_time(
     prometheus_server: PrometheusServer, prometheus_exporter: Exporter
 ) -> None:
-    """A vector's series come with their labels, values and the server's time of evaluation."""
     labels = {"namespace": "shop", "pod": 'quo"te\\', "job": "mine", "instance": "me"}
     prometheus_exporter.set("vector_test", labels, 1.5)
     prometheus_server.wait_for("vector_test")
@@ -68,7 +67,6 @@ def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
 def test_the_servers_own_reason_reaches_the_user(
     prometheus_server: PrometheusServer, prometheus_exporter: Exporter, promql: str, sentence: str
 ) -> None:
-    """Prometheus' own reason reaches the user, at once."""
     for pod in "ab":
         prometheus_exporter.set("count_test", {"one": "1", "pod": pod}, 1.0)
     prometheus_server.wait_for("count_test", count=2)
@@ -92,7 +90,6 @@ def test_a_query_of_100_kb_arrives(prometheus_server: PrometheusServer) -> None:
 def test_parameters_of_the_user_never_replace_the_query(
     prometheus_server: PrometheusServer,
 ) -> None:
-    """Parameters of the user's own are sent, `time` among them, and never replace the query."""
     parameters = {"time": ("1700000000",), "query": ("vector(13)",), "dedup": ("true", "false")}
     (series,) = answered(
         ask(prometheus_server.url, "vector(1)", query_parameters=parameters)
@@ -115,7 +112,6 @@ def test_a_query_is_evaluated_as_of_the_instant_that_is_given(
 def test_ten_thousand_series_arrive_whole(
     start_prometheus: StartPrometheus, exporter: Exporter
 ) -> None:
-    """10,000 series arrive whole, and quickly."""
     for number in range(10_000):
         labels = {"namespace": f"team-{number % 50}", "pod": f"worker-{number:05}"}
         exporter.set("many_test", labels, float(number))
@@ -133,7 +129,6 @@ def test_ten_thousand_series_arrive_whole(
 
 
 def test_each_of_sixteen_threads_gets_its_own_answer(prometheus_server: PrometheusServer) -> None:
-    """One reader serves 16 threads at once, and each gets the answer to its own query."""
     ready = threading.Barrier(16)
     with reading(prometheus_server.url) as reader:
 
@@ -148,7 +143,6 @@ def test_each_of_sixteen_threads_gets_its_own_answer(prometheus_server: Promethe
 
 
 def test_a_server_that_comes_back_answers_again(start_prometheus: StartPrometheus) -> None:
-    """A Prometheus that restarts fails the query with a sentence, then answers again."""
     server = start_prometheus()
     with reading(server.url) as reader:
         answered(query(reader, "vector(1)"))

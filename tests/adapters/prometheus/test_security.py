@@ -18,7 +18,6 @@ from tests.worlds.prometheus.web_config import NEW, OLD, SERVER_NAME, USER, writ
 def test_a_new_password_is_used_from_the_next_query_on(
     start_prometheus: StartPrometheus, tmp_path: Path
 ) -> None:
-    """A new password is used from the next query on; the old one is refused in a sentence."""
     web_config = write_web_config(tmp_path / "web.yml", user_password=OLD)
     server = start_prometheus(web_config=web_config)
     file = tmp_path / "password"
@@ -76,7 +75,6 @@ def test_an_api_key_of_a_file_rotates(prometheus_server: PrometheusServer, tmp_p
 def test_a_private_authority_is_trusted_if_it_is_named(
     start_prometheus: StartPrometheus, tmp_path: Path
 ) -> None:
-    """A private authority is trusted if its file is named, for the name that is expected."""
     pair = self_signed(tmp_path, SERVER_NAME)
     server = start_prometheus(web_config=write_web_config(tmp_path / "web.yml", server=pair))
     ca_file = str(pair.certificate)
@@ -97,7 +95,6 @@ def test_a_private_authority_is_trusted_if_it_is_named(
 
 
 def test_https_of_a_server_without_tls_is_told(prometheus_server: PrometheusServer) -> None:
-    """A URL that says https of a server without TLS is told as what it is."""
     url = prometheus_server.url.replace("http", "https")
     message = failed(ask(url, "vector(1)"))
     assert message == f"TLS with Prometheus at {url} failed: wrong version number"
@@ -106,7 +103,6 @@ def test_https_of_a_server_without_tls_is_told(prometheus_server: PrometheusServ
 def test_a_new_client_certificate_is_shown(
     start_prometheus: StartPrometheus, tmp_path: Path
 ) -> None:
-    """A server that wants a client certificate gets the one that is in the file now."""
     pair = self_signed(tmp_path, SERVER_NAME)
     good, bad = self_signed(tmp_path, "good"), self_signed(tmp_path, "bad")
     web_config = write_web_config(tmp_path / "web.yml", server=pair, clients=good)
@@ -151,7 +147,6 @@ def test_the_systems_authorities_rotate(
 
 
 def test_a_bearer_token_is_read_for_every_request(tmp_path: Path) -> None:
-    """The bearer token is read for every request; what is in no state to be sent is named."""
     file = tmp_path / "token"
     with (
         ScriptedServer(answer()) as server,
@@ -191,7 +186,6 @@ def test_the_environment_gives_no_credentials(
 
 
 def test_the_environments_proxy_is_used_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment's proxy is used for any other address, and named when it fails."""
     with ScriptedServer(answer()) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//user:s3cret@"))
         monkeypatch.delenv("no_proxy", raising=False)

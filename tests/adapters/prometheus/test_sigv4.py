@@ -75,7 +75,6 @@ def signature(
 def assert_signed(
     received: Received, *, secret: str = SECRET, token: str | None = None, region: str = "eu-west-1"
 ) -> None:
-    """Check the signature of a request, and that it covers what it must."""
     method, target = received.method, received.target
     headers, body = received.headers, received.body
     form = _STARTS.fullmatch(headers["Authorization"])
@@ -109,7 +108,6 @@ def test_the_check_knows_amazons_own_example() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide what may be configured here, and look for no machine's role."""
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
@@ -118,7 +116,6 @@ def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def sigv4(region: str, access_key: str, secret_key_file: Path) -> SigV4Settings:
-    """Return settings with an access key."""
     return SigV4Settings.model_construct(
         region=region, access_key=access_key, secret_key_file=secret_key_file
     )
@@ -126,7 +123,6 @@ def sigv4(region: str, access_key: str, secret_key_file: Path) -> SigV4Settings:
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> SigV4Settings:
-    """Return options with an access key."""
     (tmp_path / "key").write_text(f"{SECRET}\n")
     return sigv4("eu-west-1", access_key=KEY, secret_key_file=tmp_path / "key")
 
@@ -160,7 +156,6 @@ def test_queries_are_signed(
 
 
 def role_answer(key: str, secret: str, token: str, seconds: float = 3600) -> Step:
-    """Answer AssumeRole as STS does."""
     expires = datetime.fromtimestamp(clock.wall() + seconds, UTC).isoformat()
     return answer(
         "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult>"
@@ -172,7 +167,6 @@ def role_answer(key: str, secret: str, token: str, seconds: float = 3600) -> Ste
 
 
 def sts_error(code: str, message: str) -> Step:
-    """Answer an error as STS does."""
     return answer(
         f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message>"
         "</Error></ErrorResponse>",
@@ -184,7 +178,6 @@ def sts_error(code: str, message: str) -> Step:
 def assumed(
     keyed: SigV4Settings, sts: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> SigV4Settings:
-    """Return options with a role of a stand-in of STS."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", sts.url)
     return keyed.model_copy(update={"role_arn": ROLE, "external_id": "shop"})
 
@@ -318,7 +311,6 @@ def test_the_profile_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ],
 )
 def test_what_is_missing_is_named(options: SigV4Settings, sentence: str) -> None:
-    """In a sentence, and nothing is sent."""
     with ScriptedServer(answer()) as server:
         message = failed(ask(server.url, "x", sign_in=options))
     assert message.startswith("there is no valid AWS credential: ")

@@ -41,7 +41,6 @@ class Container:
     """Labels that the start time does not have."""
 
     def lines(self, namespace: str) -> Iterator[str]:
-        """Yield the samples."""
         labels = {"namespace": namespace, "pod": POD, "container": self.name, **dict(self.labels)}
         if self.id:
             labels["id"] = self.id
@@ -57,7 +56,6 @@ class Container:
 
 
 def at(instance: str, path: str = "/metrics/cadvisor", **more: str) -> tuple[tuple[str, str], ...]:
-    """Return the labels of an endpoint."""
     return tuple({"instance": instance, "metrics_path": path, **more}.items())
 
 

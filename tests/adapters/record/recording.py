@@ -27,7 +27,6 @@ class Time:
         self.now = BASE
 
     def __call__(self) -> float:
-        """Return the Unix time."""
         return self.now
 
 
@@ -68,7 +67,6 @@ def wait_recorded(directory: Path, seconds: float = 0.0) -> None:
 
 
 def row_of(result: SyncResult, time: float) -> SyncRow:
-    """Return what a result is recorded as in full."""
     numbers, state = numbers_of(result.decision), result.classified().state
     return SyncRow(result.target.key, time, PERIOD, numbers, result, state, verdict(result))
 

@@ -27,7 +27,6 @@ DATABASE = "record.db"
 
 
 def test_each_kind_is_added_up_by_target(tmp_path: Path) -> None:
-    """Seconds, stretches and the longest of them."""
     other = "shop/Deployment/api"
     record = kept(tmp_path, stretch(0, 100), stretch(100, 50, WITHIN), stretch(150, 250))
     kept(tmp_path, (other, stretch(7, 3)))
@@ -56,7 +55,6 @@ def test_the_time_asked_for_is_answered_exactly(tmp_path: Path, since: float) ->
 
 
 def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
-    """Of each kind the part that lies in it."""
     record = kept(tmp_path, stretch(0, 2 * DAY), stretch(2 * DAY, 100, DIFFERENT))
     totals = record.agreement_totals(0.0, BASE + 2 * DAY + 100)[WEB]
     assert (totals[EQUAL].last_day, totals[DIFFERENT].last_day) == (DAY - 100, 100)
@@ -156,7 +154,6 @@ def test_an_older_record_with_other_tables_is_set_aside(tmp_path: Path) -> None:
     ],
 )
 def test_what_nobody_wrote_is_refused(tmp_path: Path, change: str) -> None:
-    """With a sentence that names the file."""
     record = kept(tmp_path, stretch(0, 10, DIFFERENT))
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
         connection.execute(f"UPDATE agreement SET {change}")  # noqa: S608 - from this table

@@ -32,7 +32,6 @@ SET_ASIDE = r"; the one before could not be read \("
 
 
 def fill(directory: Path) -> None:
-    """Record something."""
     with running(directory) as writer:
         writer.put(decided())
 
@@ -124,7 +123,6 @@ def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> Non
 
 
 def test_the_end_does_not_wait_for_a_disk(tmp_path: Path) -> None:
-    """For as long as it is given, and no longer."""
     times = Times(batch=0.01, close=0.2)
     with running(tmp_path, times=times) as writer:
         writer.put(decided())

@@ -89,13 +89,11 @@ def filled(directory: Path, begin: float, syncs: int) -> RecordFile:
 
 
 def count_of(file: RecordFile, table: str) -> int:
-    """Count the rows of a table."""
     (count,) = file.connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - no input
     return int(count)
 
 
 def pruned(file: RecordFile, now: float, max_size: int, max_age: float = 14 * DAY) -> None:
-    """Prune once, to the end."""
     for _ in Pruner(file, max_size, max_age).steps(now):
         pass
 
@@ -137,7 +135,6 @@ def test_a_reader_that_hangs_costs_no_history(tmp_path: Path) -> None:
 
 
 def size_of(directory: Path) -> int:
-    """Return the bytes of the file and its write-ahead log."""
     return sum((directory / name).stat().st_size for name in ("record.db", "record.db-wal"))
 
 
@@ -163,7 +160,6 @@ def test_samples_become_steps_of_a_minute(tmp_path: Path) -> None:
 
 
 def minute(samples: list[Sample], begin: float) -> Sample:
-    """Return the step of the minute that begins then."""
     own = [one.numbers for one in samples if begin <= one.time < begin + 60]
     low, high = (tuple(fold(column) for column in zip(*own, strict=True)) for fold in (min, max))
     return Sample(begin, own[-1], 60.0, low, high)

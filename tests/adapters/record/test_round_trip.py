@@ -28,12 +28,10 @@ from tests.worlds.record import MemoryRecord, synced
 
 
 def wait_for(record: DirectoryRecord, seconds: float) -> None:
-    """Wait until it is recorded up to an instant."""
     until(lambda: (record.span() or (0, 0))[1] >= BASE + seconds)
 
 
 def fill(writer: RecordWriter, memory: MemoryRecord) -> None:
-    """Record an hour of one target, whose count goes up and down."""
     timeline = Timeline(spec(external(average("10"))), replicas=3)
     recorder = Recorder(writer)
     for number in range(240):
@@ -59,7 +57,6 @@ def test_an_hour_is_read_as_it_was(tmp_path: Path) -> None:
 
 
 def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
-    """Find the same in both."""
     assert record.targets() == [WEB]
     changes = record.changes(None, 0, BASE + 1e6, limit=1000)
     assert changes == memory.changes(None, 0, BASE + 1e6, limit=1000)
@@ -214,7 +211,6 @@ class Explained(sqlite3.Connection):
     plans: list[tuple[str, str]] = []  # noqa: RUF012 - sqlite3 makes the connection
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        """Execute a statement."""
         if sql.startswith("SELECT") and not sql.endswith("ORDER BY id LIMIT 1"):
             steps = super().execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
             self.plans += [(sql, step[3]) for step in steps]

@@ -73,5 +73,4 @@ def nth(number: int, *, pending: bool = False) -> History:
 
 
 def decided_at(number: int) -> float:
-    """Return when the sync of this number decided."""
     return T0 + 15.1 * number

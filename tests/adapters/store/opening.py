@@ -29,14 +29,11 @@ IMPATIENT = DiskTimeouts(start=2.5, intend=2.5, pause=0.0)
 
 @dataclass
 class Time:
-    """Clocks that a test sets."""
-
     wall: float = T0
     steady: float = 1000.0
     boot_id: str = "this boot"
 
     def pass_(self, seconds: float) -> None:
-        """Let time pass."""
         self.wall += seconds
         self.steady += seconds
 
@@ -54,14 +51,12 @@ class Sayings:
         self._heard = threading.Condition()
 
     def __call__(self, ok: bool, sentence: str) -> None:
-        """Take in a sentence."""
         with self._heard:
             self.all.append((ok, sentence))
             self._heard.notify_all()
 
     @property
     def states(self) -> list[bool]:
-        """Return what was said in a word each."""
         return [ok for ok, _ in self.all]
 
     def wait(self, *, ok: bool) -> str:
@@ -99,13 +94,11 @@ def stalled(directory: Path, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
 
 
 def kept_in(directory: Path, time: Time | None = None) -> dict[str, History]:
-    """Read what a directory holds."""
     with running(directory, time=time) as (_, resumption):
         return dict(resumption.histories)
 
 
 def decided_in(directory: Path) -> dict[str, float]:
-    """Read when each target of a directory was last decided about."""
     with closing(sqlite3.connect(directory / DATABASE)) as connection:
         return dict(connection.execute("SELECT key, time FROM targets JOIN decided USING (target)"))
 

@@ -38,7 +38,6 @@ NEWER = " is of a newer version of autoscaler .* and is left as it is"
 
 
 def fill(directory: Path, targets: int = 20) -> dict[str, History]:
-    """Keep some targets, and return their histories."""
     histories = {f"shop/Deployment/{one}": nth(one) for one in range(targets)}
     with running(directory) as (store, _):
         store.keep([(key, one, decided_at(2)) for key, one in histories.items()])
@@ -60,7 +59,6 @@ def assert_goes_on_from_memory(directory: Path, words: str) -> None:
 
 
 def assert_keeps(directory: Path, sayings: Sayings) -> None:
-    """Find that what is kept from now on is there after a restart."""
     with running(directory, sayings) as (store, _):
         store.intend("shop/Deployment/new", nth(7)).result(LONG)
         sayings.wait(ok=True)
@@ -85,12 +83,10 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(tmp_path: Path, *, logge
 
 
 def no_database(path: Path) -> None:
-    """Write something else."""
     path.write_text("targets:\n" * 1000)
 
 
 def other_tables(path: Path) -> None:
-    """Make a database of another program's."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -141,8 +137,6 @@ TAMPERED = [
 
 
 def field(name: str, value: object) -> Callable[[Path], None]:
-    """Return what writes another value into a field of a history."""
-
     def change(path: Path) -> None:
         with closing(sqlite3.connect(path)) as connection:
             ((text,),) = connection.execute("SELECT history FROM histories WHERE target = 9")
@@ -165,7 +159,6 @@ FIELDS = [
 
 
 def half_a_file(path: Path) -> None:
-    """Lose the end."""
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
 
@@ -244,14 +237,12 @@ def test_state_that_was_not_read_at_the_start_is_missed_for_good(tmp_path: Path)
 
 
 def modes_of(directory: Path) -> dict[str, int]:
-    """Return the mode of a folder, and of each file in it."""
     return {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.iterdir())
     }
 
 
 def test_state_is_its_users_own(tmp_path: Path) -> None:
-    """Nobody else may read the folder, the database and what is beside it, whatever umask is."""
     umask = os.umask(0)
     try:
         with running(tmp_path / "state") as (store, _):
@@ -331,7 +322,6 @@ def test_no_damage_stops_the_store(tmp_path: Path) -> None:
 
 
 def found(directory: Path, time: Time) -> Saved:
-    """Read what there is."""
     saved = read_saved(directory, time.clocks)
     assert isinstance(saved, Saved), saved
     return saved
@@ -367,7 +357,6 @@ def test_reading_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None:
-    """No folder, no file, and a folder that is a file."""
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "none", tmp_path / "file"):
         assert read_saved(directory) is None
@@ -389,7 +378,6 @@ def test_where_nothing_was_kept_nothing_is_found_or_made(tmp_path: Path) -> None
 def test_what_cannot_be_read_is_told_and_left(
     tmp_path: Path, change: Callable[[Path], None], said: str
 ) -> None:
-    """A sentence that names the file; the daemon's start deals with it."""
     fill(tmp_path)
     path = tmp_path / DATABASE
     change(path)

@@ -25,7 +25,6 @@ CANNOT_BE_USED = " cannot be used: .*; for now state is kept in memory only"
 
 
 def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
-    """With its parents."""
     histories = fill(tmp_path / "var" / "lib")
     assert kept_in(tmp_path / "var" / "lib") == histories
 
@@ -69,7 +68,6 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
 
 
 def unlink(path: Path) -> None:
-    """Remove the directory."""
     shutil.rmtree(path.parent)
 
 
@@ -80,7 +78,6 @@ def replace_by_copy(path: Path) -> None:
 
 
 def overwrite(path: Path) -> None:
-    """Write over it."""
     for one in path.parent.glob(f"{DATABASE}*"):
         one.write_bytes(b"\xff" * one.stat().st_size)
 
@@ -107,7 +104,6 @@ def test_a_file_that_is_lost_while_in_use_is_made_anew(
 
 
 def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
-    """A disk that fails is left alone for a while, and the error is counted and told once."""
     (tmp_path / "state").touch()
     sayings = Sayings()
     with running(tmp_path / "state", sayings) as (store, _):

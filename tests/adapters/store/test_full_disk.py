@@ -50,7 +50,6 @@ def full(directory: Path) -> Iterator[str]:
 
 
 def keep_state(directory: Path) -> None:
-    """Go through it, while the store runs and while it begins."""
     sayings = Sayings()
     histories = {str(one): nth(one) for one in range(TARGETS)}
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
@@ -71,7 +70,6 @@ def keep_state(directory: Path) -> None:
 
 
 def begin_on_a_full_disk(directory: Path) -> None:
-    """Go on from memory until there is room."""
     directory.mkdir()
     sayings, filled = Sayings(), ExitStack()
     histories = {str(one): nth(one) for one in range(TARGETS)}
@@ -87,7 +85,6 @@ def begin_on_a_full_disk(directory: Path) -> None:
 
 
 def keep_record(directory: Path) -> None:
-    """Record before it is full, meanwhile, and afterwards."""
     heard, time, chance = Sayings(), Time(), random.Random(1)  # noqa: S311 - no secret
     with recording.running(directory, heard, time=time) as writer:
         writer.put(decided())

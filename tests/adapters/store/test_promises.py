@@ -35,7 +35,6 @@ def commits(directory: Path) -> int:
 
 
 def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
-    """Another reader finds it as soon as the future is done."""
     with running(tmp_path) as (store, _):
         assert store.intend(TARGETS[0], nth(5, pending=True)).result(LONG) is None
         with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
@@ -45,7 +44,6 @@ def test_what_was_promised_is_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
-    """They do not wait for the disk one by one."""
     with running(tmp_path) as (store, _):
         store.intend(TARGETS[0], nth(1)).result(LONG)
         before = commits(tmp_path)
@@ -58,7 +56,6 @@ def test_thousands_of_notes_share_transactions(tmp_path: Path) -> None:
 
 
 def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
-    """However many targets it has."""
     with running(tmp_path) as (store, _):
         before = commits(tmp_path)
         store.keep([(one, nth(1), decided_at(1)) for one in TARGETS])
@@ -92,7 +89,6 @@ def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
 
 
 def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
-    """Whoever stops waiting disturbs nobody; the history is kept all the same."""
     with running(tmp_path) as (store, _):
         with stalled(tmp_path):
             store.intend(TARGETS[0], nth(1))
@@ -103,7 +99,6 @@ def test_a_promise_can_be_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -> None:
-    """However long a promise may take."""
     with running(tmp_path) as (store, _):
         promise = store.intend(TARGETS[0], nth(1))
         begun = time.monotonic()
@@ -113,7 +108,6 @@ def test_the_end_keeps_what_was_promised_and_waits_for_no_more(tmp_path: Path) -
 
 
 def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
-    """It comes after the time that it has, and says that something is lost."""
     sayings = Sayings()
     store = SqliteHistoryStore(tmp_path, sayings, timeouts=DiskTimeouts(intend=0.1, close=0.3))
     store.start()

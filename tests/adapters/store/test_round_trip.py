@@ -28,23 +28,19 @@ class Model:
     time: Time = field(default_factory=Time)
 
     def keep(self, store: SqliteHistoryStore, histories: dict[str, History]) -> None:
-        """Keep some targets' histories."""
         decided = self.time.wall
         store.keep([(target, one, decided) for target, one in histories.items()])
         self.histories |= histories
 
     def intend(self, store: SqliteHistoryStore, target: str, history: History) -> None:
-        """Note a write."""
         store.intend(target, history)
         self.histories[target] = history
 
     def drop(self, store: SqliteHistoryStore, gone: set[str]) -> None:
-        """Forget targets."""
         store.drop(gone)
         self.histories = {key: one for key, one in self.histories.items() if key not in gone}
 
     def shift(self, store: SqliteHistoryStore, seconds: float) -> None:
-        """Set the clock, and say so."""
         self.time.wall += seconds
         store.shift(seconds)
         self.histories = {key: shifted(one, seconds) for key, one in self.histories.items()}
@@ -62,7 +58,6 @@ steps: st.SearchStrategy[Step] = st.one_of(
 @settings(max_examples=40)
 @given(st.lists(st.lists(steps, max_size=6), min_size=1, max_size=3))
 def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> None:
-    """Every field of every history, lists in their order, over several runs of the store."""
     model = Model()
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:
@@ -97,7 +92,6 @@ def assert_leads(old: History, new: History) -> None:
 @settings(max_examples=150)
 @given(histories, histories, st.sampled_from([one.name for one in fields(History)]))
 def test_a_field_that_alone_differs_is_written(old: History, other: History, name: str) -> None:
-    """Whichever it is."""
     assert_leads(old, replace(old, **{name: getattr(other, name)}))
 
 

@@ -31,14 +31,12 @@ def lone_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def lone_cluster(lone_plane: ControlPlane) -> Iterator[ClusterUnderTest]:
-    """Use it."""
     with real_cluster(lone_plane) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def lone_api(lone_cluster: ClusterUnderTest, tmp_path: Path) -> Iterator[Api]:
-    """Connect as its administrator."""
     with connect(lone_cluster.write_kubeconfig(tmp_path / "lone-admin")) as api:
         yield api
 
@@ -64,7 +62,6 @@ def limited(
 
 @pytest.fixture
 def script(tmp_path: Path) -> Iterator[Script]:
-    """Start a server that plays a script, and a connection to it."""
     with ExitStack() as stack:
 
         def start(*lists: Answer, put: Answer | None = None) -> tuple[WatchScript, Api]:

@@ -51,7 +51,6 @@ _CPU = ResourceMetric("cpu", MetricTarget(TargetType.UTILIZATION, average_utiliz
 
 
 def deployment_ref(name: str) -> ScaleTargetRef:
-    """Refer to a Deployment."""
     return ScaleTargetRef("apps/v1", "Deployment", name)
 
 
@@ -88,7 +87,6 @@ def watching(
     notes: list[str] | None = None,
     synced: bool = True,
 ) -> Iterator[WatchedCluster]:
-    """Watch what the targets need, from the first list on."""
     said = [] if notes is None else notes
     before = set(threading.enumerate())
     watched = WatchedCluster(
@@ -110,13 +108,11 @@ def _all_of_watches() -> list[threading.Thread]:
 
 
 def watch_threads() -> list[str]:
-    """Return the names of the threads that watch scales and pods now."""
     threads = [one.name for one in _all_of_watches()]
     return sorted(name for name in threads if not name.startswith("watch Horizontal"))
 
 
 def scale_of(watched: WatchedCluster, namespace: str, ref: ScaleTargetRef | str) -> Scale:
-    """Return the scale at hand, which must be there."""
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     scale = watched.cached_scale(namespace, named)
     assert isinstance(scale, Scale), scale
@@ -130,13 +126,11 @@ def await_scale(
     wanted: Callable[[Scale | Unavailable | None], bool],
     seconds: float = 20.0,
 ) -> Scale | Unavailable | None:
-    """Wait until the scale at hand is as wanted."""
     named = deployment_ref(ref) if isinstance(ref, str) else ref
     return eventually(lambda: watched.cached_scale(namespace, named), wanted, seconds)
 
 
 def has_count(count: int, seen: Scale | Unavailable | None) -> bool:
-    """Tell whether a scale is there and has a count."""
     return isinstance(seen, Scale) and seen.spec_replicas == count
 
 
@@ -151,7 +145,6 @@ def await_pods(
     selector: str,
     wanted: Callable[[tuple[Pod, ...]], bool],
 ) -> tuple[Pod, ...]:
-    """Wait until the pods at hand are as wanted."""
     pods = eventually(
         lambda: watched.cached_pods(namespace, selector),
         lambda seen: isinstance(seen, tuple) and wanted(seen),
@@ -161,5 +154,4 @@ def await_pods(
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
-    """Return the names of pods, in their order."""
     return [pod.name for pod in pods]

@@ -81,7 +81,6 @@ def test_they_stay_after_our_own_write(cluster: ClusterUnderTest, api: Api, name
 
 
 def test_they_are_asked_for_while_the_first_list_is_not_there(watch: Watch) -> None:
-    """Else a daemon that has just started would scale what is paused."""
     paused = deployment("7", 1)
     paused["metadata"]["annotations"] = {"autoscaler/paused": "true"}
     server, watched, _ = watch(

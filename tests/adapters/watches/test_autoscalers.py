@@ -36,7 +36,6 @@ KEDA_MADE = 'HorizontalPodAutoscaler "keda-hpa-web" of ScaledObject "web"'
 
 
 def keda_made(*, by: str) -> Json:
-    """Return one that KEDA made, which its owner or its label tells."""
     made = autoscaler("keda-hpa-web")
     if by == "label":
         made["metadata"]["labels"] = {"scaledobject.keda.sh/name": "web"}
@@ -64,7 +63,6 @@ def test_names_of_others_are_short_and_printable() -> None:
 def test_one_that_comes_and_goes_is_followed(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """It is named from its creation to its deletion; one that moves on frees its old target."""
     cluster.create(manifests.deployments(namespace), manifests.deployment("web"))
     with watching(api, [target(namespace, "web")]) as watched:
         assert watched.cached_controller(namespace, WEB) is None
@@ -83,7 +81,6 @@ def test_one_that_comes_and_goes_is_followed(
 def test_the_first_sync_knows_who_made_it(
     cluster: ClusterUnderTest, api: Api, namespace: str, by: str
 ) -> None:
-    """Once all is synced it is at hand, with the ScaledObject that KEDA made it for."""
     create(cluster, namespace, keda_made(by=by))
     with watching(api, [target(namespace, "web")]) as watched:
         assert watched.cached_controller(namespace, WEB) == KEDA_MADE
@@ -163,7 +160,6 @@ def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Ans
 
 @pytest.fixture
 def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
-    """Make two namespaces, each with one HorizontalPodAutoscaler of web."""
     with ExitStack() as stack:
         found = [stack.enter_context(fresh_namespace(lone_cluster, "watches")) for _ in range(2)]
         for shop in found:
@@ -225,7 +221,6 @@ def test_a_plan_lists_them_once(
 
 
 def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
-    """The sentence comes after one request, not after one for each namespace."""
     server, api = script(listed("7"))
     server.autoscalers.lists[0] = failure(503, "ServiceUnavailable", "starting")
     found, notes, _ = _plan(api, ["a", "b", "c"])

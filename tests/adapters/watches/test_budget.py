@@ -30,7 +30,6 @@ SELECTOR = "app=web"
 
 
 def metadata(name: str, **more: object) -> JsonObject:
-    """Return the metadata of an object that the caches want."""
     return {
         "name": name,
         "namespace": "shop",
@@ -41,25 +40,21 @@ def metadata(name: str, **more: object) -> JsonObject:
 
 
 def pod(name: str) -> JsonObject:
-    """Return a pod of two containers."""
     containers = [{"name": "app", "resources": {"requests": {"cpu": "1"}}}, {"name": "proxy"}]
     return {"metadata": metadata(name), "spec": {"containers": containers}, "status": {}}
 
 
 def autoscaler(name: str) -> JsonObject:
-    """Return an HPA."""
     ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return {"metadata": metadata(name), "spec": {"scaleTargetRef": ref, "maxReplicas": 3}}
 
 
 def lease(name: str) -> JsonObject:
-    """Return a Lease with a large annotation."""
     more = metadata(name, annotations={"note": "x" * 1000})
     return {"metadata": more, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}
 
 
 def pods() -> PodCache:
-    """Return a cache that wants all pods of the app."""
     return PodCache("shop", lambda: {"shop": frozenset({SELECTOR})}, lambda _: None)
 
 
@@ -80,7 +75,6 @@ class EndlessServer:
         self.pages = 0
 
     def once(self, *_: object, **__: object) -> JsonObject:
-        """Answer a list request."""
         self.pages += 1
         items = [self._made(f"o-{self.pages}-{number}") for number in range(100)]
         return {"items": items, "metadata": {"resourceVersion": "7", "continue": "more"}}
@@ -138,7 +132,6 @@ def test_events_without_an_end_are_bounded(
 
 
 def test_caches_of_one_cluster_share_its_budget() -> None:
-    """And another cluster has its own."""
     budget, others = CacheBudget(MOST), AutoscalerCache("shop")
     first, second = pods(), AutoscalerCache("shop")
     first.budget = second.budget = budget
@@ -183,7 +176,6 @@ def test_events_beyond_a_burst_are_read_at_the_pace_of_the_cluster() -> None:
 
 
 def test_pods_that_nobody_selects_cost_nothing() -> None:
-    """They are dropped as they come in."""
     cache = PodCache("shop", lambda: {"shop": frozenset({"app=x"})}, lambda _: None)
     cache.begin()
     for page in fleet.pages(10, 20):

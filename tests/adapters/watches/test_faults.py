@@ -49,7 +49,6 @@ def _write(watched: WatchedCluster, replicas: int) -> Written:
 
 
 def test_an_older_event_does_not_undo_our_write(watch: Watch) -> None:
-    """Events before the version of our write are passed over, those after it count."""
     server, watched, _ = watch(
         put=scale(5, "20"), targets=[target("shop", "web"), target("shop", "mark")]
     )
@@ -64,7 +63,6 @@ def test_an_older_event_does_not_undo_our_write(watch: Watch) -> None:
 
 
 def test_what_the_watch_knows_is_not_undone_by_our_write(watch: Watch) -> None:
-    """When the events overtake the answer to our write, what came after it stands."""
     server, watched, _ = watch(put=scale(5, "20"))
     server.before_put.clear()
     writer = threading.Thread(target=_write, args=(watched, 5))
@@ -78,7 +76,6 @@ def test_what_the_watch_knows_is_not_undone_by_our_write(watch: Watch) -> None:
 
 
 def test_a_list_that_is_older_than_our_write_does_not_undo_it(watch: Watch) -> None:
-    """A write during a list stands until the watch comes to it."""
     first = listed("8", deployment("8", 1), more="next")
     server, watched, _ = watch(
         listed("7", deployment("7", 1)), first, listed("8"), put=scale(5, "20")
@@ -133,7 +130,6 @@ def test_after_410_everything_is_listed_anew(watch: Watch, by: str) -> None:
 
 
 def test_a_watch_that_breaks_goes_on_where_it_was(watch: Watch) -> None:
-    """After a reset the watch resumes from the last event or bookmark, without a list."""
     server, watched, _ = watch()
     server.send(event("MODIFIED", deployment("9", 2)))
     await_count(watched, 2)
@@ -168,7 +164,6 @@ def test_a_kind_that_cannot_be_found_out_for_now_is_tried_again_soon(tmp_path: P
     ids=["no JSON", "no object", "no metadata", "unknown type"],
 )
 def test_an_event_that_cannot_be_read_leads_to_a_list(watch: Watch, line: bytes) -> None:
-    """The operator is told, and the thread lives on."""
     server, watched, notes = watch(listed("7", deployment("7", 1)), listed("9", deployment("9", 6)))
     server.send(line)
     await_count(watched, 6)
@@ -209,7 +204,6 @@ def test_a_first_list_that_fails_is_tried_again(watch: Watch, fault: Answer) -> 
 
 
 def test_retry_after_is_obeyed(watch: Watch) -> None:
-    """The server's own wait comes before ours."""
     slow = failure(429, "TooManyRequests", "slow down")
     wait = Answer(slow.status, slow.body, {"Retry-After": "1"})
     began = clock.monotonic()
@@ -253,7 +247,6 @@ def test_a_rotated_token_is_used(script: Script, tmp_path: Path) -> None:
 
 
 def test_close_is_prompt_and_leaves_no_thread(watch: Watch) -> None:
-    """An open watch ends at once; what is asked afterwards is to be read directly."""
     server, watched, _ = watch(targets=[target("shop", "web", pods=True)])
     eventually(lambda: server.count("watch"), lambda count: count == 2)
     began = clock.monotonic()

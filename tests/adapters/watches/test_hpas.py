@@ -37,14 +37,12 @@ CPU = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70
 
 
 def made(status: object = None, name: str = "web", **spec: Any) -> Json:
-    """Return an HPA of `web` with one metric unless told."""
     hpa = autoscaler(name)
     hpa["spec"] |= {"metrics": [{"type": "Resource", "resource": CPU}]} | spec
     return hpa if status is None else hpa | {"status": status}
 
 
 def decided(desired: object = 4, **more: Any) -> Json:
-    """Return the status of an HPA that has decided."""
     read = {"name": "cpu", "current": {"averageUtilization": 93, "averageValue": "465m"}}
     usual = {
         "currentReplicas": 3,
@@ -245,26 +243,22 @@ class Cached:
         self.cache = AutoscalerCache("shop", lambda controlled: controlled[3] == "web")
 
     def event(self, hpa: Json, at: float, kind: str = "MODIFIED") -> None:
-        """Apply an event at an instant."""
         self.now = at
         self.cache.apply(kind, hpa, "1")
 
     def relist(self, *hpas: Json, at: float) -> None:
-        """List anew."""
         self.now = at
         self.cache.begin()
         self.cache.add(list(hpas))
         self.cache.commit("9")
 
     def statuses(self, since: float = 0.0) -> list[tuple[float, int]]:
-        """Return when which count was wanted."""
         hpa = self.cache.hpa("shop", WEB, since)
         return [] if hpa is None else [(one.time, one.desired_replicas) for one in hpa.statuses]
 
 
 @pytest.fixture
 def cached(monkeypatch: pytest.MonkeyPatch) -> Cached:
-    """Return a cache."""
     return Cached(monkeypatch)
 
 

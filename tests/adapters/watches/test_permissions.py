@@ -27,7 +27,6 @@ from tests.worlds.cluster.roles import AUTOSCALERS, READ_SCALES, WATCH, await_gr
 
 @pytest.fixture
 def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
-    """Make two namespaces, each with the Deployment web and a pod of it."""
     with ExitStack() as stack:
         found = []
         for count in (1, 2):
@@ -44,7 +43,6 @@ def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
 def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
-    """Nothing is at hand, one note says why; after the role was extended it is, and a note too."""
     shop = shops[0]
     grant(lone_cluster, shop, "scales", READ_SCALES, AUTOSCALERS)
     await_granted(limited, f"{manifests.deployments(shop)}/web/scale")
@@ -67,7 +65,6 @@ def test_what_is_forbidden_is_read_directly_until_it_is_allowed(
 def test_a_role_in_each_namespace_is_enough(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
-    """Where all namespaces at once are forbidden, each has a watch of its own."""
     for shop in shops:
         grant(lone_cluster, shop, "watch", WATCH, AUTOSCALERS)
         await_granted(limited, manifests.pods(shop))
@@ -107,7 +104,6 @@ def test_a_definition_that_may_not_be_read_leaves_its_kind_unwatched(
 def test_a_definition_whose_paths_change_is_read_again(
     lone_cluster: ClusterUnderTest, lone_api: Api, shops: list[str]
 ) -> None:
-    """The count is that of the new path, without a restart."""
     name = f"{manifests.CRDS}/crews.moving.{manifests.CRD_GROUP}"
     with (
         crew_served(lone_cluster, "moving", shops[0]) as (crew, _),

@@ -101,7 +101,6 @@ def test_the_reason_names_the_refusal_and_when_it_is_believed(watch: Watch) -> N
 
 
 def test_a_refusal_that_lasts_is_believed_and_told(watch: Watch) -> None:
-    """After the stated time, not later than the try that is due then; the note is as ever."""
     pace = replace(DOUBTFUL, longest_pause=30.0)
     began = clock.monotonic()
     _, watched, notes = watch(pace=pace, synced=False, autoscalers=[FORBIDDEN])
@@ -247,14 +246,12 @@ ONCE = replace(SLOW, longest_pause=60, refused_pause=60, refusal_confirmed_after
 
 
 def last_known(watched: WatchedCluster, namespace: str) -> str | None:
-    """Return who controlled the object when that could be checked last, which it cannot be now."""
     seen = watched.cached_controller(namespace, WEB)
     assert isinstance(seen, Unchecked), seen
     return seen.known
 
 
 def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
-    """Tell whether a namespace's HorizontalPodAutoscalers are waited for."""
     seen = watched.cached_scale(namespace, WEB)
     return isinstance(seen, Unavailable) and "is not there yet" in seen.message
 

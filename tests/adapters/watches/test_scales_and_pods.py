@@ -134,7 +134,6 @@ def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
 def test_a_custom_resource_without_a_count_is_read_directly(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """Where the server would answer with an error, nothing is made up."""
     path = manifests.crews(namespace)
     crew = manifests.crew("alpha", 4)
     cluster.create(path, crew | {"spec": {}})
@@ -144,7 +143,6 @@ def test_a_custom_resource_without_a_count_is_read_directly(
 
 
 def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """Created, scaled by somebody else, deleted, created anew: each is seen without a request."""
     path = manifests.deployments(namespace)
     missing = Unavailable(f'deployments.apps "web" not found in namespace "{namespace}"')
     with watching(api, [target(namespace, "web")]) as watched:
@@ -163,7 +161,6 @@ def test_changes_arrive(cluster: ClusterUnderTest, api: Api, namespace: str) -> 
 def test_what_a_write_finds_is_at_hand_at_once(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """What the server answered, or the scale that superseded the write, when that returns."""
     path = manifests.deployments(namespace)
     cluster.create(path, manifests.deployment("web", 1))
     with watching(api, [target(namespace, "web")]) as watched:
@@ -179,7 +176,6 @@ def test_what_a_write_finds_is_at_hand_at_once(
 
 
 def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) -> None:
-    """Targets of two namespaces share a watch; a namespace's own object is never another's."""
     with fresh_namespace(cluster, "watches") as one, fresh_namespace(cluster, "watches") as other:
         for count, namespace in enumerate((one, other), 1):
             cluster.create(manifests.deployments(namespace), manifests.deployment("web", count))
@@ -196,7 +192,6 @@ def test_one_watch_serves_all_namespaces(cluster: ClusterUnderTest, api: Api) ->
 
 
 def test_other_targets_may_come(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """Targets of a new object and of a new kind are at hand after the next list; others go."""
     for name in ("web", "api"):
         cluster.create(manifests.deployments(namespace), manifests.deployment(name, 1))
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
@@ -215,7 +210,6 @@ def _are_ready(count: int, pods: tuple[Pod, ...]) -> bool:
 
 
 def test_pods_follow_the_scale(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """Scaled up, ready, scaled down: the pods at hand are those of the list, in its order."""
     path = f"{manifests.deployments(namespace)}/web"
     cluster.create(manifests.deployments(namespace), manifests.deployment("web", 2))
     with watching(api, [target(namespace, "web", pods=True)]) as watched:
@@ -231,7 +225,6 @@ def test_pods_follow_the_scale(cluster: ClusterUnderTest, api: Api, namespace: s
 def test_what_does_not_change_is_the_same_tuple(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """A tuple is made once for each change of a selector's pods."""
     path = manifests.pods(namespace)
     cluster.create(path, manifests.pod("a", {"app": "web"}))
     with watching(api, [target(namespace, "web", pods=True)]) as watched:
@@ -281,7 +274,6 @@ def test_a_selector_that_is_not_understood_is_left_to_the_server(
 def test_a_pod_whose_label_changes_moves(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """What stops matching leaves, what starts matching comes, what is deleted goes."""
     path = manifests.pods(namespace)
     cluster.create(path, manifests.pod("a", {"app": "web"}))
     with watching(api, [target(namespace, "web", pods=True)]) as watched:
@@ -295,7 +287,6 @@ def test_a_pod_whose_label_changes_moves(
 
 
 def test_many_namespaces_share_a_watch(cluster: ClusterUnderTest, api: Api, namespace: str) -> None:
-    """With more than eight namespaces one watch of all pods serves them."""
     path = manifests.pods(namespace)
     cluster.create(path, manifests.pod("a", {"app": "web"}))
     elsewhere = [f"elsewhere-{number}" for number in range(9)]
@@ -311,7 +302,6 @@ def test_many_namespaces_share_a_watch(cluster: ClusterUnderTest, api: Api, name
 def test_a_ninth_namespace_joins_the_others(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """Namespaces that are asked for one by one end up in one watch too, and none is missed."""
     cluster.create(manifests.pods(namespace), manifests.pod("a", {"app": "web"}))
     with watching(api, []) as watched:
         asked = [f"elsewhere-{number}" for number in range(9)]

@@ -29,7 +29,6 @@ _SELECTORS = st.lists(_TERMS, min_size=1, max_size=4).map(",".join)
 def test_the_index_finds_what_trying_each_selector_finds(
     selectors: list[str], pods: list[dict[str, str]]
 ) -> None:
-    """Each selector that matches is found, once, and no other."""
     index = SelectorIndex(selectors)
     for labels in pods:
         found = index.matching(labels)
@@ -38,7 +37,6 @@ def test_the_index_finds_what_trying_each_selector_finds(
 
 
 def test_a_pod_is_tried_against_few_selectors() -> None:
-    """Of a thousand selectors that share a label, one is tried on a pod: no pair is compared."""
     index = SelectorIndex(f"env=prod,app=app-{number}" for number in range(1000))
     labels = {"app": "app-7", "env": "prod", "pod-template-hash": "x"}
     assert len(list(index._candidates(labels))) == 1
