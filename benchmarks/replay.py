@@ -41,7 +41,7 @@ from autoscaler.lab.engine.outcome import OutcomeWatcher
 from autoscaler.lab.engine.rehearse import own_reason
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget, World
-from autoscaler.lab.past.samples_file import Samples, read_samples
+from autoscaler.lab.past.file_data import Samples, read_samples
 from benchmarks.tables import markdown
 
 PERIOD = 15.0

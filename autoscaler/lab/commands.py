@@ -128,7 +128,7 @@ def schema(
     import json
 
     from autoscaler.cli.json_schemas import CONFIGURATION, INCLUDED, json_schema
-    from autoscaler.lab.policy_tests.schema import TESTS
+    from autoscaler.lab.policy_tests.settings import TESTS
     from autoscaler.lab.rendering import RehearsalAnswer
 
     refuse({"give one of --included, --tests and --replay": included + tests + replay > 1})

@@ -24,11 +24,10 @@ from autoscaler.lab.engine.building import RehearsalData, metric_name, stated_lo
 from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
 from autoscaler.lab.options import RehearsalOptions
 from autoscaler.lab.other_files import load_file
-from autoscaler.lab.past.file_data import FileData
+from autoscaler.lab.past.file_data import FileData, Samples, SamplesError, read_samples
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder
 from autoscaler.lab.past.record import RecordedData
-from autoscaler.lab.past.samples_file import Samples, SamplesError, read_samples
 from autoscaler.persistence.record import DirectoryRecord
 
 _FORM = "assumptions are a mapping with `loads` and `workloads`"

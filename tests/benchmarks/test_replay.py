@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.lab.past.samples_file import read_samples
+from autoscaler.lab.past.file_data import read_samples
 from benchmarks import replay
 from benchmarks.replay import DEFAULT, MADE_BY_HAND, MEAN_PODS, SERVED_BY_POD, Setting
 

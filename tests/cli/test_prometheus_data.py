@@ -38,7 +38,7 @@ from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption
 from autoscaler.lab.engine.loads import Total
 from autoscaler.lab.past.prometheus_data import PrometheusData, prometheus_data, selected
 from autoscaler.lab.past.range_fetching import LATE_SECONDS, FetchedRange, parts_of
-from autoscaler.lab.past.range_files import RangeFiles, RangeKey
+from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart
 from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
@@ -304,7 +304,7 @@ def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Pat
     with ExitStack() as own:
         data = asked(own, config)
         parts = [part for one in data.fetched.values() for part in one.parts]
-        files = [part.file for part in parts if not isinstance(part[2], QueryFailure)]
+        files = [part.file for part in parts if isinstance(part, StoredPart)]
         assert files
         assert all(file.exists() for file in files)
     assert not any(file.exists() for file in files)

@@ -19,8 +19,7 @@ from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey
 from autoscaler.lab.policy_tests.checks import EVENTS
 from autoscaler.lab.policy_tests.loading import load_tests
-from autoscaler.lab.policy_tests.schema import TESTS
-from autoscaler.lab.policy_tests.settings import LimitReason, StateName
+from autoscaler.lab.policy_tests.settings import TESTS, LimitReason, StateName
 from autoscaler.lab.series_notation import Ramp
 from tests.config.schemas import validator
 from tests.policy_tests.files import QUEUE, WEB, loaded, mistakes, written

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.core.series import QueryResult
-from autoscaler.lab.past.samples_file import Samples, SamplesError, read_samples
+from autoscaler.lab.past.file_data import Samples, SamplesError, read_samples
 from tests.core.builders import BASE
 
 START = int(BASE)

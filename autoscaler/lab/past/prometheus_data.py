@@ -24,7 +24,13 @@ from autoscaler.lab.engine.building import RehearsalData, metric_name
 from autoscaler.lab.engine.loads import Totals, pods_in, totals_of_answers
 from autoscaler.lab.engine.workloads import requests_of
 from autoscaler.lab.past.own_pods import is_known_kind, kept_totals, of_own_pods
-from autoscaler.lab.past.range_fetching import FetchedRange, Progress, RangeFetcher
+from autoscaler.lab.past.range_fetching import (
+    FetchedRange,
+    Progress,
+    RangeFetcher,
+    RangeReader,
+    reader_for_ranges,
+)
 from autoscaler.lab.past.range_files import RangeFiles, identity_of
 from autoscaler.lab.past.range_findings import ScannedQuery, scan_of, sentences_of
 from autoscaler.lab.past.range_needs import (
@@ -35,7 +41,6 @@ from autoscaler.lab.past.range_needs import (
     needs_of,
     wanted_for,
 )
-from autoscaler.lab.past.range_reader import RangeReader, reader_for_ranges
 from autoscaler.persistence.temporary_folders import temporary_folder
 from autoscaler.prometheus.ranges import Matrix, MatrixSeries
 

@@ -1,11 +1,15 @@
 """Fetches ranges, part by part: from files where they were asked before, else from the servers."""
 
+import re
+import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from autoscaler import clock
+from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.target import QueryKey
 from autoscaler.lab.engine.answers import (
@@ -15,16 +19,129 @@ from autoscaler.lab.engine.answers import (
     TimeGrid,
     answers_from,
 )
-from autoscaler.lab.past.range_files import (
-    RangeFiles,
-    RangeKey,
-    StoredPart,
-    cut,
-    read_part,
-)
+from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, cut, read_part
 from autoscaler.lab.past.range_needs import RangeNeed, Use
-from autoscaler.lab.past.range_reader import MOST_POINTS, RangeReader
 from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix, MatrixSeries
+from autoscaler.prometheus.reader import PrometheusReader
+from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
+
+MOST_POINTS = 10_000
+"""Of one series in one answer: Prometheus gives 11,000."""
+REQUESTS_A_SECOND = 20
+"""The most, and never two at once."""
+FEWEST_POINTS = 16
+"""Of a piece of a part that was too large or too slow."""
+_LONGEST_OF_A_PART = 120.0
+"""Seconds that a part may take with all that is tried again, and what Retry-After asks for."""
+_MOST_TRIES = 5
+_MOST_FAILURES = 3
+"""After so many parts in a row nothing more is asked of a server."""
+# Prometheus, Thanos, Mimir and VictoriaMetrics each have their words for limits of points, samples,
+# series, bytes and of the length of a range.
+_OVER_A_LIMIT = re.compile(r"exceed|\blimit\b|too many|too large|too long", re.IGNORECASE)
+
+
+class AnsweredPart(NamedTuple):
+    """The answer for the instants of a grid from the number ``begin`` up to ``end``."""
+
+    begin: int
+    end: int
+    answer: Matrix | QueryFailure
+
+
+def reader_for_ranges(settings: PrometheusSettings, name: str) -> PrometheusReader:
+    """Return a reader for a command that somebody waits for."""
+    return PrometheusReader(
+        settings,
+        threading.Event(),
+        name=name,
+        absent_seconds=FOR_A_COMMAND,
+        most_tries=_MOST_TRIES,
+    )
+
+
+class RangeReader:
+    """Asks one server, by one request at a time."""
+
+    def __init__(self, reader: PrometheusReader) -> None:
+        self._reader = reader
+        self._next = 0.0
+        self._failures = 0
+        self._given_up: QueryFailure | None = None
+
+    def parts(self, promql: str, asked: AskedRange) -> Iterator[AnsweredPart]:
+        """Yield the answers for a range in order, which together are all of it.
+
+        Where an answer is too large or too slow, or a limit of the server refuses it, parts of it
+        are asked.  After a failure that other parts would have, too, the rest is not asked.
+        """
+        waiting = [asked]
+        while waiting:
+            part = waiting.pop()
+            if part.end - part.begin > MOST_POINTS:
+                waiting += _pieces(part, 2)
+                continue
+            outcome = self._given_up or self._ask(promql, part)
+            if not isinstance(outcome, RequestFailure):
+                yield AnsweredPart(part.begin, part.end, outcome)
+                continue
+            pieces = _pieces_to_try(outcome)
+            if pieces and part.end - part.begin >= pieces * FEWEST_POINTS:
+                waiting += _pieces(part, pieces)
+                continue
+            if pieces:
+                told = f"{outcome.message} (even for {part.end - part.begin} evaluations at once)"
+                outcome = replace(outcome, message=told)
+            failure = self._failure(outcome)
+            if pieces or failure.refused:
+                yield AnsweredPart(part.begin, asked.end, failure)
+                return
+            yield AnsweredPart(part.begin, part.end, failure)
+
+    def _ask(self, promql: str, part: AskedRange) -> Matrix | RequestFailure:
+        self._wait()
+        outcome = self._reader.query_range(promql, part, clock.monotonic() + _LONGEST_OF_A_PART)
+        if isinstance(outcome, Matrix):
+            self._failures = 0
+        return outcome
+
+    def _failure(self, outcome: RequestFailure) -> QueryFailure:
+        """Return the failure of a part; nothing more is asked of a server that does not answer."""
+        refused = outcome.kind is FailureKind.WRONG_QUERY
+        if not refused and outcome.kind is not FailureKind.TOO_LARGE:
+            self._failures += 1
+        failure = QueryFailure(outcome.message, refused=refused)
+        if self._failures >= _MOST_FAILURES or outcome.kind is FailureKind.SLOW:
+            told = f"{failure.message}; nothing more was asked of it then"
+            self._given_up = replace(failure, message=told)
+        return failure
+
+    def _wait(self) -> None:
+        """Keep to the rate."""
+        now = clock.monotonic()
+        if self._next > now:
+            threading.Event().wait(self._next - now)
+        self._next = max(now, self._next) + 1 / REQUESTS_A_SECOND
+
+
+def _pieces(part: AskedRange, count: int) -> list[AskedRange]:
+    """Return so many pieces of a part, the last one first."""
+    size = -(-(part.end - part.begin) // count)
+    begins = range(part.begin, part.end, size)
+    pieces = [replace(part, begin=one, end=min(one + size, part.end)) for one in begins]
+    return pieces[::-1]
+
+
+def _pieces_to_try(failure: RequestFailure) -> int:
+    """Return in how many pieces what has failed may pass; 0 if no smaller part would."""
+    if failure.kind is FailureKind.SLOW:
+        return 8
+    of_query = failure.kind in {FailureKind.WRONG_QUERY, FailureKind.OTHER}
+    over_a_limit = of_query and not failure.transient and _OVER_A_LIMIT.search(failure.message)
+    return 2 if over_a_limit or failure.kind is FailureKind.TOO_LARGE else 0
+
+
+# -- all ranges ---------------------------------------------------------------------------------
 
 LATE_SECONDS = 600.0
 """Samples may come so late: what is younger is asked again the next time."""
@@ -35,26 +152,18 @@ Progress = Callable[[int, int], object]
 """Is called with how many parts are at hand, and how many there are."""
 
 
-class FailedPart(NamedTuple):
-    """Instants of a grid from the number ``begin`` up to ``end``, and why they were not read."""
-
-    begin: int
-    end: int
-    failure: QueryFailure
-
-
 @dataclass(frozen=True, slots=True)
 class FetchedRange:
-    """A range that is at hand, part by part in order."""
+    """A range that is at hand, part by part in order; one that failed has an answer of why."""
 
     key: RangeKey
-    parts: tuple[StoredPart | FailedPart, ...]
+    parts: tuple[StoredPart | AnsweredPart, ...]
 
-    def matrices(self) -> Iterator[tuple[StoredPart | FailedPart, Matrix | QueryFailure]]:
+    def matrices(self) -> Iterator[tuple[StoredPart | AnsweredPart, Matrix | QueryFailure]]:
         """Yield each part with what it has; one part at a time is in memory."""
         for part in self.parts:
-            if isinstance(part, FailedPart):
-                yield part, part.failure
+            if isinstance(part, AnsweredPart):
+                yield part, part.answer
                 continue
             try:
                 yield part, read_part(self.key, part)
@@ -100,14 +209,16 @@ class RangeFetcher:
         self, needs: Sequence[RangeNeed], progress: Progress
     ) -> dict[tuple[QueryKey, str], FetchedRange]:
         """Return all ranges, by query and name of the use.  Raises OSError for its own files."""
-        found: dict[RangeKey, list[StoredPart | FailedPart]] = defaultdict(list)
+        found: dict[RangeKey, list[StoredPart | AnsweredPart]] = defaultdict(list)
         holes = [(need, *hole) for need in needs for hole in self._holes(need, found)]
         for number, hole in enumerate(holes):
             progress(number, len(holes))
             self._ask(*hole, found)
         progress(len(holes), len(holes))
+        for parts in found.values():
+            parts.sort(key=lambda one: one.begin)
         return {
-            (need.query, use.name): FetchedRange(key, tuple(sorted(found[key], key=_begin)))
+            (need.query, use.name): FetchedRange(key, tuple(found[key]))
             for need in needs
             for use in need.uses
             for key in (self._key(need, use),)
@@ -118,12 +229,15 @@ class RangeFetcher:
         return RangeKey(self.identities[server], promql, need.grid, use.made)
 
     def _holes(
-        self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | FailedPart]]
+        self, need: RangeNeed, found: dict[RangeKey, list[StoredPart | AnsweredPart]]
     ) -> Iterator[tuple[int, int]]:
         """Note what is kept of a need, and yield what is to be asked."""
         keys = [self._key(need, use) for use in need.uses]
         for begin, end in parts_of(need.grid, need.begin, need.end):
-            kept = [self._kept(key, begin, end) for key in keys]
+            kept = [
+                [] if self.kept is None else list(self.kept.covering(key, begin, end))
+                for key in keys
+            ]
             holes = [_holes(parts, begin, end) for parts in kept]
             if any(one != holes[0] for one in holes):
                 # What was asked for one use is asked again with that for the others.
@@ -132,15 +246,12 @@ class RangeFetcher:
                 found[key] += parts
             yield from holes[0]
 
-    def _kept(self, key: RangeKey, begin: int, end: int) -> list[StoredPart]:
-        return [] if self.kept is None else list(self.kept.covering(key, begin, end))
-
     def _ask(
         self,
         need: RangeNeed,
         begin: int,
         end: int,
-        found: dict[RangeKey, list[StoredPart | FailedPart]],
+        found: dict[RangeKey, list[StoredPart | AnsweredPart]],
     ) -> None:
         reader, asked = self.readers[need.query.server], AskedRange(need.grid, begin, end)
         settled = need.grid.first_from(self.now - LATE_SECONDS)
@@ -148,7 +259,7 @@ class RangeFetcher:
             for use in need.uses:
                 key = self._key(need, use)
                 if isinstance(answer, QueryFailure):
-                    found[key].append(FailedPart(low, high, answer))
+                    found[key].append(AnsweredPart(low, high, answer))
                     continue
                 # What is incomplete may be whole the next time.
                 until = low if answer.warnings else min(max(low, settled), high)
@@ -182,7 +293,3 @@ def _holes(parts: Sequence[StoredPart], begin: int, end: int) -> list[tuple[int,
             holes.append((begin, one.begin))
         begin = one.end
     return [*holes, (begin, end)] if begin < end else holes
-
-
-def _begin(part: StoredPart | FailedPart) -> int:
-    return part.begin

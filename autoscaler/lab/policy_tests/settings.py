@@ -3,10 +3,11 @@
 Every time in a test counts from its begin.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from autoscaler.cli.json_schemas import SchemaOf
 from autoscaler.config.fields import (
     Count,
     Duration,
@@ -17,6 +18,7 @@ from autoscaler.config.fields import (
     Text,
 )
 from autoscaler.config.models import Items, Model, OrDefault
+from autoscaler.config.settings import MainFile, PrometheusServers
 from autoscaler.core.text import instant_of
 from autoscaler.lab.engine.assumptions import LoadAssumption, Pattern, WorkloadAssumption
 from autoscaler.lab.series_notation import Item, parse
@@ -212,3 +214,16 @@ class PolicyTests(Model):
     """What never happens in any test."""
     tests: Annotated[Items[PolicyTest], Field(min_length=1)]
     """The tests."""
+
+
+class PolicyTestsFile(PolicyTests, MainFile):
+    """The policy tests of autoscaler, with the configuration that is tested, or its name."""
+
+    prometheus: PrometheusServers | None = None  # type: ignore[assignment] # nobody is asked
+    """Where the metrics come from; a test needs none."""
+
+    has_rules: ClassVar[bool] = False
+    """No rule between fields is in the schema: the configuration may be another file."""
+
+
+TESTS = SchemaOf("autoscaler policy tests", PolicyTestsFile, "autoscaler-tests.schema.json")

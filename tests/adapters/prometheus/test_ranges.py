@@ -10,8 +10,8 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure
-from autoscaler.lab.past import range_reader
-from autoscaler.lab.past.range_reader import AnsweredPart, RangeReader
+from autoscaler.lab.past import range_fetching
+from autoscaler.lab.past.range_fetching import AnsweredPart, RangeReader
 from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.answers import AnswerMemory
 from autoscaler.transport.retries import FailureKind, RequestFailure
@@ -143,7 +143,7 @@ def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
     prometheus_server: PrometheusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its refusal of 12,000 points is one of a limit: both halves are asked and answered."""
-    monkeypatch.setattr(range_reader, "MOST_POINTS", 20_000)
+    monkeypatch.setattr(range_fetching, "MOST_POINTS", 20_000)
     grid = Grid(1_000, 0)
     begin = grid.first_from(clock.wall() - 50_000)
     statuses: list[str] = []
@@ -307,7 +307,7 @@ def test_the_rate_is_kept() -> None:
     with ScriptedServer(noting) as server, range_reading(server.url) as reader:
         for _ in range(10):
             assert failures(list(reader.parts("x", ASKED))) == []
-    assert times[-1] - times[0] >= 8.5 / range_reader.REQUESTS_A_SECOND
+    assert times[-1] - times[0] >= 8.5 / range_fetching.REQUESTS_A_SECOND
 
 
 def test_more_points_than_prometheus_gives_are_a_refusal_of_the_query(
