@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from autoscaler.config.conversion import Labels, core_name, is_built_in
 from autoscaler.config.documents import Location, child, entries, path_of
-from autoscaler.config.queries import Labels, core_name, is_built_in
 from autoscaler.config.reading import Reading, Source
 from autoscaler.config.settings import Config
 from autoscaler.core.observation import HOLD_QUERY

@@ -18,7 +18,7 @@ from autoscaler.cli.asked_queries import (
     queries_of,
 )
 from autoscaler.config import Config
-from autoscaler.config.queries import CONTAINER, SERIES, duplicates
+from autoscaler.config.conversion import CONTAINER, SERIES, duplicates
 from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import HOLD_QUERY, Gap, why_held
 from autoscaler.core.readings import labels_text, read_bound, read_hold

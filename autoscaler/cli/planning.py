@@ -14,9 +14,9 @@ from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print
 from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
+from autoscaler.config.conversion import is_built_in
 from autoscaler.config.documents import path_of
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.config.queries import is_built_in
 from autoscaler.core.decision import Outcome
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.step import step_of

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.error_messages import Names
-from autoscaler.config.metric_rules import METRIC_RULES
 from autoscaler.config.models import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
-from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.reading import Source
 from autoscaler.config.rule_forms import Context, Rule, clusters_named
 from autoscaler.config.settings import (
@@ -22,7 +21,7 @@ from autoscaler.config.settings_rules import SETTINGS_RULES
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.config.target_rules import TARGET_RULES, group_of
 
-_RULES = {**SETTINGS_RULES, **TARGET_RULES, **METRIC_RULES}
+_RULES = {**SETTINGS_RULES, **TARGET_RULES}
 
 
 def rules_of(model: type[BaseModel]) -> Sequence[Rule]:

@@ -5,7 +5,7 @@ import functools
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -56,6 +56,9 @@ _MOST_COMPARED = 500
 
 _MOST_USES = 200
 """Wrong names for which one is looked for among the same `Names`: twice those reported."""
+
+_WRITTEN = re.compile(r"`(\w+)")
+"""The first key that a hint names is the one to write."""
 
 _Value = TypeVar("_Value")
 
@@ -191,7 +194,7 @@ def _unknown_key(location: Location, root: type[BaseModel]) -> Finding:
     hints = _HINTS if around else _HINTS_AT_TOP
     hint = (_HINTS_OF_TARGET if "scaleTargetRef" in known else hints).get(key)
     if hint is not None:
-        return _unknown(location, hint.sentence, hint.instead)
+        return _unknown(location, hint, *_WRITTEN.findall(hint)[:1])
     close = closest(key, known, cutoff=0.8)
     if close is None and "matchLabels" in known:
         return _unknown(location, "a label and its value belong in `matchLabels`")
@@ -217,75 +220,59 @@ def _missing(location: Location, root: type[BaseModel]) -> str:
     return f"is missing: {description[:1].lower()}{description[1:].rstrip('.')}"
 
 
-class Hint(NamedTuple):
-    """What to say of a key that is not known; ``instead`` is the key to write, if it is one."""
-
-    sentence: str
-    instead: str | None = None
+def _keda(sentence: str) -> str:
+    return f"this is of a KEDA ScaledObject; {sentence}"
 
 
-def _keda(sentence: str, instead: str | None = None) -> Hint:
-    return Hint(f"this is of a KEDA ScaledObject; {sentence}", instead)
+def _v2beta1(key: str, form: str) -> str:
+    return f"this is autoscaling/v2beta1; in v2 write `{key}: {{{form}}}`"
 
 
-def _v2beta1(key: str, form: str) -> Hint:
-    return Hint(f"this is autoscaling/v2beta1; in v2 write {key}: {{{form}}}", key)
-
-
-def _in_file(key: str) -> Hint:
-    return Hint(f"write the name of a file that holds it: {key}")
+def _in_file(key: str) -> str:
+    return f"write the name of a file that holds it: `{key}`"
 
 
 _HINTS_OF_TARGET = {
-    "spec": Hint("write the fields of the HorizontalPodAutoscaler's `spec` here directly"),
-    "metadata": Hint(
-        "write `namespace` here directly; the target has no name of its own", "namespace"
-    ),
-    "status": Hint("leave out the status of the HorizontalPodAutoscaler"),
-    "name": Hint(
+    "spec": "write the fields of the HorizontalPodAutoscaler's `spec` here directly",
+    "metadata": ("write `namespace` here directly; the target has no name of its own"),
+    "status": "leave out the status of the HorizontalPodAutoscaler",
+    "name": (
         "a target has the name of what it scales: write `scaleTargetRef` with apiVersion, kind and "
         "name"
     ),
-    "query": Hint("PromQL belongs in `queries`, and is named by a metric in `metrics`"),
-    "deployment": Hint(
-        "write scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}",
-        "scaleTargetRef",
-    ),
-    "min": Hint("here it is `minReplicas`", "minReplicas"),
-    "max": Hint("here it is `maxReplicas`", "maxReplicas"),
-    "targetCPUUtilizationPercentage": Hint(
+    "query": "PromQL belongs in `queries`, and is named by a metric in `metrics`",
+    "deployment": ("write `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}`"),
+    "min": "here it is `minReplicas`",
+    "max": "here it is `maxReplicas`",
+    "targetCPUUtilizationPercentage": (
         "this is autoscaling/v1; in v2 write `metrics` with {type: Resource, resource: {name: cpu, "
         "target: {type: Utilization, averageUtilization: N}}}"
     ),
     "minReplicaCount": _keda(
-        "here it is `minReplicas`, of at least 1, and `idle: {}` beside it takes the target to 0",
-        "minReplicas",
+        "here it is `minReplicas`, of at least 1, and `idle: {}` beside it takes the target to 0"
     ),
-    "maxReplicaCount": _keda("here it is `maxReplicas`", "maxReplicas"),
-    "pollingInterval": _keda("here it is `syncPeriod`, with a unit such as 30s", "syncPeriod"),
-    "cooldownPeriod": _keda("here it is `idle.after`, with a unit such as 300s", "idle"),
-    "initialCooldownPeriod": _keda("here it is `idle.initially`, with a unit such as 300s", "idle"),
-    "idleReplicaCount": _keda("here it is `idle.replicas`", "idle"),
+    "maxReplicaCount": _keda("here it is `maxReplicas`"),
+    "pollingInterval": _keda("here it is `syncPeriod`, with a unit such as 30s"),
+    "cooldownPeriod": _keda("here it is `idle.after`, with a unit such as 300s"),
+    "initialCooldownPeriod": _keda("here it is `idle.initially`, with a unit such as 300s"),
+    "idleReplicaCount": _keda("here it is `idle.replicas`"),
     "advanced": _keda("what its horizontalPodAutoscalerConfig.behavior holds is `behavior`"),
-    "enabled": Hint("a target is on; `paused: true` stops it"),
+    "enabled": "a target is on; `paused: true` stops it",
     "triggers": _keda(
-        "a prometheus trigger is PromQL in `queries` and a metric of type External in `metrics`",
-        "metrics",
+        "a prometheus trigger is PromQL in `queries` and a metric of type External in `metrics`"
     ),
 }
-_QUERIES = Hint(
-    "PromQL belongs in `queries`, each under the name that metrics use: queries: {NAME: PROMQL}",
-    "queries",
+_QUERIES = (
+    "PromQL belongs in `queries`, each under the name that metrics use: queries: {NAME: PROMQL}"
 )
 _HINTS_AT_TOP = {
     "query": _QUERIES,
     "promql": _QUERIES,
     "expr": _QUERIES,
-    "interval": Hint("here it is `syncPeriod`, with a unit such as 15s", "syncPeriod"),
+    "interval": "here it is `syncPeriod`, with a unit such as 15s",
     "triggers": _keda(
         "a prometheus trigger is PromQL in `queries` and a metric of type External in a target's "
-        "`metrics`",
-        "targets",
+        "`metrics`"
     ),
 }
 _HINTS = {
@@ -298,17 +285,14 @@ _HINTS = {
         "its query is PromQL in `queries`, and its threshold the `target` of a metric of type "
         "External"
     ),
-    "enabled": Hint("leave it out: what is written is on, `{}` takes the defaults"),
+    "enabled": "leave it out: what is written is on, `{}` takes the defaults",
     "ignoreNullValues": _keda("here it is `empty` of a query: fail or zero"),
     "targetAverageUtilization": _v2beta1("target", "type: Utilization, averageUtilization: N"),
     "targetAverageValue": _v2beta1("target", "type: AverageValue, averageValue: N"),
     "targetValue": _v2beta1("target", "type: Value, value: N"),
     "metricName": _v2beta1("metric", "name: NAME"),
     "metricSelector": _v2beta1("metric", "name: NAME, selector: SELECTOR"),
-    "password": Hint(
-        "write the name of a file that holds it: basicAuth: {username: NAME, passwordFile: FILE}",
-        "passwordFile",
-    ),
+    "password": "write the name of a file that holds it: `passwordFile` of `basicAuth`",
     "bearerToken": _in_file("bearerTokenFile"),
     "token": _in_file("bearerTokenFile"),
     "clientSecret": _in_file("clientSecretFile"),

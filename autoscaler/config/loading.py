@@ -16,7 +16,6 @@ from autoscaler.config.checks import check_files, check_value
 from autoscaler.config.conversion import config_of
 from autoscaler.config.documents import Location, Value, entries
 from autoscaler.config.error_messages import findings_of
-from autoscaler.config.manifests import described
 from autoscaler.config.problems import (
     MOST_LOOKED_AT,
     ConfigError,
@@ -27,7 +26,7 @@ from autoscaler.config.problems import (
     located,
     one_per_place,
 )
-from autoscaler.config.reading import Reading, Source
+from autoscaler.config.reading import Reading, Source, described
 from autoscaler.config.rule_forms import Context
 from autoscaler.config.settings import INCLUDED_KEYS, KEYS, Config, IncludedFile, MainFile, Sources
 from autoscaler.config.sources import (

@@ -110,33 +110,25 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def model_at(root: type[BaseModel], location: Location) -> type[BaseModel] | None:
     """Return the model that a location of the document is validated against."""
-    annotation: object = root
+    model: type[BaseModel] | None = root
+    many: type | None = None
     for key in location:
-        annotation = _inside(annotation, key)
-    return _as_model(annotation)
+        if many is not None:
+            many = None
+        else:
+            field = None if model is None else fields_by_key(model).get(str(key))
+            model, many = (None, None) if field is None else _model_in(field.annotation)
+    return model if many is None else None
 
 
-def _as_model(annotation: object) -> type[BaseModel] | None:
-    """Return the model of an annotation, also out of Annotated and Optional."""
+def _model_in(annotation: object) -> tuple[type[BaseModel] | None, type | None]:
+    """Return the model in an annotation, and what holds many of it: tuple, dict or None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in {dict, tuple}:
-        return None
-    models = (_as_model(argument) for argument in get_args(annotation))
-    return next((model for model in models if model is not None), None)
-
-
-def _inside(annotation: object, key: str | int) -> object:
-    """Return the annotation of what a key or position leads to; None where it leads nowhere."""
-    model = _as_model(annotation)
-    if model is not None:
-        field = fields_by_key(model).get(str(key))
-        return None if field is None else field.annotation
-    arguments = get_args(annotation)
-    if get_origin(annotation) in {dict, tuple}:
-        return arguments[0 if get_origin(annotation) is tuple else 1]
-    insides = (_inside(argument, key) for argument in arguments)
-    return next((inside for inside in insides if inside is not None), None)
+        return annotation, None
+    found = (_model_in(argument) for argument in get_args(annotation))
+    model, many = next((one for one in found if one[0] is not None), (None, None))
+    origin = get_origin(annotation)
+    return model, origin if origin in {dict, tuple} else many
 
 
 class InnerModel(NamedTuple):
@@ -161,10 +153,8 @@ class InnerModel(NamedTuple):
 def inner_models(model: type[BaseModel]) -> Iterator[InnerModel]:
     """Yield the keys of a model that lead to others."""
     for key, field in fields_by_key(model).items():
-        single, of_many = _as_model(field.annotation), _as_model(_inside(field.annotation, 0))
-        inner = single or of_many
+        inner, many = _model_in(field.annotation)
         if inner is not None:
-            many = None if single is not None else _container(field.annotation)
             yield InnerModel(key, inner, many)
 
 
@@ -180,11 +170,3 @@ def without_unknown(value: object, model: type[BaseModel]) -> object:
         elif many is None and key in known:
             known[key] = without_unknown(inner, of)
     return known
-
-
-def _container(annotation: object) -> type | None:
-    """Return what holds the many values of an annotation, also out of Annotated and Optional."""
-    origin: type | None = get_origin(annotation)
-    if origin in {dict, tuple}:
-        return origin
-    return next(filter(None, map(_container, get_args(annotation))), None)

@@ -12,13 +12,13 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def _header_name(name: str) -> str:
-    if name.lower() in {"authorization", "proxy-authorization"}:
+    if name.lower() == "authorization":
         raise ValueError(
             "must not be set here, where it would be written down in the configuration; use "
             "bearerTokenFile, basicAuth with passwordFile, or another way to sign in; headersFiles "
             "takes the whole header from a file"
         )
-    return _any_header_name(name)
+    return _header_name_of_file(name)
 
 
 def _header_name_of_file(name: str) -> str:
@@ -27,10 +27,6 @@ def _header_name_of_file(name: str) -> str:
             "must not be set here: it is for the proxy, and would be sent to Prometheus; write "
             "the proxy's user and password into the URL of HTTPS_PROXY or HTTP_PROXY"
         )
-    return _any_header_name(name)
-
-
-def _any_header_name(name: str) -> str:
     if _TOKEN.fullmatch(name) is None:
         raise ValueError("must be the name of an HTTP header such as X-Scope-OrgID")
     return name

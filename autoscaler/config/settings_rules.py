@@ -1,8 +1,7 @@
 """The rules between fields of the settings: servers, clusters, the listener, the election."""
 
-import functools
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -38,23 +37,19 @@ _NO_CERTIFICATE = form.properties(clientAuthType={"enum": [None, "NoClientCert"]
 _CERTIFICATES = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
 _JITTER = 1.2
 """By so much a try to renew may come later than `retryPeriod` (client-go's JitterFactor)."""
-_STOPS = ": a leader stops before another may start"
-_ENDS = ": else one late try ends the leadership"
 
 
-def _time_rules(longer: str, shorter: str, factor: float, **at: str) -> Iterator[Rule]:
-    """Yield rules that a time is longer than ``factor`` times another, at the first that is set."""
+def _longer(key: str, shorter: str, factor: float, why: str) -> Rule:
+    """Return the rule that one time is longer than ``factor`` times another."""
 
-    def late(key: str, election: Fields, _: Context) -> tuple[str, str] | None:
-        long, short = _seconds(election, longer), _seconds(election, shorter)
+    def late(election: Fields, _: Context) -> tuple[str, str] | None:
+        long, short = _seconds(election, key), _seconds(election, shorter)
         if long is None or short is None or long > factor * short:
             return None
-        written = next((one for one in at if election.get(one) is not None), None)
-        both = durations.format_seconds(long), durations.format_seconds(short)
-        return both if written == key else None
+        return durations.format_seconds(long), durations.format_seconds(short)
 
-    for key, sentence in at.items():
-        yield Rule(key, functools.partial(late, key), sentence, shown=True)
+    times = "" if factor == 1 else f"{factor:g} times "
+    return Rule("", late, f"{key} is {{}}, and must be longer than {times}{shorter}, {{}}: {why}")
 
 
 def _seconds(election: Fields, key: str) -> float | None:
@@ -248,16 +243,8 @@ SETTINGS_RULES: Mapping[type[Model], Sequence[Rule]] = {
         ),
     ),
     LeaderElection: (
-        *_time_rules(
-            *("leaseDuration", "renewDeadline", 1.0),
-            leaseDuration="must be longer than renewDeadline, which is {1}" + _STOPS,
-            renewDeadline="must be shorter than leaseDuration, which is {0}" + _STOPS,
-        ),
-        *_time_rules(
-            *("renewDeadline", "retryPeriod", _JITTER),
-            retryPeriod="1.2 times this must be shorter than renewDeadline, which is {0}" + _ENDS,
-            renewDeadline="must be longer than 1.2 times retryPeriod, which is {1}" + _ENDS,
-        ),
+        _longer("leaseDuration", "renewDeadline", 1, "a leader stops before another may start"),
+        _longer("renewDeadline", "retryPeriod", _JITTER, "else one late try ends the leadership"),
         Rule(
             "namespace",
             lambda election, context: (

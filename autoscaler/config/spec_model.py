@@ -58,21 +58,26 @@ class SeriesLabelsModel(Model):
     """The label that holds the container's name."""
 
 
-class BoundQueryModel(Model):
-    """PromQL that returns one value: a bound of the replicas."""
+class SharedQueryModel(Model):
+    """Which server is asked, and how its answer is read."""
 
-    query: PromQL
-    """The PromQL; targets with equal PromQL of one server share a request."""
     server: Text | None = None
     """A key of `prometheus.servers`, or default. Default: the target's server."""
     max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age)
     """Older samples do not count."""
-    empty: OrDefault[Literal["fail", "zero"]] = "fail"
-    """What an answer without series is: missing data (fail), or a value of 0."""
     nan: OrDefault[Literal["fail", "zero"]] = "fail"
     """What NaN is, such as of 0/0: missing data (fail), or 0."""
     partial: OrDefault[Literal["hold", "use"]] = "hold"
     """Whether a reading that may be incomplete may scale down: no (hold), or as any (use)."""
+
+
+class BoundQueryModel(SharedQueryModel):
+    """PromQL that returns one value: a bound of the replicas."""
+
+    query: PromQL
+    """The PromQL; targets with equal PromQL of one server share a request."""
+    empty: OrDefault[Literal["fail", "zero"]] = "fail"
+    """What an answer without series is: missing data (fail), or a value of 0."""
 
 
 class QueryModel(BoundQueryModel):
@@ -378,8 +383,11 @@ class HorizontalPodAutoscalerSpec(Model):
     """Rate limits, stabilization and tolerance by direction."""
 
 
-class HoldQueryModel(Model):
-    """PromQL, or the name of a query: while it returns a series, nothing goes down."""
+class HoldQueryModel(SharedQueryModel):
+    """PromQL, or the name of a query: while it returns a series, nothing goes down.
+
+    Nor does anything while it has no answer that counts.
+    """
 
     query: PromQL | None = None
     """The PromQL; one of `query` and `name` is required."""
@@ -387,15 +395,6 @@ class HoldQueryModel(Model):
     """A key of `queries`, whose PromQL, server and maxAge count."""
     selector: LabelSelector | None = None
     """Which series of the answer count. Default: all."""
-    server: Text | None = None
-    """A key of `prometheus.servers`, or default. Default: the target's server."""
-    max_age: OrDefault[LongerThanZero] = seconds(_USUAL.max_age)
-    """An older sample is no answer, so that nothing goes down."""
-    nan: OrDefault[Literal["fail", "zero"]] = "fail"
-    """What NaN is: no answer (fail), or 0, which holds nothing."""
-    partial: OrDefault[Literal["hold", "use"]] = "hold"
-    """Whether an answer that may be incomplete, without a series that holds, holds nothing (use),
-    or is no answer (hold)."""
 
 
 HoldQuerySource = Annotated[

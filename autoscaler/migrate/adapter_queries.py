@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from autoscaler.config.conversion import CONTAINER, CONTAINERS, SERIES, usage_once
 from autoscaler.config.documents import child, entries
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import (
@@ -22,7 +23,6 @@ from autoscaler.config.promql_tree import (
     quoted,
     selectors_in,
 )
-from autoscaler.config.queries import CONTAINER, CONTAINERS, SERIES, usage_once
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_answers
 from autoscaler.migrate.adapter_rules import (

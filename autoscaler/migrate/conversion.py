@@ -7,7 +7,7 @@ from functools import partial
 from typing import get_args
 
 from autoscaler.config.documents import child, describe, entries, path_of
-from autoscaler.config.manifests import HPA, SCALED_JOB, SCALED_OBJECT
+from autoscaler.config.reading import HPA, SCALED_JOB, SCALED_OBJECT
 from autoscaler.migrate.adapter_queries import (
     Described,
     FindSeries,

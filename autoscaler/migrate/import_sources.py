@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from autoscaler.config.documents import TWICE, Location, read
-from autoscaler.config.manifests import within
 from autoscaler.config.problems import Places, syntax_problem
+from autoscaler.config.reading import within
 from autoscaler.file_contents import NoFileError, TooLargeError, read_bytes
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.manifests import Manifest, parts_of

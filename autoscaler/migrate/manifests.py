@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autoscaler.config.documents import Location
-from autoscaler.config.manifests import AUTHENTICATIONS, HPA, OF_KEDA, kind_of
+from autoscaler.config.reading import AUTHENTICATIONS, HPA, OF_KEDA, kind_of
 from autoscaler.migrate.fields import Fields
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"

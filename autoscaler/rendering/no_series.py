@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from autoscaler.config.conversion import STARTS
 from autoscaler.config.promql import selectors_of
 from autoscaler.config.promql_tree import Matcher, VectorSelector, quoted
-from autoscaler.config.queries import STARTS
 from autoscaler.core.observation import (
     Gap,
     GapKind,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from autoscaler.config import load
-from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.core.spec import SOURCES, HorizontalPodAutoscalerSpec
 from benchmarks import daemon, measures
 from benchmarks.agreement.__main__ import at_work, chosen_by, parse, summary

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.cli.asked_queries import queries_of
 from autoscaler.cli.cautions import cautions_on
-from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.written import as_written, compare
 from autoscaler.core.breaker import Breaker
 from autoscaler.sync.breakers import Breakers

@@ -75,7 +75,7 @@ oauth2: {clientId: a, tokenUrl: 'https://h/token', clientSecretFile: FILE,
     endpointParams: {grant_type: password}}
     => .oauth2.endpointParams.grant_type: is set by the other keys of oauth2
 oauth2: {clientSecret: abc}
-    => .oauth2.clientSecret: write the name of a file that holds it: clientSecretFile
+    => .oauth2.clientSecret: write the name of a file that holds it: `clientSecretFile`
 sigv4: {accessKey: A} => .sigv4.accessKey: needs secretKeyFile beside it
 sigv4: {externalId: A} => .sigv4.externalId: needs roleArn beside it
 azuread: {} => .azuread: needs one of managedIdentity

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 
 from autoscaler.cli.json_schemas import INCLUDED, json_schema
 from autoscaler.config import LeaderElection, load
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.documents import read
-from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record, WebSettings
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query

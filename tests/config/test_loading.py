@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.config import Address, ConfigError, KubernetesSettings, LeaderElection, load
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.prometheus_connection import Tls
-from autoscaler.config.queries import DEFAULTS
 from autoscaler.config.settings import PrometheusServers, Record
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import ExternalMetric, Flags

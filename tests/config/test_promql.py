@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.promql import (
     UNKNOWN_RANGE,
     is_condition,
@@ -11,7 +12,6 @@ from autoscaler.config.promql import (
     selectors_of,
 )
 from autoscaler.config.promql_tree import Matcher
-from autoscaler.config.queries import DEFAULTS
 from autoscaler.lab.past.own_pods import narrowed
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from autoscaler.cli.asked_queries import queries_of
 from autoscaler.config import Config
+from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.exposure import warnings_of
-from autoscaler.config.queries import DEFAULTS
 from tests.config.documents import REF, assert_refused, cases, loaded, prometheus, refused, target
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen

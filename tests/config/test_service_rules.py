@@ -64,22 +64,22 @@ identity: ' ' => identity: must not be empty
 leaseDuration: 15 => leaseDuration: write 15s
 leaseDuration: 500ms ~> leaseDuration: must be from 1s to 1h
 retryPeriod: 0s => retryPeriod: must be longer than 0
-leaseDuration: 10s
-    ~> leaseDuration: must be longer than renewDeadline, which is 10s: a leader stops before another
-    may start
-renewDeadline: 20s ~> renewDeadline: must be shorter than leaseDuration, which is 15s
-renewDeadline: 1.2s, retryPeriod: 1s
-    ~> retryPeriod: 1.2 times this must be shorter than renewDeadline, which is 1s200ms: else one
-    late try
-leaseDuration: 2400ms, renewDeadline: 2s
-    ~> renewDeadline: must be longer than 1.2 times retryPeriod, which is 2s
 externalUrl: "http://{{host}}:9191" => externalUrl: such as http://{{hostname}}.autoscaler:9191
 externalUrl: "http://{{hostname}}:9191/?a=b" => externalUrl: such as http://{{hostname}}.
+"""
+TIMES = """
+leaseDuration: 10s
+    ~> : leaseDuration is 10s, and must be longer than renewDeadline, 10s: a leader stops before
+    another may start
+renewDeadline: 20s ~> : leaseDuration is 15s, and must be longer than renewDeadline, 20s
+renewDeadline: 1.2s, retryPeriod: 1s
+    ~> : renewDeadline is 1s200ms, and must be longer than 1.2 times retryPeriod, 1s: else one late
 """
 ROWS = [
     *cases(breaker, "scaleDownBreaker.", BREAKERS),
     *cases(top, "", TOP),
     *cases(election, "leaderElection.", ELECTIONS),
+    *cases(election, "leaderElection", TIMES),
 ]
 
 FINE = [

@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 import pytest
 
+from autoscaler.config.conversion import usage_once
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import selectors_in
-from autoscaler.config.queries import usage_once
 from autoscaler.migrate.adapter_queries import (
     Described,
     MetricType,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from autoscaler.config.queries import DEFAULTS, duplicates
+from autoscaler.config.conversion import DEFAULTS, duplicates
 from autoscaler.core.observation import Gap, GapKind, PodRequests, PodSamples
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryResult, Series

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from autoscaler.config.queries import DEFAULTS
+from autoscaler.config.conversion import DEFAULTS
 from tests.worlds.daemon import Document, external, target
 from tests.worlds.outages.loads import CPU, DEPTH, JOBS
 
