@@ -18,6 +18,7 @@ from tests.worlds.prometheus.faults import ScriptedServer, answer
 RIGHT = "right is http:// or https://, a host and maybe a port"
 SOCKS = "{} is no HTTP proxy, which is needed; " + RIGHT
 NOT_VALID = f"its URL is not valid; {RIGHT}"
+PLACES = ("proxy-url", "ALL_PROXY", "https_proxy", "pod")
 SERVER = "https://api.invalid:6443"
 
 REFUSED = [
@@ -49,43 +50,35 @@ def written(folder: Path, server: str = SERVER, **cluster: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("proxy", "fault"), REFUSED)
-@pytest.mark.parametrize("where", ["proxy-url", "ALL_PROXY", "https_proxy"])
-def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str, where: str
-) -> None:
-    """No connection is tried without it."""
-    if where == "proxy-url":
-        path = written(tmp_path, **{where: proxy})
-    else:
-        path = written(tmp_path)
-        monkeypatch.setenv(where, proxy)
-    with pytest.raises(ConnectError) as refused:
-        connect(path)
-    what = "its proxy (proxy-url, or of the environment)"
-    assert str(refused.value) == f'context "main" of {path} cannot be used: {what}: {fault}'
-
-
-def test_a_proxy_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
-    cluster: dict[str, Any] = {"proxy-url": ["http://proxy.test"]}
-    with pytest.raises(ConnectError, match=r"its proxy .*: its URL is not valid; right is http"):
-        connect(written(tmp_path, **cluster))
-
-
-@pytest.mark.parametrize(("proxy", "fault"), REFUSED)
-def test_a_pod_with_a_proxy_that_cannot_be_used_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str
-) -> None:
-    """Only where the API server is not excepted from it."""
+def in_pod(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a pod, whose service account is in a folder."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
     for name in ("token", "ca.crt"):
-        (tmp_path / name).write_text("t")
+        (folder / name).write_text("t")
+
+
+@pytest.mark.parametrize(
+    ("where", "proxy", "fault"),
+    [
+        *((where, *row) for where in PLACES for row in REFUSED),
+        ("proxy-url", ["http://proxy.test"], NOT_VALID),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_for_a_cluster_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, proxy: Any, fault: str
+) -> None:
+    """No connection is tried without it."""
+    path = written(tmp_path, **({where: proxy} if where == "proxy-url" else {}))
+    if where == "pod":
+        in_pod(tmp_path, monkeypatch)
+    if where != "proxy-url":
+        monkeypatch.setenv("HTTPS_PROXY" if where == "pod" else where, proxy)
     with pytest.raises(ConnectError) as refused:
-        connect(service_account=tmp_path)
+        connect(None if where == "pod" else path, service_account=tmp_path)
+    who = "the in-cluster configuration" if where == "pod" else f'context "main" of {path}'
     what = "its proxy (proxy-url, or of the environment)"
-    assert str(refused.value) == f"the in-cluster configuration cannot be used: {what}: {fault}"
+    assert str(refused.value) == f"{who} cannot be used: {what}: {fault}"
 
 
 @pytest.mark.parametrize("excepted", ["127.0.0.1", "127.0.0.0/8", "*"])

@@ -14,10 +14,9 @@ from autoscaler.lab.past import range_fetching
 from autoscaler.lab.past.range_fetching import AnsweredPart, RangeReader
 from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.answers import AnswerMemory
-from autoscaler.transport.retries import FailureKind, RequestFailure
 from tests.adapters.prometheus.reading import Observed, reading
 from tests.worlds.prometheus import faults
-from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer, error
 from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -245,28 +244,6 @@ def test_a_server_that_is_asked_too_often_is_not_asked_more_often() -> None:
     assert covered(parts) == [(FIRST, FIRST + 64)]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [faults.break_off, faults.reset, faults.hang_up, answer("busy", "503 Service Unavailable")],
-)
-def test_half_an_answer_is_asked_again(step: Step) -> None:
-    """What may pass is tried again, and then the answer is whole."""
-    with ScriptedServer(step, whole) as server:
-        parts = asked_at(server.url)
-        assert len(server.received) == 2
-    assert failures(parts) == []
-
-
-def test_retry_after_is_waited_for() -> None:
-    """A 429 that names a second is asked again a second later."""
-    busy = answer("slow down", "429 Too Many Requests", {"Retry-After": "1"})
-    begin = time.monotonic()
-    with ScriptedServer(busy, whole) as server:
-        parts = asked_at(server.url)
-    assert failures(parts) == []
-    assert 1.0 <= time.monotonic() - begin < 5.0
-
-
 def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> None:
     """An eighth at a time, down to the fewest points; then nothing more is asked of it."""
     with ScriptedServer(faults.hang) as server, range_reading(server.url, timeout=0.2) as reader:
@@ -308,16 +285,3 @@ def test_the_rate_is_kept() -> None:
         for _ in range(10):
             assert failures(list(reader.parts("x", ASKED))) == []
     assert times[-1] - times[0] >= 8.5 / range_fetching.REQUESTS_A_SECOND
-
-
-def test_more_points_than_prometheus_gives_are_a_refusal_of_the_query(
-    prometheus_server: PrometheusServer,
-) -> None:
-    """In its own words, which name the limit."""
-    with reading(prometheus_server.url) as reader:
-        grid, deadline = Grid(1_000, 0), clock.monotonic() + 10
-        begin = grid.first_from(clock.wall() - 50_000)
-        outcome = reader.query_range("vector(1)", AskedRange(grid, begin, begin + 12_000), deadline)
-    assert isinstance(outcome, RequestFailure)
-    assert outcome.kind is FailureKind.WRONG_QUERY
-    assert "exceeded maximum resolution of 11,000 points" in outcome.message
