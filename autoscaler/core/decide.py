@@ -88,7 +88,7 @@ def decide(
 
 def _has_guards(extensions: Extensions, observation: Observation, history: History) -> bool:
     """Return whether the target has a rule of semantics 8, or had one until now."""
-    before, scale = history.extended, observation.scale
+    scale = observation.scale
     return (
         (extensions is not NO_EXTENSIONS and extensions != NO_EXTENSIONS)
         or observation.hold is not None
@@ -96,9 +96,7 @@ def _has_guards(extensions: Extensions, observation: Observation, history: Histo
         or observation.controller is not None
         or history.controller != ""
         or (isinstance(scale, Scale) and scale.annotations != ())
-        or before.last_active is not None
-        or before.hold_gap is not None
-        or before.failures != ()
+        or history.extended.remembers_rules
     )
 
 

@@ -181,6 +181,12 @@ class ExtensionHistory:
     hold_gap: ReadingGap | None = None
     blocked_since: Instant | None = None
 
+    @property
+    def remembers_rules(self) -> bool:
+        """Whether the target has a rule that ends something, or had one at the last sync."""
+        kept = self.last_active is not None or self.hold_gap is not None
+        return kept or self.failures != ()
+
 
 @quick
 @dataclass(frozen=True, slots=True)

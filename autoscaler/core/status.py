@@ -43,7 +43,8 @@ OWN_LIMITS = frozenset(
     }
 )
 """Reasons of ScalingLimited that the HPA does not have."""
-_OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
+OWN_REASONS = OWN_LIMITS | {SCALING_PAUSED}
+"""Likewise those of any condition."""
 INVALID_ANNOTATION = "InvalidAnnotation"
 WITHIN_RANGE_MESSAGE = "the desired count is within the acceptable range"
 
@@ -94,7 +95,7 @@ class StatusRecorder:
     def end_own_reasons(self) -> None:
         """Set those conditions back whose reason is not the HPA's and that this sync left alone."""
         for condition in self._before.values():
-            if condition.reason not in _OWN_REASONS or condition.type in self._set_types:
+            if condition.reason not in OWN_REASONS or condition.type in self._set_types:
                 continue
             if condition.reason in OWN_LIMITS:
                 self.set_false(SCALING_LIMITED, WITHIN_RANGE, WITHIN_RANGE_MESSAGE)

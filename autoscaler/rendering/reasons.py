@@ -29,7 +29,7 @@ from autoscaler.core.decision import (
     Stabilization,
     Zone,
 )
-from autoscaler.core.observation import HOLD_QUERY, LONGEST_SENTENCE, Scale, why_held
+from autoscaler.core.observation import HOLD_QUERY, LONGEST_SENTENCE, Scale
 from autoscaler.core.spec import Behavior, Flags, ScalingRules, SelectPolicy
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import duration, printable, rfc3339
@@ -104,14 +104,9 @@ def _why_unchanged(result: SyncResult, restraint: Restraint | None) -> str:
         return f"{wanted}: nothing is written until {until}, since others undo our changes"
     if decision.outcome is Outcome.BLOCKED:
         return f": nothing can be decided: {_failed_metric(decision)}"
-    if restraint is Restraint.QUERY and decision.hold is not None:
-        why = f", not {decision.hold.replicas}: {why_held(decision.hold.reading)}"
-    elif restraint is Restraint.BREAKER and decision.breaker is not None:
-        server = wording.prometheus_server(decision.breaker.server)
-        until = time_of_day(decision.breaker.until, decision.time)
-        held = f"the scale-down breaker lets no target of {server} go down before {until}"
-        why = f", not {decision.breaker.replicas}: {held}"
-    elif decision.zone is Zone.IDLE or restraint is Restraint.PAUSE:
+    if why := target_rules.prevented_move(decision, restraint):
+        return why + _besides(decision, restraint)
+    if decision.zone is Zone.IDLE or restraint is Restraint.PAUSE:
         why = f": {_why(decision, restraint)}"
     else:
         restricted = _restricted(result, restraint)

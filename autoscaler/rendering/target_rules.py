@@ -147,6 +147,17 @@ def saturation(one: Saturation, now: float) -> str:
 # -- in the sentence of a decision -----------------------------------------------------------------
 
 
+def prevented_move(decision: Decision, restraint: Restraint | None) -> str:
+    """Write which count a rule keeps the target from, and why; empty where none of these does."""
+    if restraint is Restraint.QUERY and (hold := decision.hold) is not None:
+        return f", not {hold.replicas}: {why_held(hold.reading)}"
+    if restraint is Restraint.BREAKER and (breaker := decision.breaker) is not None:
+        server, until = wording.prometheus_server(breaker.server), breaker.until
+        held = f"the scale-down breaker lets no target of {server} go down before "
+        return f", not {breaker.replicas}: {held}{time_of_day(until, decision.time)}"
+    return ""
+
+
 def parts_of_sentence(decision: Decision, restraint: Restraint | None) -> Iterator[str]:
     """Yield what the rules add to a sentence; what the restraint says already is left out."""
     bounds, paused = decision.bounds, decision.pause

@@ -49,25 +49,15 @@ STATE_WORDS: Mapping[str, str] = {
     State.OK: "ok",
 }
 """The word for each state, the one first that needs somebody most."""
-MARK_WORDS = {
+MARK_WORDS = {mark: (mark.name or "").lower().replace("_", " ") for mark in Mark} | {
     Mark.WRITTEN: "scaled",
     Mark.FOREIGN: "changed by others",
     Mark.FAILED: "failing",
-    Mark.FALLBACK: "fallback",
-    Mark.PAUSED: "paused",
-    Mark.IDLE: "idle",
-    Mark.HELD: "held",
-    Mark.LIMITED: "limited",
-    Mark.AT_MAXIMUM: "at maximum",
-    Mark.BREAKER: "breaker",
     Mark.QUERY_HOLD: "no scale-down",
-    Mark.CONTROLLED: "controlled",
-    Mark.CONTESTED: "contested",
-    Mark.DISABLED: "disabled",
-    Mark.STANDBY: "standby",
     Mark.SHADOW: "in shadow",
     Mark.REMOVED: "no longer configured",
 }
+"""The word for each mark; that of most is their name."""
 ACTIVITY_WORDS = {
     Activity.ACTIVE: "active",
     Activity.INACTIVE: "not active",

@@ -11,13 +11,8 @@ from autoscaler.config import durations
 from autoscaler.config.documents import Location
 from autoscaler.core.classification import limit_of, stabilization_holds
 from autoscaler.core.contention import REPLICAS_CONTESTED
-from autoscaler.core.decision import TOO_FEW, Decision
-from autoscaler.core.status import (
-    MIN_REPLICAS_UNKNOWN,
-    SCALE_DOWN_BREAKER,
-    SCALE_DOWN_HELD,
-    SCALING_PAUSED,
-)
+from autoscaler.core.decision import TOO_FEW, Decision, Zone
+from autoscaler.core.status import OWN_REASONS
 from autoscaler.core.step import Step
 from autoscaler.lab.engine.building import is_called
 from autoscaler.lab.policy_tests.kept_world import TargetRun
@@ -25,7 +20,6 @@ from autoscaler.lab.policy_tests.running import PolicyTestRun
 from autoscaler.lab.policy_tests.settings import Expectation, Never
 from autoscaler.rendering import reasons, wording
 
-_PAUSED = "ScaleUpPaused", "ScaleDownPaused"
 _TEN_MINUTES = 600.0
 
 
@@ -219,15 +213,8 @@ def limits_of(step: Step) -> tuple[str, ...]:
 def _limits(decision: Decision) -> Iterator[str]:
     if decision.held_until is not None:
         yield REPLICAS_CONTESTED
-    if decision.breaker is not None:
-        yield SCALE_DOWN_BREAKER
-    if decision.pause is not None:
-        own = {one.reason for one in decision.conditions}
-        yield from (one for one in (SCALING_PAUSED, *_PAUSED) if one in own)
-    if decision.hold is not None and decision.hold.replicas is not None:
-        yield SCALE_DOWN_HELD
-    if decision.bounds is not None and decision.bounds.hold_down:
-        yield from (one.reason for one in decision.conditions if one.reason == MIN_REPLICAS_UNKNOWN)
+    if decision.zone is not Zone.UNKNOWN:  # where conditions are those of the sync before
+        yield from (one.reason for one in decision.conditions if one.reason in OWN_REASONS)
     if limit := limit_of(decision):
         yield limit
     of_limit = decision.limit

@@ -26,7 +26,8 @@ const SHADES = {
 };
 const HATCHED = ["lapse", "removed"];
 const PLAIN = ["before", "future"];
-const shadeOf = (kind) => SHADES[kind] ?? { colour: "--shade-held", word: kind };
+const wordsOf = (kind) => kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+const shadeOf = (kind) => SHADES[kind] ?? { colour: "--shade-held", word: wordsOf(kind) };
 
 // A custom property gives its text only; a colour that is used gives what it comes to.
 export const colours = () => {
