@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_result,
+    sleep_using_event,
+    wait_exponential_jitter,
+)
 
 from autoscaler import clock
 
@@ -20,7 +28,7 @@ _SHORTEST_TRY_SECONDS = 0.25
 """With less time left a try would only fail as too slow."""
 FOR_A_COMMAND = 1.0
 """How many seconds a command, which somebody waits for, tries a server that is not there."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+_BACKOFF = wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1)
 _MOST_DOUBLINGS = 16
 
 
@@ -92,8 +100,10 @@ class Retrier(Generic[F]):
     def call(self, once: Callable[[], T | F], deadline: float) -> T | F:
         """Return the answer, or the last failure that was not cut short by the deadline."""
         last: T | F = self._stopped
-        pauses, tries = GrowingPause(_FIRST_PAUSE, _LONGEST_PAUSE, jitter=True), 0
-        while True:
+        tries = 0
+
+        def attempt() -> T | F:
+            nonlocal last, tries
             held = min(self._held_until, deadline) - clock.monotonic()
             if held > 0:
                 self.stop.wait(held)
@@ -109,18 +119,20 @@ class Retrier(Generic[F]):
             if not tries or kind is not FailureKind.CUT_SHORT:
                 last = outcome
             tries += 1
-            if not (isinstance(last, RequestFailure) and last.transient):
-                return last
-            pause = last.retry_after or pauses.next()
-            if tries == self._most_tries or self._is_over(clock.monotonic() + pause, deadline):
-                return last
-            self.stop.wait(pause)
+            return last
 
-    def _is_over(self, begin: float, deadline: float) -> bool:
-        """Return whether a try that began then would be one too many."""
-        since, seconds = self._absent_since, self._absent_seconds
-        is_absent = since is not None and seconds is not None and begin - since > seconds
-        return is_absent or self.stop.is_set() or begin + _SHORTEST_TRY_SECONDS >= deadline
+        def is_over(state: RetryCallState) -> bool:
+            begin = clock.monotonic() + state.upcoming_sleep
+            since, seconds = self._absent_since, self._absent_seconds
+            return (
+                tries == self._most_tries
+                or self.stop.is_set()
+                or begin + _SHORTEST_TRY_SECONDS >= deadline
+                or (since is not None and seconds is not None and begin - since > seconds)
+            )
+
+        sleep = sleep_using_event(self.stop)
+        return Retrying(stop=is_over, sleep=sleep, **_BETWEEN_TRIES)(attempt)
 
     def hold_back(self, outcome: object) -> None:
         """Hold back all requests after a 429; any other outcome changes nothing."""
@@ -161,3 +173,20 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - clock.wall())
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _outcome(state: RetryCallState) -> object:
+    return state.outcome.result() if state.outcome is not None else None
+
+
+def _pause(state: RetryCallState) -> float:
+    outcome = _outcome(state)
+    asked = outcome.retry_after if isinstance(outcome, RequestFailure) else None
+    return asked or _BACKOFF(state)
+
+
+_BETWEEN_TRIES: dict[str, Any] = {
+    "retry": retry_if_result(lambda last: isinstance(last, RequestFailure) and last.transient),
+    "wait": _pause,
+    "retry_error_callback": _outcome,
+}
