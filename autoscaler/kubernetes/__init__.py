@@ -5,12 +5,7 @@ copies of what they would read, `UncachedCluster` writes nothing.
 """
 
 from autoscaler.kubernetes.api import Api
-from autoscaler.kubernetes.connection import (
-    ClusterEndpoint,
-    ConnectError,
-    connect,
-    find_api_server,
-)
+from autoscaler.kubernetes.connection import ClusterEndpoint, ConnectError, connect, find_api_server
 from autoscaler.kubernetes.failures import Failure
 from autoscaler.kubernetes.leases import Lease, Leases
 from autoscaler.kubernetes.pods import Pods

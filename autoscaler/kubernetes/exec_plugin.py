@@ -48,11 +48,8 @@ def limited(plugin: Mapping[str, object], *, whole_environment: bool = True) -> 
     if not isinstance(command, str) or not isinstance(args, list):
         return dict(plugin)
     listed = plugin.get("env")
-    own = (
-        [str(each.get("name")) for each in listed if isinstance(each, dict)]
-        if isinstance(listed, list)
-        else []
-    )
+    variables = listed if isinstance(listed, list) else []
+    own = [str(each.get("name")) for each in variables if isinstance(each, dict)]
     names = "" if whole_environment else " ".join([_ENVIRONMENT, *own])
     # -I: Python variables in the plugin's environment are not meant for this program.
     ours = ["-I", __file__, str(SECONDS), names, command, *args]

@@ -29,10 +29,9 @@ from autoscaler.kubernetes.election import (
     WriteGate,
 )
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
+from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases, OtherShards
 from autoscaler.kubernetes.reflector import OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import is_newer
-from autoscaler.kubernetes.shard_leases import OtherShards
 from autoscaler.kubernetes.watch_requests import WatchTimings
 from autoscaler.transport import Observer
 

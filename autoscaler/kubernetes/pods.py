@@ -56,6 +56,9 @@ def read_pod(pod: JsonObject) -> Pod:
     ready = next((each for each in conditions if each["type"] == "Ready"), None)
     start_time = status.get("startTime")
     transition = ready.get("lastTransitionTime") if ready is not None else None
+    containers, init = spec.get("containers"), spec.get("initContainers")
+    keys = _container_keys(containers), _container_keys(init), _quantities(spec)
+    is_usual = len(repr(keys)) <= _LONGEST_TEMPLATE
     return Pod(
         name=_name(metadata["name"]),
         phase=_name(status.get("phase", "")),
@@ -63,21 +66,9 @@ def read_pod(pod: JsonObject) -> Pod:
         ready_transition=unix_seconds(transition) if transition else None,
         start_time=unix_seconds(start_time) if start_time else None,
         deleted="deletionTimestamp" in metadata,
-        requests=_requests(
-            _container_keys(spec.get("containers")),
-            _container_keys(spec.get("initContainers")),
-            _quantities(spec),
-        ),
+        # The usual ones are one object for all pods that have them.
+        requests=(_shared_requests if is_usual else _new_requests)(*keys),
     )
-
-
-def _requests(
-    containers: _ContainerKeys, init: _ContainerKeys, pod_level: _Quantities
-) -> PodRequests:
-    """Read requests; the usual ones are one object for all pods that have them."""
-    keys = containers, init, pod_level
-    size = len(repr(keys))
-    return _shared_requests(*keys) if size <= _LONGEST_TEMPLATE else _new_requests(*keys)
 
 
 def _new_requests(

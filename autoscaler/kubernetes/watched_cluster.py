@@ -13,11 +13,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import duration
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.kubernetes.api import Api
-from autoscaler.kubernetes.autoscalers import (
-    AutoscalerCache,
-    Controlled,
-    ListedAutoscalers,
-)
+from autoscaler.kubernetes.autoscalers import AutoscalerCache, Controlled, ListedAutoscalers
 from autoscaler.kubernetes.pods import PodCache, Pods, is_indexable
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import Key, ScaleCache
@@ -84,7 +80,10 @@ class WatchedCluster:
         )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
-        self._pod_watches = self._watches_of(self._pod_cache, _MOST_POD_NAMESPACES)
+        self._pod_watches = self._watches_of(
+            lambda namespace: PodCache(namespace, self._selectors, self._await_scales),
+            _MOST_POD_NAMESPACES,
+        )
 
     # -- life ------------------------------------------------------------------------------
 
@@ -336,16 +335,11 @@ class WatchedCluster:
         watches.need({namespace for namespace, _ in self._wanted[kind]})
 
     def _scale_cache(self, kind: _Kind, namespace: str) -> ScaleCache:
-        wanted = partial(self._wanted_of, kind)
+        ref = ScaleTargetRef(*kind, name="")
         return ScaleCache(
-            self._api, self._scales.kinds, ScaleTargetRef(*kind, name=""), namespace, wanted
+            *(self._api, self._scales.kinds, ref, namespace),
+            lambda: self._wanted.get(kind, frozenset()),
         )
-
-    def _wanted_of(self, kind: _Kind) -> frozenset[Key]:
-        return self._wanted.get(kind, frozenset())
-
-    def _pod_cache(self, namespace: str) -> PodCache:
-        return PodCache(namespace, self._selectors, self._await_scales)
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:

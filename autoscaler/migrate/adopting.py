@@ -22,8 +22,8 @@ from autoscaler.core.text import printable
 from autoscaler.daemon.clusters import endpoint_of
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.api import JsonObject
+from autoscaler.kubernetes.autoscalers import KEDA_KIND
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND
 from autoscaler.migrate import adoption_text
 from autoscaler.migrate.moving import (
     AGAIN,

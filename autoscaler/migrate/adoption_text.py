@@ -8,7 +8,7 @@ from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable
 from autoscaler.kubernetes.api import JsonObject
-from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, hpa_of
+from autoscaler.kubernetes.autoscalers import KEDA_KIND, hpa_of
 from autoscaler.migrate.moving import Move, Other, Situation, as_autoscaler, named, verdict_of
 from autoscaler.migrate.replaced import HPA_KIND, PAUSED, may_sleep, returns_by
 from autoscaler.rendering import wording

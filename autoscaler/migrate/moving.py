@@ -28,9 +28,8 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.file_contents import read_bytes, write_below
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
-from autoscaler.kubernetes.autoscalers import words_of
+from autoscaler.kubernetes.autoscalers import KEDA_KIND, scaled_object_of, words_of
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.migrate.replaced import (
     HPA_KIND,
     ReplacedAutoscalers,

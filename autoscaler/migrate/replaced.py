@@ -21,8 +21,8 @@ from autoscaler.kubernetes.api import (
     path_of,
     read_list,
 )
+from autoscaler.kubernetes.autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.kubernetes.failures import Failure, malformed
-from autoscaler.kubernetes.horizontal_pod_autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.kubernetes.rights import Right, lacking
 from autoscaler.kubernetes.scales import Scales
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from http.client import responses
-from typing import TypedDict, cast
+from typing import Any
 
 from autoscaler.core.series import QueryResult, Series
 from autoscaler.transport.answers import Answer, error_object
@@ -179,14 +179,6 @@ _LATEST = 253_402_300_799.0
 """The end of the year 9999: Prometheus' own clock is the source of every time."""
 
 
-class _Element(TypedDict, total=False):
-    """What the format promises; the conversion raises where the JSON is different."""
-
-    metric: object
-    value: object
-    histogram: object
-
-
 def document_of(
     subject: str, body: bytes, redactor: Redactor, parse: Callable[[bytes], object] = json.loads
 ) -> dict[str, object]:
@@ -204,7 +196,7 @@ def document_of(
     return document
 
 
-def result_of(subject: str, document: dict[str, object]) -> tuple[object, object]:
+def result_of(subject: str, document: dict[str, object]) -> tuple[object, Any]:
     """Return type and result of a whole answer; raises QueryError if it has none."""
     data = document.get("data")
     if not isinstance(data, dict) or "resultType" not in data:
@@ -226,13 +218,13 @@ def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> 
         if kind == "scalar":
             series = [_sample({}, result)]
         else:
-            series = [_series(element) for element in cast("list[_Element]", result)]
+            series = [_series(element) for element in result]
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         raise misshapen(subject, f"the result is no {kind} of floats") from None
     return QueryResult(series, warnings_of(subject, document, redactor))
 
 
-def _series(element: _Element) -> Series:
+def _series(element: Any) -> Series:
     if "value" not in element and "histogram" in element:
         raise histograms()
     return _sample(element["metric"], element["value"])

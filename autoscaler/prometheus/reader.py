@@ -198,11 +198,7 @@ class PrometheusReader:
         send = self._pools.sender(seconds)
         memory = OneAnswer(self._memory, until, seconds)
         request = self._prepared(method, path, query, seconds)
-        try:
-            redactor = self._sign_in.sign(request, self._redactor, seconds)
-        except SecretError as error:
-            self._observer.prometheus_sign_in_failed(self._name, str(error))
-            raise QueryError(str(error)) from None
+        redactor = self._signed(request, seconds)
         begun, ended, status = clock.monotonic(), math.inf, ""
         try:
             with send(request) as response:
@@ -219,8 +215,8 @@ class PrometheusReader:
         except RAISED as error:
             raise self._failure(error, seconds) from None
         finally:
-            seconds_taken = min(ended, clock.monotonic()) - begun
-            self._observer.prometheus_request(self._name, status, seconds_taken)
+            taken = min(ended, clock.monotonic()) - begun
+            self._observer.prometheus_request(self._name, status, taken)
         if answer.status != 200:
             raise refusal(self._subject, answer, redactor)
         result = convert(self._subject, document, redactor)
@@ -241,6 +237,14 @@ class PrometheusReader:
         except (requests.RequestException, ValueError) as error:
             # A URL or a header that cannot be sent.
             raise self._failure(error, seconds) from None
+
+    def _signed(self, request: requests.PreparedRequest, seconds: float) -> Redactor:
+        """Return what hides all that the request carries, with its credentials."""
+        try:
+            return self._sign_in.sign(request, self._redactor, seconds)
+        except SecretError as error:
+            self._observer.prometheus_sign_in_failed(self._name, str(error))
+            raise QueryError(str(error)) from None
 
     def _parsed(self, answer: Answer, redactor: Redactor, seconds: float) -> dict[str, object]:
         """Return what a success is parsed to; nothing for a refusal."""

@@ -40,14 +40,13 @@ class Packer:
     """The samples of one target since ``begin``, at which the first costs least.
 
     ``period`` is the usual time from one to the next in seconds; ``end`` is the last sync, which
-    need not have changed anything, ``count`` how many samples there are in the body.
+    need not have changed anything.
     """
 
-    __slots__ = ("_at", "_body", "_numbers", "_period", "begin", "count", "end")
+    __slots__ = ("_at", "_body", "_numbers", "_period", "begin", "end")
 
     def __init__(self, begin: float, period: float) -> None:
         self.begin = self.end = begin
-        self.count = 0
         self._period = _period_of(period)
         self._at = _milliseconds(begin) - self._period
         self._numbers: Numbers = ()
@@ -69,7 +68,6 @@ class Packer:
         self._at = at
         self._numbers = numbers
         self.end = time
-        self.count += 1
         return added
 
     def body(self) -> bytes:

@@ -15,11 +15,10 @@ from autoscaler.core.observation import ContainerRequests, Hpa, Pod, PodRequests
 from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
 from autoscaler.kubernetes import Api, Failure
 from autoscaler.kubernetes.api import MALFORMED, read_list
-from autoscaler.kubernetes.autoscalers import AutoscalerCache
+from autoscaler.kubernetes.autoscalers import AutoscalerCache, hpa_of
 from autoscaler.kubernetes.discovery import ScalableKinds, ScalableResource, read_paths, scale_of
 from autoscaler.kubernetes.election import LeaseRecord
 from autoscaler.kubernetes.failures import from_answer, typed
-from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of
 from autoscaler.kubernetes.leases import Lease, LeaseCache, Leases
 from autoscaler.kubernetes.pods import PodCache, Pods, read_pod
 from autoscaler.kubernetes.rights import missing_rights

@@ -25,8 +25,7 @@ from autoscaler.core.spec import (
     SelectPolicy,
     TargetType,
 )
-from autoscaler.kubernetes.autoscalers import AutoscalerCache
-from autoscaler.kubernetes.horizontal_pod_autoscalers import hpa_of
+from autoscaler.kubernetes.autoscalers import AutoscalerCache, hpa_of
 from tests.adapters.watches.targets import WEB, deployment_ref
 from tests.worlds.cluster.cluster import Json
 from tests.worlds.cluster.others import autoscaler

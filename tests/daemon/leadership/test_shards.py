@@ -12,7 +12,7 @@ import pytest
 from autoscaler.config.shards import Shard, owner
 from autoscaler.kubernetes import Api, Failure, Leases
 from autoscaler.kubernetes.election import ElectionTimes, LeaseRecord
-from autoscaler.kubernetes.shard_leases import OtherShards
+from autoscaler.kubernetes.leases import OtherShards
 from tests.worlds.cluster.accounts import Account
 from tests.worlds.daemon import DaemonProcess, Document, external, target, write_config
 from tests.worlds.prometheus.server import PrometheusServer
