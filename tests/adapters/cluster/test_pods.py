@@ -19,7 +19,7 @@ from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.prometheus.faults import ScriptedServer, answer
 
 
-def _pod(name: str) -> JsonObject:
+def whole_pod(name: str) -> JsonObject:
     return {
         "metadata": {"name": name},
         "spec": {
@@ -49,7 +49,7 @@ def _pod(name: str) -> JsonObject:
 
 
 def test_everything_that_a_decision_looks_at_is_read() -> None:
-    assert read_pod(_pod("p")) == Pod(
+    assert read_pod(whole_pod("p")) == Pod(
         name="p",
         phase="Running",
         ready=ConditionStatus.FALSE,
@@ -80,7 +80,7 @@ def test_a_pod_that_nobody_looked_at_yet_has_nothing() -> None:
 
 def test_pods_of_one_template_share_their_requests() -> None:
     """Equal requests are one object, whatever else differs; other requests are another."""
-    first, second, other = _pod("a"), _pod("b"), _pod("c")
+    first, second, other = whole_pod("a"), whole_pod("b"), whole_pod("c")
     other["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "501m"
     assert read_pod(first).requests is read_pod(second).requests
     assert read_pod(other).requests != read_pod(first).requests

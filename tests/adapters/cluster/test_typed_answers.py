@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.core.observation import ContainerRequests, Hpa, Pod, PodRequests, Scale, Unavailable
-from autoscaler.core.spec import ConditionStatus, ScaleTargetRef
+from autoscaler.core.spec import SOURCES, ConditionStatus, ScaleTargetRef
 from autoscaler.kubernetes import Api, Failure
 from autoscaler.kubernetes.api import MALFORMED, read_list
 from autoscaler.kubernetes.autoscalers import AutoscalerCache, hpa_of
@@ -26,6 +26,8 @@ from autoscaler.kubernetes.scale_cache import ScaleCache
 from autoscaler.kubernetes.scales import Scales
 from autoscaler.transport.answers import Answer, OneAnswer
 from autoscaler.transport.redaction import Redactor
+from tests.adapters.cluster.test_pods import whole_pod
+from tests.adapters.watches.test_hpas import METRICS, decided, made
 
 Json = dict[str, Any]
 
@@ -61,79 +63,27 @@ DEPLOYMENT: Json = {
     },
     "status": {"replicas": 2},
 }
-CONTAINER: Json = {"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
-POD: Json = {
-    "metadata": {**META, "deletionTimestamp": "2026-01-01T00:00:00Z"},
-    "spec": {
-        "containers": [CONTAINER],
-        "initContainers": [{**CONTAINER, "restartPolicy": "Always"}],
-        "resources": {"requests": {"cpu": "1"}},
-    },
-    "status": {
-        "phase": "Running",
-        "startTime": "2026-01-01T00:00:00Z",
-        "conditions": [
-            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        ],
-    },
-}
-REF: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-SELECTED: Json = {
-    "name": "q",
-    "selector": {
-        "matchLabels": {"queue": "a"},
-        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
-    },
-}
+POD: Json = whole_pod("web") | {"metadata": {**META, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 RULES: Json = {
     "stabilizationWindowSeconds": 60,
     "selectPolicy": "Max",
     "policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}],
     "tolerance": "50m",
 }
-UTILIZATION: Json = {"type": "Utilization", "averageUtilization": 70}
-HPA: Json = {
-    "metadata": {**META, "ownerReferences": [{"kind": "ScaledObject", "name": "web"}]},
-    "spec": {
-        "scaleTargetRef": REF,
-        "minReplicas": 1,
-        "maxReplicas": 9,
-        "metrics": [
-            {"type": "Resource", "resource": {"name": "cpu", "target": UTILIZATION}},
-            {
-                "type": "ContainerResource",
-                "containerResource": {"name": "cpu", "container": "m", "target": UTILIZATION},
-            },
-            {
-                "type": "External",
-                "external": {"metric": SELECTED, "target": {"type": "Value", "value": "3"}},
-            },
-            {
-                "type": "Object",
-                "object": {
-                    "metric": SELECTED,
-                    "describedObject": REF,
-                    "target": {"type": "AverageValue", "averageValue": "3"},
-                },
-            },
-        ],
-        "behavior": {"scaleUp": RULES, "scaleDown": RULES},
-    },
-    "status": {
-        "currentReplicas": 2,
-        "desiredReplicas": 3,
-        "conditions": [{"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}],
-        "currentMetrics": [
-            {"type": "Resource", "resource": {"current": {"averageUtilization": 80}}},
-            {
-                "type": "ContainerResource",
-                "containerResource": {"current": {"averageUtilization": 80}},
-            },
-            {"type": "External", "external": {"current": {"value": "3"}}},
-            {"type": "Object", "object": {"current": {"averageValue": "3"}}},
-        ],
-    },
-}
+METRIC_JSON: list[Json] = [deepcopy(given) for given, _ in METRICS]
+METRIC_JSON[-1]["external"]["metric"]["selector"]["matchExpressions"] = [
+    {"key": "a", "operator": "In", "values": ["b"]}
+]
+CURRENT = {"averageUtilization": 80, "averageValue": "3", "value": "3"}
+HPA: Json = made(
+    decided(
+        currentMetrics=[
+            {"type": one["type"], SOURCES[one["type"]]: {"current": CURRENT}} for one in METRIC_JSON
+        ]
+    ),
+    metrics=METRIC_JSON,
+    behavior={"scaleUp": RULES, "scaleDown": RULES},
+) | {"metadata": {**META, "ownerReferences": [{"kind": "ScaledObject", "name": "web"}]}}
 LEASE: Json = {
     "metadata": {**META, "annotations": {"autoscaler/url": "http://a", "autoscaler/leads": "1"}},
     "spec": {

@@ -118,56 +118,48 @@ def test_a_query_that_is_too_long_for_a_url_is_sent_by_post() -> None:
 NOT_ALLOWED = "405 Method Not Allowed"
 
 
-@pytest.mark.parametrize(
-    ("post", "get", "sentence", "refused"),
-    [
-        pytest.param(
-            answer(RBAC, "403 Forbidden"),
-            answer("no", "403 Forbidden"),
-            f"{{}} answered HTTP 403 Forbidden: {RBAC} (to POST; to GET: HTTP 403)",
-            False,
-            id="no right at all",
-        ),
-        pytest.param(
-            answer("", NOT_ALLOWED),
-            answer("no", "403 Forbidden"),
-            "{} answered HTTP 403 Forbidden: no (to GET; to POST: HTTP 405)",
-            False,
-            id="no right to GET, which alone is permitted",
-        ),
-        pytest.param(
-            answer("no", "403 Forbidden"),
-            answer("", NOT_ALLOWED),
-            "{} answered HTTP 403 Forbidden: no (to POST; to GET: HTTP 405)",
-            False,
-            id="no right to POST, which alone is permitted",
-        ),
-        pytest.param(
-            answer("", NOT_ALLOWED),
-            answer("", "431 Request Header Fields Too Large"),
-            "{} answered HTTP 431 Request Header Fields Too Large (to GET; to POST: HTTP 405)",
-            False,
-            id="too long for the only method",
-        ),
-        pytest.param(
-            answer("", "403 Forbidden"),
-            answer(error("bad_data", "parse error"), "400 Bad Request"),
-            "Prometheus refused the query (bad_data): parse error (to GET; to POST: HTTP 403)",
-            True,
-            id="a wrong query",
-        ),
-    ],
-)
+NOT_ALLOWED_AT_ALL, NO = answer("", NOT_ALLOWED), answer("no", "403 Forbidden")
+BOTH: dict[str, tuple[Step, Step, str]] = {
+    "no right at all": (
+        answer(RBAC, "403 Forbidden"),
+        NO,
+        f"{{}} answered HTTP 403 Forbidden: {RBAC} (to POST; to GET: HTTP 403)",
+    ),
+    "no right to GET, which alone is permitted": (
+        NOT_ALLOWED_AT_ALL,
+        NO,
+        "{} answered HTTP 403 Forbidden: no (to GET; to POST: HTTP 405)",
+    ),
+    "no right to POST, which alone is permitted": (
+        NO,
+        NOT_ALLOWED_AT_ALL,
+        "{} answered HTTP 403 Forbidden: no (to POST; to GET: HTTP 405)",
+    ),
+    "too long for the only method": (
+        NOT_ALLOWED_AT_ALL,
+        answer("", "431 Request Header Fields Too Large"),
+        "{} answered HTTP 431 Request Header Fields Too Large (to GET; to POST: HTTP 405)",
+    ),
+    "a wrong query": (
+        answer("", "403 Forbidden"),
+        answer(error("bad_data", "parse error"), "400 Bad Request"),
+        "Prometheus refused the query (bad_data): parse error (to GET; to POST: HTTP 403)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOTH)
 def test_a_failure_of_both_methods_names_both(
-    post: Step, get: Step, sentence: str, *, refused: bool
+    case: str,
 ) -> None:
     """It quotes the answer that says more; each method is tried once."""
+    post, get, sentence = BOTH[case]
     with ScriptedServer(by_method(post, get)) as server:
         failure = ask(server.url, "x")
         assert failed(failure) == sentence.format(f"Prometheus at {server.url}")
     assert len(server.received) == 2
     assert isinstance(failure, QueryFailure)
-    assert failure.refused is refused
+    assert failure.refused is (case == "a wrong query")
 
 
 def test_what_may_pass_of_the_other_method_is_tried_again() -> None:

@@ -1,7 +1,7 @@
 """The built-in queries at a real Prometheus: each running container of a pod counts once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -74,23 +74,19 @@ SCENARIOS: dict[str, tuple[tuple[Container, ...], object, object]] = {
     "restarted": ((DEAD, NEW), HALF, 1),
     "restarted, and not two scrapes ago": ((DEAD, NEWEST), MISSING, 1),
     "restarted without start times": (
-        (Container(DEAD.id, 2.0, end=DEAD.end, started=None), Container(NEW.id, started=None)),
+        (replace(DEAD, started=None), replace(NEW, begin=LONG_AGO, started=None)),
         AMBIGUOUS,
         AMBIGUOUS,
     ),
     "restarted, and only the new one has a start time": (
-        (Container(DEAD.id, 2.0, end=DEAD.end, started=None), NEW),
+        (replace(DEAD, started=None), NEW),
         HALF,
         1,
     ),
     "restarted, and the image is not a label of the start time": (
         tuple(
-            Container(
-                each.id,
-                each.cores,
-                each.begin,
-                each.end,
-                each.started,
+            replace(
+                each,
                 labels=at("10.0.0.1:10250", image=f"image:{each.cores}", name=each.id),
                 unlike=("image", "name", "metrics_path"),
             )
@@ -100,10 +96,7 @@ SCENARIOS: dict[str, tuple[tuple[Container, ...], object, object]] = {
         1,
     ),
     "restarted, and the id is not a label of the start time": (
-        tuple(
-            Container(each.id, each.cores, each.begin, each.end, each.started, unlike=("id",))
-            for each in (DEAD, NEW)
-        ),
+        tuple(replace(each, unlike=("id",)) for each in (DEAD, NEW)),
         AMBIGUOUS,
         AMBIGUOUS,
     ),
