@@ -8,7 +8,7 @@ import pytest
 from autoscaler.core.decide import decide
 from autoscaler.core.decision import Outcome, Zone
 from autoscaler.core.history import Condition, History, Recommendation, ScaleEvent
-from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Unavailable, Values
+from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Unavailable
 from autoscaler.core.spec import ConditionStatus, Flags
 from autoscaler.core.status import StatusRecorder
 from autoscaler.rendering.record import Stage, stages_of
@@ -16,7 +16,6 @@ from tests.core.builders import (
     BASE,
     FALSE,
     TRUE,
-    average,
     behavior,
     cpu,
     external,
@@ -30,27 +29,6 @@ from tests.core.builders import (
     values,
 )
 from tests.core.deciding import ERROR, MAILS, QUEUE, decided, observe, reasons
-
-
-@pytest.mark.parametrize(
-    ("minimum", "current", "zone", "desired", "reason"),
-    [
-        (2, 11, Zone.ABOVE_MAX, 10, "Current number of replicas above Spec.MaxReplicas"),
-        (2, 10, Zone.METRICS, 10, ""),
-        (2, 2, Zone.METRICS, 2, ""),
-        (2, 1, Zone.BELOW_MIN, 2, "Current number of replicas below Spec.MinReplicas"),
-        (2, 0, Zone.DISABLED, 0, ""),
-        (0, 0, Zone.METRICS, 0, ""),
-        (0, 11, Zone.ABOVE_MAX, 10, "Current number of replicas above Spec.MaxReplicas"),
-    ],
-)
-def test_zones(minimum: int, current: int, zone: Zone, desired: int, reason: str) -> None:
-    """Outside the bounds the bound is the decision; at zero, minReplicas tells."""
-    seen = observe(current, values(10 * current))
-    decision, _ = decided(spec(QUEUE, minimum=minimum, maximum=10), seen)
-    assert (decision.zone, decision.desired, decision.reason) == (zone, desired, reason)
-    assert decision.rescale is (desired != current)
-    assert decision.outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("current", [1, 11])
@@ -135,33 +113,6 @@ def test_without_pods_that_are_surely_its_own_nothing_is_decided(
         assert ("shop/Deployment/a, shop/Job/b" in message, "'app=web'" in message) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("metric", "reading", "name"),
-    [
-        (QUEUE, values(90), "external metric queue(nil)"),
-        (of_object(value("1")), values(9), "Ingress metric hits"),
-        (of_object(average("1")), values(9), "external metric hits(nil)"),
-    ],
-)
-def test_the_reason_names_the_winner(metric: object, reading: Values, name: str) -> None:
-    """`<name> above target` going up, `All metrics below target` going down, empty otherwise."""
-    of = spec(metric)  # type: ignore[arg-type]  # a column of a table
-    assert decided(of, observe(1, reading))[0].reason == f"{name} above target"
-    history = History(recommendations=())
-    down = decided(of, observe(9, values(0)), history)[0]
-    assert (down.reason, down.desired) == ("All metrics below target", 1)
-
-
-def test_conditions_of_a_fresh_target_come_in_order() -> None:
-    decision, after = decided(spec(QUEUE), observe(1, values(10)))
-    assert [(one.type, one.status, one.reason) for one in decision.conditions] == [
-        ("AbleToScale", TRUE, "ReadyForNewScale"),
-        ("ScalingActive", TRUE, "ValidMetricFound"),
-        ("ScalingLimited", FALSE, "DesiredWithinRange"),
-    ]
-    assert after.conditions == decision.conditions
-
-
 def test_the_stages_tell_the_way() -> None:
     history = History(recommendations=(Recommendation(60, BASE - 15),))
     decision, _ = decided(spec(QUEUE, maximum=9), observe(8, values(20)), history)
@@ -197,25 +148,6 @@ def test_readings_must_be_those_of_the_metrics() -> None:
 
 
 BOTH = spec(QUEUE, MAILS)
-
-
-@pytest.mark.parametrize(
-    ("queue", "mails", "desired", "winner"),
-    [
-        (30, 20, 3, "queue"),
-        (20, 30, 3, "mails"),
-        # Of equals the first.
-        (30, 30, 3, "queue"),
-        # On target is a proposal, too: one "stay" vetoes every scale-down.
-        (10, 20, 2, "mails"),
-        (0, 0, 0, "mails"),
-    ],
-)
-def test_the_largest_proposal_wins(queue: int, mails: int, desired: int, winner: str) -> None:
-    decision, _ = decided(BOTH, observe(2, values(queue), values(mails)))
-    assert decision.combination is not None
-    assert decision.combination.after == desired
-    assert decision.combination.winner == f"external metric {winner}(nil)"
 
 
 @pytest.mark.parametrize(

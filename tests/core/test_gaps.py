@@ -177,14 +177,6 @@ def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
     assert line.replicas == 6, "at the instant at which the range is whole"
 
 
-def test_the_road_without_failures_costs_nothing() -> None:
-    line = steady()
-    assert line.history.gaps == ()
-    before = line.history.gaps
-    line.run(60, values(40))
-    assert line.history.gaps is before
-
-
 def test_scaling_up_stays_free() -> None:
     line = steady(short(0)).run(360, LOST)
     line.sync(values(290))

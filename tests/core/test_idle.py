@@ -96,27 +96,6 @@ def test_to_sleep_and_to_wake() -> None:
     )  # fmt: skip
 
 
-def test_a_rate_below_a_thousandth_keeps_a_target_awake() -> None:
-    """Though it asks for no replica: one event in half an hour is activity."""
-    extensions = replace(MINUTE, activations=())
-    for total, replicas in ((0.0005, 1), (0.0, 0)):
-        reading = Values((0,), total=total)
-        seen = Observation(Scale(0, 0, "app=web"), (), (reading,))
-        decision, _ = decide(
-            spec(QUEUE), Flags(), seen, History(recommendations=()), BASE, extensions=extensions
-        )
-        assert decision.desired == replicas
-
-
-def test_a_metric_below_its_activation_wakes_nothing() -> None:
-    extensions = replace(MINUTE, activations=(5000,))
-    (
-        Timeline(spec(QUEUE), replicas=0, extensions=extensions)
-        .at("0s", queue=5).want(0).at("15s", queue=5.001).want(1)
-        .at("30s", queue=5).want(1).at("1m15s", queue=5).want(0)
-    )  # fmt: skip
-
-
 def test_the_metric_that_wakes_is_named() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))

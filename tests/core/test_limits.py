@@ -16,7 +16,7 @@ from autoscaler.core.normalize import (
     stabilize_legacy,
 )
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.spec import Behavior, Flags, ScalingPolicy, SelectPolicy
+from autoscaler.core.spec import Behavior, Flags, ScalingPolicy
 from tests.core.builders import (
     BASE,
     average,
@@ -27,28 +27,18 @@ from tests.core.builders import (
     rules,
     spec,
 )
-from tests.core.limiting import DISABLED, FREE, MAX, MIN, down, events, limited, up
+from tests.core.limiting import DISABLED, FREE, MIN, down, events, limited, up
 from tests.core.timeline import Timeline
 
 
 @pytest.mark.parametrize(
     ("current", "wanted", "minimum", "maximum", "after", "reason"),
     [
-        (1, 3, 1, 10, 3, "DesiredWithinRange"),
-        (1, 4, 1, 10, 4, "DesiredWithinRange"),
         (1, 5, 1, 10, 4, "ScaleUpLimit"),
-        (2, 5, 1, 10, 4, "ScaleUpLimit"),
         (3, 7, 1, 10, 6, "ScaleUpLimit"),
-        (3, 6, 1, 10, 6, "DesiredWithinRange"),
-        (0, 9, 0, 10, 4, "ScaleUpLimit"),
         # The doubling meets the maximum exactly: the maximum gives the reason.
         (5, 11, 1, 10, 10, "TooManyReplicas"),
-        (5, 10, 1, 10, 10, "DesiredWithinRange"),
-        (6, 99, 1, 10, 10, "TooManyReplicas"),
-        (6, 99, 1, 13, 12, "ScaleUpLimit"),
-        (6, 2, 3, 10, 3, "TooFewReplicas"),
         (6, 3, 3, 10, 3, "DesiredWithinRange"),
-        (3, 0, 0, 10, 0, "DesiredWithinRange"),
         # The minimum goes first.
         (3, 5, 6, 7, 6, "TooFewReplicas"),
         (INT32_MAX, INT32_MAX, 1, INT32_MAX, INT32_MAX, "DesiredWithinRange"),
@@ -115,43 +105,28 @@ def test_one_policy_downwards(start: int, policy: ScalingPolicy, furthest: int) 
     assert limited(start, 0, down(policy)).after == furthest
 
 
+PODS, HALF = pods_policy(2), percent_policy(50)
+
+
 @pytest.mark.parametrize(
-    ("select", "policies", "start", "furthest", "chosen"),
+    ("rules", "start", "wanted", "furthest", "chosen"),
     [
-        (MAX, (pods_policy(2), percent_policy(50)), 1, 3, 0),
-        (MIN, (pods_policy(2), percent_policy(50)), 1, 2, 1),
-        (MAX, (pods_policy(2), percent_policy(50)), 10, 15, 1),
-        (MIN, (pods_policy(2), percent_policy(50)), 10, 12, 0),
+        (up(PODS, HALF), 1, 1000, 3, PODS),
+        (up(PODS, HALF), 10, 1000, 15, HALF),
+        (up(PODS, HALF, select=MIN), 10, 1000, 12, PODS),
+        (down(PODS, HALF), 10, -1, 5, HALF),
+        (down(PODS, HALF, select=MIN), 10, -1, 8, PODS),
         # Of equals the first is named.
-        (MAX, (pods_policy(5), percent_policy(50)), 10, 15, 0),
-        (MIN, (percent_policy(50), pods_policy(5)), 10, 15, 0),
+        (up(pods_policy(5), HALF), 10, 1000, 15, pods_policy(5)),
+        (up(HALF, pods_policy(5), select=MIN), 10, 1000, 15, HALF),
     ],
 )
-def test_the_policy_that_counts_upwards(
-    select: SelectPolicy,
-    policies: tuple[ScalingPolicy, ...],
-    start: int,
-    furthest: int,
-    chosen: int,
+def test_the_policy_that_counts(
+    rules: Behavior, start: int, wanted: int, furthest: int, chosen: ScalingPolicy
 ) -> None:
-    """Max takes the policy that permits the most, Min the one that permits the least."""
-    result = limited(start, 1000, up(*policies, select=select))
-    assert (result.after, result.reason) == (furthest, "ScaleUpLimit")
-    assert (result.allowed, result.policy) == (furthest, policies[chosen])
-
-
-@pytest.mark.parametrize(
-    ("select", "start", "furthest", "chosen"),
-    [(MAX, 10, 5, 1), (MIN, 10, 8, 0), (MAX, 3, 1, 0), (MIN, 2, 1, 1)],
-)
-def test_the_policy_that_counts_downwards(
-    select: SelectPolicy, start: int, furthest: int, chosen: int
-) -> None:
-    """Max takes the largest change, i.e. the smallest count; Min the smallest change."""
-    policies = (pods_policy(2), percent_policy(50))
-    result = limited(start, -1, down(*policies, select=select))
-    assert (result.after, result.reason) == (furthest, "ScaleDownLimit")
-    assert result.policy == policies[chosen]
+    """Max takes the policy that permits the largest change, Min the smallest one."""
+    result = limited(start, wanted, rules)
+    assert (result.after, result.allowed, result.policy) == (furthest, furthest, chosen)
 
 
 @pytest.mark.parametrize(
@@ -175,54 +150,6 @@ def test_disabled(
     result = limited(current, wanted, off, bounds, events((1, 1)), events((1, 1)))
     assert (result.after, result.reason, result.policy) == (after, reason, None)
     assert result.until is None
-
-
-@pytest.mark.parametrize(
-    ("current", "wanted", "bounds", "after", "reason"),
-    [
-        (5, 9, (1, 20), 9, "DesiredWithinRange"),
-        (5, 10, (1, 20), 10, "DesiredWithinRange"),
-        (5, 11, (1, 20), 10, "ScaleUpLimit"),
-        (5, 11, (1, 10), 10, "TooManyReplicas"),
-        (5, 10, (1, 10), 10, "DesiredWithinRange"),
-        (5, 9, (1, 8), 8, "TooManyReplicas"),
-        (5, 3, (2, 20), 3, "DesiredWithinRange"),
-        (5, 0, (2, 20), 2, "TooFewReplicas"),
-        (5, 2, (2, 20), 2, "DesiredWithinRange"),
-        # On the spot no bound is looked at.
-        (5, 5, (6, 20), 5, "DesiredWithinRange"),
-        (5, 5, (1, 4), 5, "DesiredWithinRange"),
-    ],
-)
-def test_bounds_with_behavior(
-    current: int, wanted: int, bounds: tuple[int, int], after: int, reason: str
-) -> None:
-    """Only the bound that lies ahead is checked; equal to it, it gives the reason."""
-    result = limited(current, wanted, behavior(), bounds)
-    assert (result.after, result.reason) == (after, reason)
-
-
-@pytest.mark.parametrize(
-    ("ups", "downs", "after"),
-    [
-        (events(), events(), 14),
-        (events((3, 10)), events(), 11),
-        (events((4, 10)), events(), 10),
-        # More than the allowance is spent: not down, but no further.
-        (events((9, 10)), events(), 10),
-        # Scale-downs of the period are given back.
-        (events(), events((2, 10)), 16),
-        (events((3, 10)), events((2, 5)), 13),
-        # Exactly a period old is out.
-        (events((3, 60)), events(), 14),
-        (events((3, 59.75)), events(), 11),
-        (events(), events((2, 60)), 14),
-        (events((1, 5), (1, 10), (1, 70)), events(), 12),
-    ],
-)
-def test_events_of_the_period_upwards(ups: Events, downs: Events, after: int) -> None:
-    """Four pods a minute from ten, less what went up since, plus what went down since."""
-    assert limited(10, 99, up(pods_policy(4, 60)), FREE, ups, downs).after == after
 
 
 def test_events_marked_outdated_still_count() -> None:

@@ -70,62 +70,34 @@ def test_division_by_zero_is_an_infinity_or_not_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "rounded"),
+    ("convert", "given", "rounded"),
     [
-        (1.0, 1),
-        (1.0000000000000002, 2),
-        (0.0001, 1),
-        (-0.5, 0),
-        (-1.5, -1),
-        (2147483646.5, INT32_MAX),
-        (2147483647.0, INT32_MAX),
-        (2147483647.5, INT32_MAX),
-        (-2147483648.0, INT32_MIN),
-        (-2147483648.5, INT32_MIN),
-        (1e300, INT32_MAX),
-        (-1e300, INT32_MIN),
-        (math.inf, INT32_MAX),
-        (-math.inf, INT32_MIN),
-        (math.nan, 0),
+        (ceil32, 1.0, 1),
+        (ceil32, 1.0000000000000002, 2),
+        (ceil32, -0.5, 0),
+        (ceil32, -1.5, -1),
+        (ceil32, 2147483646.5, INT32_MAX),
+        (ceil32, 2147483647.5, INT32_MAX),
+        (ceil32, -2147483648.0, INT32_MIN),
+        (trunc32, 0.9999999999999998, 0),
+        (trunc32, -1.9, -1),
+        (trunc32, 2147483647.9, INT32_MAX),
+        (trunc32, -2147483649.0, INT32_MIN),
+        (ceil64, 0.1, 1),
+        (ceil64, -0.1, 0),
+        (ceil64, 9223372036854774784.0, 9223372036854774784),
+        (ceil64, 9223372036854775808.0, INT64_MAX),
+        (ceil64, -9223372036854775808.0, INT64_MIN),
     ],
 )
-def test_ceil32(given: float, rounded: int) -> None:
-    """Rounds up; beyond int32 it saturates, where Kubernetes 1.37 wraps on amd64; NaN is 0."""
-    assert ceil32(given) == rounded
-
-
-@pytest.mark.parametrize(
-    ("given", "rounded"),
-    [
-        (0.9999999999999998, 0),
-        (-1.9, -1),
-        (4.0, 4),
-        (2147483647.9, INT32_MAX),
-        (-2147483649.0, INT32_MIN),
-        (math.inf, INT32_MAX),
-        (-math.inf, INT32_MIN),
-        (math.nan, 0),
-    ],
-)
-def test_trunc32(given: float, rounded: int) -> None:
-    assert trunc32(given) == rounded
-
-
-@pytest.mark.parametrize(
-    ("given", "rounded"),
-    [
-        (0.1, 1),
-        (-0.1, 0),
-        (9223372036854774784.0, 9223372036854774784),
-        (9223372036854775808.0, INT64_MAX),
-        (-9223372036854775808.0, INT64_MIN),
-        (math.inf, INT64_MAX),
-        (-math.inf, INT64_MIN),
-        (math.nan, 0),
-    ],
-)
-def test_ceil64(given: float, rounded: int) -> None:
-    assert ceil64(given) == rounded
+def test_doubles_become_integers(
+    convert: Callable[[float], int], given: float, rounded: int
+) -> None:
+    """Beyond their range they saturate, where Kubernetes 1.37 wraps on amd64; NaN is 0."""
+    assert convert(given) == rounded
+    least, most = (INT64_MIN, INT64_MAX) if convert is ceil64 else (INT32_MIN, INT32_MAX)
+    ends = [convert(odd) for odd in (1e300, -1e300, math.inf, -math.inf, math.nan)]
+    assert ends == [most, least, most, least, 0]
 
 
 @pytest.mark.parametrize(

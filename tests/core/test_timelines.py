@@ -73,23 +73,6 @@ def test_scaling_down_gives_room_for_scaling_up() -> None:
     )  # fmt: skip
 
 
-def test_a_failed_metric_blocks_scaling_down_and_not_up() -> None:
-    """While one of two does not answer the other may stay or go up."""
-    mails = external(average("10"), "mails")
-    down = behavior(down=rules(percent_policy(100), window=0))
-    (
-        Timeline(spec(QUEUE, mails, behavior=down), replicas=4)
-        .at("0s", queue=None, mails=10).want(4, outcome="blocked").never_releases()
-        .events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")
-        .conditions(ScalingActive="FailedGetExternalMetric")
-        .at("15s", queue=None, mails=40).want(4, outcome="partial")
-        .conditions(ScalingActive="ValidMetricFound")
-        .at("30s", queue=None, mails=60).want(6, outcome="partial")
-        .events("FailedGetExternalMetric", "SuccessfulRescale")
-        .at("45s", queue=10, mails=10).want(1, outcome="ok")
-    )  # fmt: skip
-
-
 def test_a_blocked_sync_recommends_nothing() -> None:
     """A minute without data neither extends nor shortens what the window holds."""
     (
@@ -290,12 +273,3 @@ def test_a_target_that_others_switched_off_says_whether_a_metric_wants_it(
     assert line.decision.wanted_by == (QUEUE if wanted else None)
     line.by_hand(1).at("30s", queue=messages)
     assert line.decision.wanted_by is None
-
-
-def test_percent_policies_alone_cannot_leave_zero() -> None:
-    """A hundred percent of 0 is 0."""
-    up = behavior(up=rules(percent_policy(100), window=0))
-    (
-        Timeline(spec(QUEUE, minimum=0, behavior=up), replicas=0)
-        .at("0s", queue=50).want(0, limited="ScaleUpLimit")
-    )  # fmt: skip
