@@ -32,7 +32,7 @@ from autoscaler.rendering.explanation import explain as explain_result
 from autoscaler.rendering.no_series import Findings, missing_in, of_target
 from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
-from autoscaler.sync.syncer import Syncer
+from autoscaler.sync.run import Syncer
 from autoscaler.transport import Observer
 
 _Findings = Mapping[str, Sequence[str]]

@@ -39,8 +39,8 @@ from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.kubernetes.leadership import unique
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, Ports, Reporter
+from autoscaler.sync.run import Syncer
 from autoscaler.sync.slots import Slot, slots_of
-from autoscaler.sync.syncer import Syncer
 from autoscaler.telemetry.health import NOT_ASKED, Component, Health, part_of
 from autoscaler.telemetry.metrics import Metrics
 from autoscaler.web import api, pages
@@ -157,8 +157,8 @@ class MainLoop:
             steps=memory.steps,
         )
         stack.enter_context(self.syncer)
-        self.syncer.resume_absence(memory.decided)
-        self.syncer.resume_breakers(memory.breakers, clock.wall(), clock.steady())
+        self.syncer.last_sync.update(memory.decided)
+        self.syncer.breakers.resume(memory.breakers, clock.wall(), clock.steady())
         metrics.breakers = self.syncer.breaker_statuses
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)

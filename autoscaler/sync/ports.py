@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from autoscaler import clock
 from autoscaler.clock import Clock
@@ -158,23 +158,16 @@ class Reporter:
 class NoHistoryStore:
     """A `HistoryStore` that keeps nothing."""
 
-    def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
+    def intend(self, *_: Any, **__: Any) -> Future[None]:
         """Return a future that is done."""
         done: Future[None] = Future()
         done.set_result(None)
         return done
 
-    def keep(self, kept: Sequence[Kept]) -> None:
+    def keep(self, *_: Any, **__: Any) -> None:
         """Keep nothing."""
 
-    def drop(self, targets: Iterable[str]) -> None:
-        """Forget nothing."""
-
-    def shift(self, seconds: float) -> None:
-        """Move nothing."""
-
-    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        """Keep nothing."""
+    drop = shift = keep_breakers = keep
 
 
 @dataclass(frozen=True, slots=True)

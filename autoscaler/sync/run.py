@@ -1,4 +1,4 @@
-"""One sync of many targets: read, decide, write, report.
+"""One sync of many targets after another: read, decide, write, report.
 
 A target's coroutine waits only for its own inputs: a slow query or object delays only who needs it.
 """
@@ -33,6 +33,9 @@ _LIST_SHARE, _SCALE_SHARE, _READ_SHARE = 1 / 4, 1 / 3, 2 / 3
 """The parts of a sync's time for new lists after the process stood still, for scales, and for all
 that is read; writes wait for everything."""
 
+_WATCHED_WITHIN_SECONDS = 5.0
+"""So long a watch may take to show what another process wrote."""
+
 _FIRST: Urgency = (0, -math.inf)
 
 _STOPPING = "the daemon stops before its turn came"
@@ -58,7 +61,7 @@ class SyncRun:
 
     def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncStart) -> None:
         self.state = state
-        self.ports = state.ports
+        self.flags, self.ports = state.flags, state.ports
         self.targets = targets
         self.times = times
         self.as_of = times.as_of
@@ -115,8 +118,7 @@ class SyncRun:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
-            stopped = state.stop.is_set()
-            state.tell(state.breakers.end(self.number, self._steady(), stopped=stopped))
+            state.end_in_breakers(self.number, self._steady())
         seconds = clock.monotonic() - self.begun
         self.ports.reporter.synced(
             SyncSummary(len(self.targets), len(queries), self.changed, self.failed, seconds)
@@ -166,7 +168,7 @@ class SyncRun:
                 )
                 scale = yield from self._result(reading, Unavailable)
             if isinstance(scale, Scale):
-                self.state.register(target, scale)
+                self.state.overlaps.register(target.key, target.place, scale.selector)
         finally:
             if target.key in self.unregistered:
                 self.registered[target.place].count_down()
@@ -216,7 +218,7 @@ class SyncRun:
             readings=(),
             ambiguous_with=ambiguous_with,
             controller=controller,
-            sole_writer=state.is_sole_writer(target),
+            sole_writer=self._is_sole_writer(target),
             last_read=last_read,
             last_sync=self._unix(state.last_sync.get(key)),
             hpa=hpa,
@@ -224,13 +226,22 @@ class SyncRun:
         times = SyncTimes(self.times.due, begun, begun + self._elapsed())
         history = state.histories.get(key, self.as_of)
         inputs = inputs_of(target, history, seen, self.answers, times, open_windows)
-        step = step_of(Rules(target, state.flags), inputs)
+        step = step_of(Rules(target, self.flags), inputs)
         state.last_sync[key] = steady
         if isinstance(scale, Scale):
             state.last_read[key] = steady
         self._remember(step)
         self.failed += step.decision.outcome is not Outcome.OK
         return step
+
+    def _is_sole_writer(self, target: Target) -> bool:
+        """Return whether no other process with our Lease wrote since the scale was last read.
+
+        What was read just after this process came to lead may lack what the leader before it wrote.
+        """
+        since = self.ports.leads_since(target.cluster, target.namespace)
+        read = self.state.last_read.get(target.key, -math.inf)
+        return since is not None and since + _WATCHED_WITHIN_SECONDS <= read
 
     def _unix(self, steady: float | None) -> float | None:
         """Return the Unix time of an instant of `clock.steady`."""
@@ -320,3 +331,30 @@ def write_urgency(current: int, desired: int) -> Urgency:
     if desired > current:
         return 0, -(desired / current if current else float("inf"))
     return 1, -(current / desired if desired else float("inf"))
+
+
+class Syncer(SyncState):
+    """Syncs targets, those of several syncs at the same time, and carries their histories on."""
+
+    def sync(
+        self,
+        targets: Sequence[Target],
+        now: float,
+        budget: float,
+        *,
+        steady: float | None = None,
+        due: float | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Sync every target once, from the Unix time ``now`` on, within ``budget`` seconds.
+
+        It was ``due``, by default ``now``; queries are evaluated as of ``at``, by default as of the
+        servers' own now.  If the clock was set since the last sync, which ``steady`` (of
+        `clock.steady`, at ``now``) shows, windows and periods move with it.
+        """
+        seconds = self.ports.clock.steady() if steady is None else steady
+        step, as_of = self.histories.follow_clock(now, seconds)
+        if step:
+            self.ports.reporter.clock_set(step)
+        times = SyncStart(now, now if due is None else due, as_of, seconds, budget, at)
+        SyncRun(self, targets, times).run()

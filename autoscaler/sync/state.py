@@ -1,28 +1,24 @@
 """What the syncs of a daemon carry from one to the next, and the threads that they share."""
 
-import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from autoscaler import clock
+from autoscaler.core.breaker import Breaker
 from autoscaler.core.decision import Decision
 from autoscaler.core.history import History, shifted
 from autoscaler.core.observation import Scale
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
-from autoscaler.sync.breakers import Breakers
+from autoscaler.sync.breakers import Breakers, BreakerStatus
 from autoscaler.sync.calls import ClusterCalls, FairQueries, LeastRecentlyServed
 from autoscaler.sync.overlaps import Overlaps
 from autoscaler.sync.ports import BreakerNews, HistoryStore, Ports
 
 R = TypeVar("R")
-
-_WATCHED_WITHIN_SECONDS = 5.0
-"""So long a watch may take to show what another process wrote."""
 
 
 class Histories:
@@ -110,27 +106,74 @@ def _moved(history: History, seconds: float) -> History:
     return shifted(history, seconds) if seconds else history
 
 
-@dataclass(frozen=True, slots=True)
+USUAL_WRITES_PER_SECOND = 100.0
+
+
 class SyncState:
     """What all syncs share; syncs of different targets may use it at the same time.
 
-    ``last_sync`` says when, by `clock.steady`, the last sync of each target began, of this process
-    or of one before it; ``last_read`` the last one of this process that read its scale.
+    ``stop`` ends syncs early: calls that run are finished, no other begins.  ``known`` are the
+    histories to go on with, by the clock at the beginning of ``steps``.  ``writes_per_second`` are
+    by cluster, `USUAL_WRITES_PER_SECOND` for one that has none.
     """
 
-    flags: Flags
-    ports: Ports
-    stop: threading.Event
-    histories: Histories
-    queries: FairQueries
-    cluster_calls: ClusterCalls
-    breakers: Breakers
-    overlaps: Overlaps = field(default_factory=Overlaps)
-    last_sync: dict[str, float] = field(default_factory=dict)
-    last_read: dict[str, float] = field(default_factory=dict)
-    scale_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
-    pod_read_order: LeastRecentlyServed = field(default_factory=LeastRecentlyServed)
-    breakers_kept: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self,
+        flags: Flags,
+        ports: Ports,
+        stop: threading.Event,
+        writes_per_second: Mapping[str, float] | None = None,
+        slow_seconds: float = 2.0,
+        known: Mapping[str, History] | None = None,
+        steps: clock.Steps | None = None,
+    ) -> None:
+        steps = steps or clock.Steps(ports.clock.wall(), ports.clock.steady())
+        self.flags = flags
+        self.ports = ports
+        self.stop = stop
+        self.histories = Histories(ports.history_store, known or {}, steps)
+        self.queries = FairQueries(slow_seconds)
+        self.cluster_calls = ClusterCalls(stop, _rates(ports, writes_per_second or {}))
+        self.breakers = Breakers()
+        self.overlaps = Overlaps()
+        self.last_sync: dict[str, float] = {}
+        """When, by `clock.steady`, the last sync of each target began, of any process."""
+        self.last_read: dict[str, float] = {}
+        """Likewise the last sync of this process that read its scale."""
+        self.scale_read_order = LeastRecentlyServed()
+        self.pod_read_order = LeastRecentlyServed()
+        self._breakers_kept = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the calls that run; those that have not begun are cancelled."""
+        self.queries.close()
+        self.cluster_calls.close()
+
+    def change(
+        self,
+        flags: Flags,
+        ports: Ports,
+        targets: Sequence[Target],
+        writes_per_second: Mapping[str, float],
+        breaker: Breaker | None = None,
+    ) -> None:
+        """Go on with other targets, flags and ports; a target whose key stays keeps its history.
+
+        No sync may run of one that is changed or removed; others go on with the ports of before.
+        """
+        keys = {target.key for target in targets}
+        self.queries.retain({query.key for target in targets for query in target.all_queries})
+        for store in (self.histories, self.overlaps, self.scale_read_order, self.pod_read_order):
+            store.retain(keys)
+        for instants in (self.last_sync, self.last_read):
+            for gone in instants.keys() - keys:
+                del instants[gone]
+        self.cluster_calls.change(_rates(ports, writes_per_second))
+        self.flags, self.ports = flags, ports
+        self._tell(self.breakers.change(breaker, targets))
 
     def read(
         self, target: Target, reads: LeastRecentlyServed, deadline: float, call: Callable[[], R]
@@ -139,34 +182,37 @@ class SyncState:
         pool = self.cluster_calls.reads(target.cluster)
         return reads.submit(pool, target.key, target.namespace, deadline, call, call)
 
-    def is_sole_writer(self, target: Target) -> bool:
-        """Return whether no other process with our Lease wrote since the scale was last read.
-
-        What was read just after this process came to lead may lack what the leader before it wrote.
-        """
-        since = self.ports.leads_since(target.cluster, target.namespace)
-        read = self.last_read.get(target.key, -math.inf)
-        return since is not None and since + _WATCHED_WITHIN_SECONDS <= read
-
-    def register(self, target: Target, scale: Scale) -> None:
-        """Remember a target's selector."""
-        self.overlaps.register(target.key, target.place, scale.selector)
-
-    def register_cached(self, targets: Iterable[Target]) -> None:
+    def register_cached(self, targets: Sequence[Target]) -> None:
         """Remember the cached selectors of targets that have none yet."""
         for target in targets:
             if target.key not in self.overlaps:
                 ref = target.spec.scale_target_ref
                 scale = self.ports.cluster_of(target).cached_scale(target.namespace, ref)
                 if isinstance(scale, Scale):
-                    self.register(target, scale)
+                    self.overlaps.register(target.key, target.place, scale.selector)
+
+    # -- scale-down breakers -----------------------------------------------------------------
 
     def keep_trips(self) -> None:
         """Keep how the scale-down breakers stand if one has tripped; it is told later."""
         if self.breakers.take_tripped():
             self._keep_breakers()
 
-    def tell(self, news: Sequence[BreakerNews]) -> None:
+    def end_in_breakers(self, number: int, now: float) -> None:
+        """Report what a sync that has ended changed of the scale-down breakers."""
+        self._tell(self.breakers.end(number, now, stopped=self.stop.is_set()))
+
+    def release(self, server: str | None = None) -> list[BreakerNews]:
+        """Let go what the breaker of a server holds, or of all; any thread may call this."""
+        news = self.breakers.release(server, self.ports.clock.steady())
+        self._tell(news)
+        return news
+
+    def breaker_statuses(self) -> list[BreakerStatus]:
+        """Return how the scale-down breaker of each server stands."""
+        return self.breakers.statuses(self.ports.clock.steady())
+
+    def _tell(self, news: Sequence[BreakerNews]) -> None:
         """Report changes of the scale-down breakers, and keep how they stand now."""
         if news:
             self._keep_breakers()
@@ -175,15 +221,9 @@ class SyncState:
 
     def _keep_breakers(self) -> None:
         # Of two syncs, the one that looks last must also be the last to keep what it saw.
-        with self.breakers_kept:
+        with self._breakers_kept:
             self.ports.history_store.keep_breakers(self.breakers.states())
 
-    def retain(self, targets: Collection[Target]) -> None:
-        """Forget all other targets, and the queries that only they asked."""
-        keys = {target.key for target in targets}
-        self.queries.retain({query.key for target in targets for query in target.all_queries})
-        for store in (self.histories, self.overlaps, self.scale_read_order, self.pod_read_order):
-            store.retain(keys)
-        for instants in (self.last_sync, self.last_read):
-            for gone in instants.keys() - keys:
-                del instants[gone]
+
+def _rates(ports: Ports, writes_per_second: Mapping[str, float]) -> dict[str, float]:
+    return {name: writes_per_second.get(name, USUAL_WRITES_PER_SECOND) for name in ports.clusters}

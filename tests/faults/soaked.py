@@ -28,6 +28,7 @@ _BUDGET_SECONDS = 1.0
 """What a sync may take; its tries and time-outs are cut to fit."""
 _PASSING = "prometheus-query"
 """The name of threads that live as long as requests of a sync follow one another."""
+_LOOKS, _LOOK_SECONDS = 5, 0.02
 _OF_WATCHES = "watch-end"
 """The name of threads of which each open watch has one: a watch that was cut has none."""
 _POOLED = ("query_", "slow-query_", "urgent_", "kubernetes-request")
@@ -82,7 +83,7 @@ def _measured() -> dict[str, int]:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     workers = sum(name.startswith(_POOLED) for name in names)
-    open_ = [_kind_of(file) for file in Path("/proc/self/fd").iterdir()]
+    open_ = [kind for _, kind in _files_that_stay()]
     return {
         "resident": pages * resource.getpagesize(),
         "objects": len(gc.get_objects()),
@@ -95,6 +96,18 @@ def _measured() -> dict[str, int]:
 
 def _thread_names() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name != _OF_WATCHES]
+
+
+def _files_that_stay() -> set[tuple[str, str]]:
+    """Return number and kind of each file that several looks find open.
+
+    SQLite opens temporary files, and a page those of /proc, for moments and on other threads.
+    """
+    looks = []
+    for _ in range(_LOOKS):
+        looks.append({(file.name, _kind_of(file)) for file in Path("/proc/self/fd").iterdir()})
+        time.sleep(_LOOK_SECONDS)
+    return set.intersection(*looks)
 
 
 def _kind_of(file: Path) -> str:

@@ -16,8 +16,7 @@ from autoscaler.core.spec import Flags
 from autoscaler.core.target import Target
 from autoscaler.sync.breakers import Breakers
 from autoscaler.sync.ports import BreakerChange, BreakerNews
-from autoscaler.sync.run import SyncRun
-from autoscaler.sync.syncer import Syncer
+from autoscaler.sync.run import Syncer, SyncRun
 from tests.core.builders import behavior, percent_policy, rules
 from tests.worlds.memory import T0, Kept, Memory, external
 from tests.worlds.waiting import NotInTimeError, wait_until
@@ -64,7 +63,7 @@ class Fleet:
     def start(self) -> None:
         """Begin as a process would; what is stored is gone on with."""
         self.syncer: Syncer = self.world.syncer(known=dict(self.world.kept))
-        self.syncer.resume_breakers(self.stored, T0 + self.time, self.time)
+        self.syncer.breakers.resume(self.stored, T0 + self.time, self.time)
         self.configure(self._breaker)
 
     def configure(self, breaker: Breaker | None) -> None:
@@ -129,7 +128,7 @@ def waiting(one: Fleet, budget: float = 20.0) -> Iterator[threading.Thread]:
     one.time = 15.0
     thread = threading.Thread(target=one.begin, args=(one.targets[:20], budget))
     thread.start()
-    wait_until("it waits", lambda: len(one.syncer._state.breakers._servers[""].down) == 20)
+    wait_until("it waits", lambda: len(one.syncer.breakers._servers[""].down) == 20)
     yield thread
     thread.join(budget / 3)
     assert not thread.is_alive()
@@ -280,7 +279,7 @@ def test_a_decision_at_the_end_of_the_hold_is_either_held_or_reviewed(
 
 def given_up(one: Fleet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the servers that are waited for as long as a sync may, once they were."""
-    breakers, servers = one.syncer._state.breakers, []
+    breakers, servers = one.syncer.breakers, []
     give_up = breakers.give_up
 
     def record(turn: int, server: str, *instant: Any) -> None:
@@ -309,7 +308,7 @@ def test_what_is_decided_while_a_sync_begins_is_decided(monkeypatch: pytest.Monk
     """Another sync decides on 80 targets just before the breakers know of this one, and after."""
     with Fleet(fleet(100)) as one:
         emptied(one, 5)
-        breakers = one.syncer._state.breakers
+        breakers = one.syncer.breakers
         begin, servers = breakers.begin, given_up(one, monkeypatch)
 
         def others() -> None:
@@ -352,7 +351,7 @@ def test_it_trips_again_until_an_operator_lets_them_go() -> None:
         one.sync(seconds=601)
         assert one.counts() == {10: 100}
         assert one.changes() == ["tripped", "tripped again"]
-        released = one.syncer._state.breakers.release(None, one.time)
+        released = one.syncer.breakers.release(None, one.time)
         assert [(news.change, news.down) for news in released] == [(BreakerChange.RELEASED, 100)]
         one.sync()
         assert one.counts() == {1: 100}
@@ -365,7 +364,7 @@ def test_a_release_names_a_server_and_leaves_the_others() -> None:
         emptied(one, 60)
         one.sync()
         assert one.counts() == {10: 60}
-        one.syncer._state.breakers.release("mimir", one.time)
+        one.syncer.breakers.release("mimir", one.time)
         one.sync()
         assert one.counts() == {1: 30, 10: 30}
 
@@ -380,7 +379,7 @@ def test_one_server_that_lies_holds_only_its_own_targets() -> None:
         one.sync()
         assert one.counts() == {1: 3, 10: 57}
         assert [news.server for news in one.news] == ["mimir"]
-        statuses = {status.server: status for status in one.syncer._state.breakers.statuses(15.0)}
+        statuses = {status.server: status for status in one.syncer.breakers.statuses(15.0)}
         assert (statuses[""].until, statuses["mimir"].down, statuses["mimir"].of) == (None, 30, 30)
 
 
@@ -503,7 +502,7 @@ def test_a_restart_does_not_end_it() -> None:
 def test_a_release_outlives_a_restart_too() -> None:
     """Else the operator would have to release again."""
     with after_rename(50, 50) as one:
-        one.syncer._state.tell(one.syncer._state.breakers.release(None, one.time))
+        one.syncer._tell(one.syncer.breakers.release(None, one.time))
         one.syncer.__exit__()
         one.start()
         one.sync()
@@ -566,7 +565,7 @@ def test_a_daemon_that_stops_while_it_waits_writes_nothing_down() -> None:
     with Fleet(fleet(100)) as one:
         emptied(one, 100)
         with waiting(one):
-            one.syncer._state.stop.set()
+            one.syncer.stop.set()
         assert one.counts() == {10: 100}
         assert one.world.results == []
 

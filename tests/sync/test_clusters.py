@@ -13,7 +13,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.sync.calls import ClusterCalls
 from autoscaler.sync.ports import Ports
-from autoscaler.sync.syncer import Syncer
+from autoscaler.sync.run import Syncer
 from tests.worlds.memory import T0, Memory, answer, external
 
 WEB = external("shop", "web")

@@ -42,14 +42,14 @@ def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
     """Not even those of its namespace, which wait for its selector."""
     world = queue(90.0, a=2, b=2)
     with world.syncer() as syncer:
-        register = syncer._state.overlaps.register
+        register = syncer.overlaps.register
 
         def fail_for_a(target: str, place: tuple[str, str], selector: str) -> None:
             if selector == "app=a":
                 raise_defect()
             register(target, place, selector)
 
-        syncer._state.overlaps.register = fail_for_a  # type: ignore[method-assign]
+        syncer.overlaps.register = fail_for_a  # type: ignore[method-assign]
         with pytest.raises(ExceptionGroup) as raised:
             syncer.sync([external("shop", "a"), external("shop", "b")], T0, BUDGET)
     assert [type(error) for error in raised.value.exceptions] == [OverflowError]

@@ -326,7 +326,7 @@ def test_a_restart_during_a_short_outage_begins_no_window_anew() -> None:
         syncer.sync([target], T0, BUDGET, steady=1000.0)
     steps = clock.Steps(T0 + 12.0, 1012.0)
     with world.syncer(known=world.kept, steps=steps) as syncer:
-        syncer.resume_absence({target.key: 1000.0})
+        syncer.last_sync.update({target.key: 1000.0})
         for later in range(15, 320, 15):
             world.answers["queue"] = answer(30.0, now=T0 + later)
             if later < 45:

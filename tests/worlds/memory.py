@@ -40,7 +40,7 @@ from autoscaler.sync.ports import (
     SyncSummary,
 )
 from autoscaler.sync.ports import Kept as KeptState
-from autoscaler.sync.syncer import Syncer
+from autoscaler.sync.run import Syncer
 from tests.core import builders
 
 T0 = 1_800_000_000.0

@@ -15,7 +15,7 @@ from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import WriteOutcome, Written
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.sync.ports import DEFAULT_CLUSTER, NoHistoryStore, Ports, Reporter
-from autoscaler.sync.syncer import Syncer
+from autoscaler.sync.run import Syncer
 from tests.worlds.virtual_clock import VirtualClock
 
 
