@@ -108,6 +108,13 @@ def spec(
     return HorizontalPodAutoscalerSpec(DEPLOYMENT, minimum, maximum, metrics, behavior)
 
 
+QUEUE = external(average("10"))
+"""Ten messages for each replica."""
+MAILS = external(average("10"), "mails")
+FREE = behavior(down=rules(percent_policy(100), window=0))
+"""Nothing holds a scale-down."""
+
+
 def container(
     name: str = "app", *, restartable: bool = False, **requests: str
 ) -> ContainerRequests:

@@ -5,10 +5,8 @@ from autoscaler.core.decision import Decision
 from autoscaler.core.history import History
 from autoscaler.core.observation import Gap, GapKind, Observation, Reading, Scale
 from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec
-from tests.core.builders import BASE, average, external, pods
+from tests.core.builders import BASE, pods
 
-QUEUE = external(average("10"))
-MAILS = external(average("10"), "mails")
 ERROR = Gap(GapKind.ERROR, "connection refused")
 
 

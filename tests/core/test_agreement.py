@@ -16,6 +16,7 @@ from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, ScalingRule
 from autoscaler.persistence.record.agreement import Agreement, Stretch, joined
 from tests.core.builders import (
     BASE,
+    QUEUE,
     average,
     behavior,
     cpu,
@@ -32,7 +33,6 @@ from tests.core.hpa_beside import HpaBeside, Load
 from tests.core.timeline import Timeline
 
 A = Agreement
-QUEUE = external(average("10"))
 PLAIN = spec(QUEUE, maximum=50)
 UP = rules(pods_policy(4, 15), percent_policy(100, 15), window=0)
 

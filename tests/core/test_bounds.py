@@ -13,9 +13,9 @@ from autoscaler.core.observation import Gap, GapKind, Observation, OpenWindow, S
 from autoscaler.core.spec import ScalingRules, SelectPolicy
 from tests.core.builders import (
     BASE,
-    average,
+    FREE,
+    QUEUE,
     behavior,
-    external,
     percent_policy,
     pods_policy,
     rules,
@@ -23,8 +23,6 @@ from tests.core.builders import (
 )
 from tests.core.timeline import Timeline
 
-QUEUE = external(average("10"))
-FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
 NONE = Gap(GapKind.ERROR, "no answer")
 UNTIL = "until 18:00 UTC"
 

@@ -9,8 +9,8 @@ from autoscaler.core.history import History, shifted
 from autoscaler.core.observation import Values
 from autoscaler.core.spec import Flags
 from autoscaler.rendering.record import stages_of
-from tests.core.builders import BASE, behavior, percent_policy, rules, spec
-from tests.core.deciding import QUEUE, observe, reasons
+from tests.core.builders import BASE, QUEUE, behavior, percent_policy, rules, spec
+from tests.core.deciding import observe, reasons
 from tests.core.timeline import Timeline
 
 BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
@@ -71,7 +71,6 @@ def test_who_is_held_by_its_window_does_not_go_down() -> None:
 def test_a_pause_at_a_count_is_not_held() -> None:
     target = Timeline(spec(QUEUE), replicas=10).annotated(paused_replicas="2")
     decision = target.at("0s", queue=900).decision
-    assert decision is not None
     assert decision.desired == 2
     assert not goes_down(decision)
 

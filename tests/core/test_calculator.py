@@ -19,10 +19,11 @@ from autoscaler.core.observation import (
     Scale,
     Values,
 )
-from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType, Tolerance
+from autoscaler.core.spec import Flags, MetricSpec, MetricTarget, TargetType
 from tests.core.builders import (
     BASE,
     FALSE,
+    TENTH,
     TRUE,
     UNKNOWN,
     average,
@@ -37,7 +38,26 @@ from tests.core.builders import (
     value,
     values,
 )
-from tests.core.calculating import context, proposed, refused
+
+
+def context(
+    spec: int, status: int | None = None, of: tuple[Pod, ...] | None = None
+) -> MetricContext:
+    """Return a scale of ``spec`` replicas, as many pods Running and Ready unless told."""
+    scale = Scale(spec, spec if status is None else status, "app=web")
+    return MetricContext(scale, pods(spec) if of is None else of, TENTH, Flags(), BASE)
+
+
+def proposed(metric: MetricSpec, reading: Reading, against: MetricContext) -> Calculation:
+    result = propose(metric, reading, against)
+    assert isinstance(result, Calculation), result
+    return result
+
+
+def refused(metric: MetricSpec, reading: Reading, against: MetricContext) -> MetricFailure:
+    result = propose(metric, reading, against)
+    assert isinstance(result, MetricFailure), result
+    return result
 
 
 @pytest.mark.parametrize(
@@ -220,7 +240,6 @@ def test_an_external_target_goes_by_its_fields() -> None:
 
 TWENTY = 20
 SURGE = 25
-TENTH = Tolerance(0.1, 0.1)
 
 
 def proposal(
@@ -231,11 +250,8 @@ def proposal(
     *,
     ignore: bool,
 ) -> Calculation:
-    scale = Scale(replicas, len(of), "app=web")
-    context = MetricContext(scale, of, TENTH, Flags(), BASE, Extensions(ignore_surge=ignore))
-    outcome = propose(metric, reading, context)
-    assert isinstance(outcome, Calculation)
-    return outcome
+    surging = context(replicas, len(of), of)
+    return proposed(metric, reading, replace(surging, extensions=Extensions(ignore_surge=ignore)))
 
 
 def each(milli: int, count: int) -> PodSamples:

@@ -9,11 +9,10 @@ from autoscaler.core.decision import ForeignChange
 from autoscaler.core.history import ScaleEvent
 from autoscaler.core.spec import Behavior, Flags
 from autoscaler.core.writes import FIELD_MANAGER
-from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from tests.core.builders import BASE, QUEUE, average, behavior, external, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 from tests.core.two_writers import PERIOD, TwoWriters
 
-QUEUE = external(average("10"))
 SPEC = spec(QUEUE, maximum=20)
 
 

@@ -15,6 +15,8 @@ from autoscaler.rendering.record import Stage, stages_of
 from tests.core.builders import (
     BASE,
     FALSE,
+    MAILS,
+    QUEUE,
     TRUE,
     behavior,
     cpu,
@@ -28,7 +30,7 @@ from tests.core.builders import (
     value,
     values,
 )
-from tests.core.deciding import ERROR, MAILS, QUEUE, decided, observe, reasons
+from tests.core.deciding import ERROR, decided, observe, reasons
 
 
 @pytest.mark.parametrize("current", [1, 11])

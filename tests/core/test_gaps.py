@@ -40,6 +40,9 @@ from autoscaler.core.writes import settle
 from autoscaler.persistence.codec import dumps, loads
 from tests.core.builders import (
     BASE,
+    FREE,
+    MAILS,
+    QUEUE,
     average,
     behavior,
     cpu,
@@ -64,8 +67,6 @@ HELD = 165.0
 """The syncs of so many seconds come before that."""
 LOST = Gap(GapKind.ERROR, "Prometheus is away")
 AWAY = Unavailable("the API server is away")
-QUEUE = external(average("10"))
-"""150 messages are 15 replicas."""
 
 
 def short(window: int) -> HorizontalPodAutoscalerSpec:
@@ -277,7 +278,7 @@ def test_a_gap_is_followed_while_the_scale_cannot_be_read() -> None:
 
 def test_another_metric_takes_nothing_down_meanwhile() -> None:
     """The one that returns may ask for more once it is whole; one that is whole may take it up."""
-    both = spec(QUEUE, external(average("10"), "other"), behavior=short(0).behavior)
+    both = spec(QUEUE, MAILS, behavior=short(0).behavior)
     line = Line(both).run(600, values(150), values(20))
     line.run(60, LOST, values(20))
     line.run(HELD, values(27), values(60))
@@ -473,7 +474,7 @@ def test_other_kinds_of_failures_in_turn_leave_a_hole_too() -> None:
     assert line.replicas == 15
     line.sync(values(20))
     assert line.replicas == 2
-    both = spec(QUEUE, external(average("10"), "other"), behavior=short(300).behavior)
+    both = spec(QUEUE, MAILS, behavior=short(300).behavior)
     line = Line(both, range_seconds=0.0).run(900, values(150), values(150))
     line.run(180, LOST, values(20)).run(180, values(20), LOST).run(300, values(20), values(20))
     assert line.replicas == 15
@@ -483,7 +484,7 @@ def test_other_kinds_of_failures_in_turn_leave_a_hole_too() -> None:
 
 def test_of_what_is_proven_while_incomplete_readings_block_the_most_is_remembered() -> None:
     """Of metrics that are whole too; a failure that proves nothing is remembered as nothing."""
-    both = spec(QUEUE, external(average("10"), "other"), behavior=short(300).behavior)
+    both = spec(QUEUE, MAILS, behavior=short(300).behavior)
     line = Line(both, range_seconds=0.0).run(PERIOD, values(150), values(20))
     before = line.history.recommendations or ()
     line.sync(LOST, values(120))
@@ -534,7 +535,7 @@ def test_a_metric_that_is_gone_from_the_spec_is_forgotten() -> None:
     assert len(line.history.gaps) == 1
     gone = replace(line.history.gaps[0], pod="p0")
     line.history = replace(line.history, gaps=(*line.history.gaps, gone))
-    line.spec = replace(line.spec, metrics=(external(average("10"), "other"),))
+    line.spec = replace(line.spec, metrics=(MAILS,))
     line.sync(values(150))
     assert line.history.gaps == ()
 
@@ -557,7 +558,6 @@ def test_a_pod_that_lost_too_little_to_matter_counts_as_it_is() -> None:
 # -- A metric's history goes by what is asked, and not by a name -----------------------------------
 
 
-FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
 ONE, TWO = (
     replace(of_object(average("10")), described_object=ScaleTargetRef("v1", "Ingress", name))
     for name in ("one", "two")

@@ -18,11 +18,9 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import HoldQuery, Query, Target
 from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.alternatives import LeftOut, alternatives_of
-from tests.core.builders import BASE, average, behavior, external, pods_policy, rules, spec
+from tests.core.builders import BASE, QUEUE, behavior, pods_policy, rules, spec
 from tests.core.timeline import Timeline
 
-QUEUE = external(average("10"))
-"""30 messages are 3 replicas."""
 AWAY = HoldReading(1, '{job="orders"}')
 FREE = HoldReading()
 SILENT = HoldReading(gap=Gap(GapKind.ERROR, "no answer"))

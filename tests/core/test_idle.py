@@ -24,10 +24,11 @@ from autoscaler.core.observation import (
 from autoscaler.core.spec import Flags, SelectPolicy
 from tests.core.builders import (
     BASE,
-    average,
+    FREE,
+    MAILS,
+    QUEUE,
     behavior,
     cpu,
-    external,
     of_object,
     pods_policy,
     rules,
@@ -38,8 +39,6 @@ from tests.core.builders import (
 from tests.core.deciding import ERROR, observe
 from tests.core.timeline import Timeline
 
-QUEUE = external(average("10"))
-OTHER = external(average("10"), name="other")
 MINUTE = Extensions(idle=Idle(after=60.0))
 INCOMPLETE = Gap(GapKind.PARTIAL, "a part of the answer is missing")
 
@@ -100,8 +99,8 @@ def test_the_metric_that_wakes_is_named() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
     (
-        Timeline(spec(QUEUE, OTHER), replicas=0, extensions=extensions)
-        .at("0s", queue=40, other=1).want(4, reason="external metric other(nil) is active")
+        Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
+        .at("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
     )  # fmt: skip
 
 
@@ -167,21 +166,21 @@ def test_no_window_and_no_policy_delays_sleep() -> None:
 def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
     """It counts as active for a target that is awake."""
     (
-        Timeline(spec(QUEUE, OTHER), replicas=3, extensions=MINUTE)
-        .at("0s", queue=5, other=0)
-        .at("30s", queue=0, other=None).want(3)
-        .at("1m15s", queue=0, other=0).want(3)
-        .at("1m30s", queue=0, other=0).want(0)
-        .at("1m45s", queue=0, other=None).want(0, outcome="partial")
-        .at("2m", queue=None, other=None).want(0, outcome="partial")
-        .at("2m15s", queue=11, other=None).want(2, outcome="partial")
+        Timeline(spec(QUEUE, MAILS), replicas=3, extensions=MINUTE)
+        .at("0s", queue=5, mails=0)
+        .at("30s", queue=0, mails=None).want(3)
+        .at("1m15s", queue=0, mails=0).want(3)
+        .at("1m30s", queue=0, mails=0).want(0)
+        .at("1m45s", queue=0, mails=None).want(0, outcome="partial")
+        .at("2m", queue=None, mails=None).want(0, outcome="partial")
+        .at("2m15s", queue=11, mails=None).want(2, outcome="partial")
     )  # fmt: skip
     at_once = Extensions(idle=Idle(after=0.0))
-    target = Timeline(spec(QUEUE, OTHER), replicas=3, extensions=at_once)
-    target.at("0s", queue=5, other=0).at("15s", queue=0, other=None).want(3)
-    target.at("30s", queue=0, other=0).want(0)
-    busy = Timeline(spec(QUEUE, OTHER, cpu(utilization(50))), replicas=3, extensions=at_once)
-    busy.at("0s", queue=5, other=0, cpu=50).at("15s", queue=0, other=None, cpu=100).want(6)
+    target = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=at_once)
+    target.at("0s", queue=5, mails=0).at("15s", queue=0, mails=None).want(3)
+    target.at("30s", queue=0, mails=0).want(0)
+    busy = Timeline(spec(QUEUE, MAILS, cpu(utilization(50))), replicas=3, extensions=at_once)
+    busy.at("0s", queue=5, mails=0, cpu=50).at("15s", queue=0, mails=None, cpu=100).want(6)
 
 
 def test_a_reading_that_refills_counts_as_unknown() -> None:
@@ -345,7 +344,6 @@ def test_a_fallback_wakes_a_target() -> None:
 
 
 SIX = Extensions(fallback=Fallback(6))
-FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
 
 
 def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
@@ -385,10 +383,10 @@ def test_the_four_behaviors(behavior_: FallbackBehavior, of_three: int, of_nine:
 def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     """keda#6659."""
     (
-        Timeline(spec(QUEUE, OTHER), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
-        .at("0s", queue=None, other=80).want(8, outcome="partial",
-                                             reason="external metric other(nil) above target")
-        .at("15s", queue=None, other=20).want(8)
+        Timeline(spec(QUEUE, MAILS), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
+        .at("0s", queue=None, mails=80).want(8, outcome="partial",
+                                             reason="external metric mails(nil) above target")
+        .at("15s", queue=None, mails=20).want(8)
     )  # fmt: skip
 
 
@@ -401,12 +399,12 @@ def test_a_metric_of_pods_falls_back_as_well() -> None:
 
 def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
     """A metric that fails now and then never falls back."""
-    target = Timeline(spec(QUEUE, OTHER), replicas=4, extensions=SIX)
-    target.at("0s", queue=None, other=None).at("15s", queue=40, other=None)
+    target = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=SIX)
+    target.at("0s", queue=None, mails=None).at("15s", queue=40, mails=None)
     assert target.history.extended.failures == (
-        FailureStreak("External external metric other(nil)", 2),
+        FailureStreak("External external metric mails(nil)", 2),
     )
-    target.at("30s", queue=None, other=40).at("45s", queue=None, other=40)
+    target.at("30s", queue=None, mails=40).at("45s", queue=None, mails=40)
     assert target.history.extended.failures == (
         FailureStreak("External external metric queue(nil)", 2),
     )
@@ -477,7 +475,7 @@ def test_a_reading_that_fails_altogether_asks_for_nothing() -> None:
     observed = observe(10, ERROR, incomplete(85_000))
     history = History(recommendations=())
     extensions = Extensions(fallback=Fallback(4, 1))
-    of = spec(QUEUE, OTHER, behavior=FREE)
+    of = spec(QUEUE, MAILS, behavior=FREE)
     decision, _ = decide(of, Flags(), observed, history, BASE, extensions=extensions)
     assert [one.proposal for one in decision.metrics] == [4, 9]
     assert decision.desired == 9

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from autoscaler.core.decision import Stabilization
+from autoscaler.core.decision import Limit, Stabilization
 from autoscaler.core.history import History, Recommendation, ScaleEvent
 from autoscaler.core.normalize import (
     Events,
@@ -16,7 +16,7 @@ from autoscaler.core.normalize import (
     stabilize_legacy,
 )
 from autoscaler.core.numbers import INT32_MAX
-from autoscaler.core.spec import Behavior, Flags, ScalingPolicy
+from autoscaler.core.spec import Behavior, Flags, ScalingPolicy, SelectPolicy
 from tests.core.builders import (
     BASE,
     average,
@@ -27,8 +27,34 @@ from tests.core.builders import (
     rules,
     spec,
 )
-from tests.core.limiting import DISABLED, FREE, MIN, down, events, limited, up
 from tests.core.timeline import Timeline
+
+MAX, MIN, DISABLED = SelectPolicy.MAX, SelectPolicy.MIN, SelectPolicy.DISABLED
+FREE = (0, INT32_MAX)
+
+
+def events(*changes: tuple[int, float]) -> Events:
+    """Return scale events: by how many replicas, and how many seconds ago."""
+    return tuple(ScaleEvent(change, BASE - ago) for change, ago in changes)
+
+
+def limited(
+    current: int,
+    wanted: int,
+    rules: Behavior,
+    bounds: tuple[int, int] = FREE,
+    ups: Events = (),
+    downs: Events = (),
+) -> Limit:
+    return limit(current, wanted, bounds, rules, History(scale_ups=ups, scale_downs=downs), BASE)
+
+
+def up(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
+    return behavior(up=rules(*policies, select=select))
+
+
+def down(*policies: ScalingPolicy, select: SelectPolicy = MAX) -> Behavior:
+    return behavior(down=rules(*policies, select=select))
 
 
 @pytest.mark.parametrize(

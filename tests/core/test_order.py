@@ -42,9 +42,8 @@ from autoscaler.core.spec import ExternalMetric, Flags, HorizontalPodAutoscalerS
 from tests.core import strategies
 from tests.core.builders import (
     BASE,
-    average,
+    QUEUE,
     behavior,
-    external,
     pods,
     pods_policy,
     rules,
@@ -54,7 +53,6 @@ from tests.core.builders import (
 from tests.core.deciding import ERROR
 from tests.core.timeline import Timeline
 
-QUEUE = external(average("10"))
 NOTHING = Gap(GapKind.ERROR, "no answer")
 modest = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 
@@ -240,7 +238,7 @@ def test_a_held_target_writes_nothing_paused_or_not(mode: PauseMode | None) -> N
 CORE = Path(core.__file__).parent
 GUARDS = frozenset({"guards", "bounds", "idling", "missing_data"})
 SINCE_THE_LAST_SYNC = frozenset({"gaps", "contention"})
-OF_QUEUE = spec(external(average("10")), minimum=2, maximum=20, behavior=behavior())
+OF_QUEUE = spec(QUEUE, minimum=2, maximum=20, behavior=behavior())
 SCHEDULE = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=3)
 
 

@@ -7,11 +7,16 @@ import pytest
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
-from tests.core.builders import BASE, average, behavior, cpu, external, rules, spec, utilization
+from tests.core.builders import (
+    BASE,
+    FREE,
+    QUEUE,
+    cpu,
+    spec,
+    utilization,
+)
 from tests.core.timeline import Timeline
 
-QUEUE = external(average("10"))
-FREE = behavior(down=rules(*behavior().scale_down.policies, window=0))
 CONFIGURED = Pause(PauseMode.SCALE_DOWN)
 BY = "the annotation autoscaler/paused"
 

@@ -4,15 +4,29 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from autoscaler.core.calculator import PerPodMetric, group_pods, request_of
-from autoscaler.core.decision import Formula, MetricValueStatus, PodGroups, Unready, UnreadyRule
+from autoscaler.core.calculator import (
+    MetricContext,
+    PerPodMetric,
+    group_pods,
+    propose_per_pod,
+    request_of,
+)
+from autoscaler.core.decision import (
+    Calculation,
+    Formula,
+    MetricValueStatus,
+    PodGroups,
+    Unready,
+    UnreadyRule,
+)
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
-from autoscaler.core.observation import Pod, PodRequests, Sample
-from autoscaler.core.spec import Flags, ResourceMetric, Tolerance
+from autoscaler.core.observation import Pod, PodRequests, Sample, Scale
+from autoscaler.core.spec import Flags, ResourceMetric
 from autoscaler.quantities import parse_quantity
 from tests.core.builders import (
     BASE,
     FALSE,
+    TENTH,
     TRUE,
     UNKNOWN,
     container,
@@ -25,9 +39,28 @@ from tests.core.builders import (
     utilization,
     value,
 )
-from tests.core.measuring import attempt, proposed, starting
 
-EXACT = Tolerance(0.0, 0.0)
+
+def attempt(
+    metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
+) -> Calculation | str:
+    """Compute a proposal, or the sentence that says why there is none."""
+    context = MetricContext(Scale(replicas, replicas, "app=web"), of, TENTH, Flags(), BASE)
+    return propose_per_pod(metric, readings, context)
+
+
+def proposed(
+    metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
+) -> Calculation:
+    result = attempt(metric, readings, of, replicas)
+    assert isinstance(result, Calculation), result
+    return result
+
+
+def starting(name: str, requests: str = "1") -> Pod:
+    """Return a Running pod that is not ready yet."""
+    one = PodRequests((container(cpu=requests),))
+    return pod(name, ready=FALSE, start=-20.0, transition=-20.0, requests=one)
 
 
 def test_unready_pods_lessen_a_scale_up() -> None:

@@ -24,9 +24,8 @@ from autoscaler.core.writes import (
     settle_write,
 )
 from autoscaler.persistence.codec import dumps, loads
-from tests.core.builders import BASE, average, behavior, external, pods, spec, values
+from tests.core.builders import BASE, QUEUE, behavior, pods, spec, values
 
-QUEUE = external(average("10"))
 WITH = spec(QUEUE, minimum=0, behavior=behavior())
 WITHOUT = spec(QUEUE, minimum=0)
 BEFORE = History(recommendations=(), desired_replicas=3)
@@ -113,7 +112,7 @@ def test_a_refused_write_keeps_the_recommendation_and_no_event() -> None:
 # -- writes whose outcome is not known, and what the next read tells -------------------------------
 
 
-SPEC = spec(external(average("10")), maximum=20, behavior=behavior())
+SPEC = spec(QUEUE, maximum=20, behavior=behavior())
 PENDING = PendingWrite(2, 4, BASE, "7")
 ZERO = Scale(0, 0, "app=web", "8")
 

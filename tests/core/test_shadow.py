@@ -17,9 +17,8 @@ from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.record import stages_of
 from tests.core.builders import (
-    average,
+    QUEUE,
     behavior,
-    external,
     percent_policy,
     pods_policy,
     rules,
@@ -29,7 +28,6 @@ from tests.core.timeline import Timeline
 
 IN_SHADOW = Extensions(mode=Mode.SHADOW)
 HPA = 'HorizontalPodAutoscaler "web"'
-QUEUE = external(average("10"))
 
 
 class Beside:
@@ -48,8 +46,6 @@ class Beside:
         self.live.at(time, queue=queue)
         self.shadow.at(time, queue=queue)
         ours, theirs = self.shadow.decision, self.live.decision
-        assert ours is not None
-        assert theirs is not None
         assert (ours.desired, ours.reason, stages_of(ours), ours.outcome) == (
             theirs.desired,
             theirs.reason,
@@ -91,7 +87,6 @@ def test_nothing_is_written_and_nothing_contested() -> None:
     for number in range(8):
         line.by_hand(3 + number % 2, "kube-controller-manager").at(f"{15 * number}s", queue=200)
     decision = line.decision
-    assert decision is not None
     assert (decision.zone, decision.held_until, line.replicas) == (Zone.METRICS, None, 4)
     assert decision.desired > 4
     about = classify(decision)
@@ -348,7 +343,6 @@ def test_a_live_target_goes_into_shadow() -> None:
     line.want(6).by_hand(3).at("15s", queue=60)
     line.extensions = IN_SHADOW
     line.by_hand(2, "kubectl").at("30s", queue=40).want(2)
-    assert line.decision is not None
     assert line.decision.desired == 4
     assert line.history.contention.reversals == ()
 
@@ -356,7 +350,6 @@ def test_a_live_target_goes_into_shadow() -> None:
 def test_failed_metrics_are_failures_in_shadow_too() -> None:
     """It is what the daemon would do live that is looked at."""
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).at("0s", queue=None)
-    assert line.decision is not None
     assert classify(line.decision).state is State.FAILING
     assert line.replicas == 3
 
@@ -369,7 +362,6 @@ def test_a_gap_holds_the_count_in_shadow_too() -> None:
     for number in range(30, 60):
         line.at(f"{15 * number}s", queue=None)
     line.at(f"{15 * 60}s", queue=10)
-    assert line.decision is not None
     assert line.decision.desired == 9
 
 
@@ -381,7 +373,6 @@ def test_a_restart_keeps_what_was_followed() -> None:
     line.history = loads(History, dumps(line.history))
     line.looked = None
     line.by_hand(12).at("30s", queue=200)
-    assert line.decision is not None
     (event, *_) = [one for one in line.history.scale_ups if one.change == 6]
     assert event.time == line.decision.time, "it may have been just now"
 
@@ -392,7 +383,6 @@ def test_zero_is_followed_as_the_hpa_has_it(idle: Idle | None, zone: Zone) -> No
     extensions = Extensions(mode=Mode.SHADOW, idle=idle)
     line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=60)
     line.by_hand(0, "keda-operator").at("15s", queue=60)
-    assert line.decision is not None
     assert (line.decision.zone, line.decision.desired > 0) == (zone, idle is not None)
 
 
@@ -400,6 +390,5 @@ def test_a_pause_is_told_in_shadow() -> None:
     """What is paused would stay, in shadow as live."""
     extensions = Extensions(mode=Mode.SHADOW, pause=Pause())
     line = Timeline(spec(QUEUE), replicas=3, extensions=extensions).at("0s", queue=200)
-    assert line.decision is not None
     assert line.decision.desired == 3
     assert Mark.PAUSED in classify(line.decision).marks

@@ -18,6 +18,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, Target
 from autoscaler.rendering.hpa import current_metrics
 from tests.core.builders import (
+    QUEUE,
     average,
     behavior,
     container_cpu,
@@ -34,7 +35,6 @@ from tests.core.builders import (
 )
 from tests.core.deciding import decided, observe
 
-QUEUE = external(average("10"))
 FLAGS = Flags(tolerance=0.2)
 
 

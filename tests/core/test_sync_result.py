@@ -32,8 +32,8 @@ from autoscaler.persistence.codec import UnreadableError, dumps, is_same, loads
 from autoscaler.persistence.record.changes import result_of, texts_of
 from tests.adapters.store.opening import same
 from tests.core import strategies
-from tests.core.builders import BASE, spec
-from tests.core.deciding import QUEUE, decided, observe
+from tests.core.builders import BASE, QUEUE, spec
+from tests.core.deciding import decided, observe
 from tests.core.test_order import drawn
 
 SCALE = Scale(3, 3, "app=web", "12")

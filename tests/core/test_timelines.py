@@ -6,18 +6,15 @@ from autoscaler.core.decision import Saturation
 from autoscaler.core.spec import Flags
 from tests.core.builders import (
     BASE,
-    average,
+    FREE,
+    QUEUE,
     behavior,
-    external,
     percent_policy,
     pods_policy,
     rules,
     spec,
 )
 from tests.core.timeline import Timeline
-
-QUEUE = external(average("10"))
-"""Ten messages for each replica."""
 
 
 def test_a_spike_and_its_decline_without_behavior() -> None:
@@ -145,9 +142,6 @@ def test_a_long_absence_lets_nothing_go_down_before_one_window() -> None:
 # -- more is wanted than bounds and policies permit ------------------------------------------------
 
 
-FREE = behavior(down=rules(pods_policy(100), window=0))
-
-
 def saturation(target: Timeline) -> Saturation | None:
     return target.decision.saturation
 
@@ -205,8 +199,7 @@ def test_a_target_set_to_zero_by_hand_stays_off() -> None:
 
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
     """It was we who brought it there, so it is we who bring it to the new minimum."""
-    down = behavior(down=rules(percent_policy(100), window=0))
-    zero, two = spec(QUEUE, minimum=0, behavior=down), spec(QUEUE, minimum=2, behavior=down)
+    zero, two = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=2, behavior=FREE)
     (
         Timeline(zero, replicas=1)
         .at("0s", queue=0).want(0)
@@ -219,22 +212,20 @@ def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
     """Once the count has left our zero, the next zero is not ours."""
-    down = behavior(down=rules(percent_policy(100), window=0))
     (
-        Timeline(spec(QUEUE, minimum=0, behavior=down), replicas=1)
+        Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1)
         .at("0s", queue=0).want(0)
         .by_hand(1)
         .at("15s", queue=10).want(1)
         .by_hand(0)
-        .change(spec(QUEUE, minimum=1, behavior=down))
+        .change(spec(QUEUE, minimum=1, behavior=FREE))
         .at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
     )  # fmt: skip
 
 
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
-    down = behavior(down=rules(percent_policy(100), window=0))
-    zero, one = spec(QUEUE, minimum=0, behavior=down), spec(QUEUE, minimum=1)
+    zero, one = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=1)
     (
         Timeline(zero, replicas=1)
         .at("0s", queue=0).want(0)
