@@ -1,6 +1,6 @@
 """Stand-ins for the API servers of many clusters, which count what they are asked.
 
-As real ones they speak TLS and give lists in pages. No controller runs.
+As real ones they speak TLS. No controller runs.
 """
 
 import secrets

@@ -35,26 +35,22 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_none_of_it_is_refused_with_a_sentence(text: str) -> None:
-    """The sentence says what stands there, or what would be right."""
     with pytest.raises(ValueError, match=r"^(has|goes|stands) "):
         parse(text)
 
 
 def test_histograms_are_refused_with_their_own_sentence() -> None:
-    """A metric is a number."""
     with pytest.raises(ValueError, match="has a native histogram: a metric is a number"):
         parse("1 {{schema:0 sum:5 count:4 buckets:[1 2 1]}}x3")
 
 
 @pytest.mark.parametrize("text", [f"1x{MOST_SAMPLES}", "1 " * (MOST_SAMPLES + 1), f"_x{10**40}"])
 def test_samples_are_bounded_before_they_are_made(text: str) -> None:
-    """However few characters stand for them."""
     with pytest.raises(ValueError, match=r"stands for [0-9,]+ samples, and may for 100,000"):
         parse(text)
 
 
 def test_reading_takes_time_in_proportion_to_the_text() -> None:
-    """Digits that come to nothing are read once."""
     begin = time.process_time()
     for text in ("1" * 60_000 + "z", "1." + "1" * 60_000 + "z", "1e" + "1" * 60_000, "_" * 60_000):
         with pytest.raises(ValueError, match=r"^has "):
@@ -74,7 +70,6 @@ def promtool(folder: Path, tests: list[dict[str, object]]) -> str:
 @needs_promtool
 @pytest.mark.parametrize("text", [*TAKEN, *REFUSED])
 def test_promtool_takes_and_refuses_the_same(text: str, tmp_path: Path) -> None:
-    """What is refused here does not parse there, and the other way round."""
     series = [{"series": "m", "values": text}]
     printed = promtool(tmp_path, [{"interval": "15s", "input_series": series}])
     assert ("parse error" in printed) == (text in REFUSED), printed
@@ -116,7 +111,6 @@ def made_up(seed: int) -> str:
 @needs_promtool
 @pytest.mark.parametrize("text", [*TAKEN, *(made_up(seed) for seed in range(8))])
 def test_promtool_reads_the_same_at_each_instant(text: str, tmp_path: Path) -> None:
-    """Also between samples, in gaps, behind stale markers and once a sample is too old."""
     away = boundary(text)
     checks = [
         check

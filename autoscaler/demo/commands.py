@@ -4,7 +4,6 @@ import typer
 
 from autoscaler.cli.command import command
 from autoscaler.cli.options import refuse
-from autoscaler.demo import run
 from autoscaler.demo.story import MOST_CLUSTERS, DemoOptions
 
 
@@ -20,4 +19,6 @@ def demo(options: DemoOptions) -> int:
     both = options.context is not None and options.clusters > 1
     why = "--clusters makes stand-ins, and --context is a cluster of yours: give only one"
     refuse({why: both})
-    return run(options)
+    from autoscaler.demo.show import perform
+
+    return perform(options)

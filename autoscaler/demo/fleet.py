@@ -36,7 +36,6 @@ class Fleet:
         self._api = api
         self._services = (_WORKERS, *services)
         self._say = say
-        self._pause = threading.Event()
         self._path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
 
     def __enter__(self) -> Self:
@@ -103,7 +102,7 @@ class Fleet:
                 return
             if not waiting and not isinstance(answer, Failure):
                 waiting = True
-            self._pause.wait(_POLL)
+            threading.Event().wait(_POLL)
 
 
 def _manifest(service: Service) -> dict[str, object]:

@@ -5,8 +5,8 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import requests
 import yaml
@@ -22,16 +22,7 @@ INSTALL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ScrapeTarget:
-    """Host and port that are scraped, and the labels that all series from there get."""
-
-    address: str
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Prometheus:
+class Prometheus(NamedTuple):
     """A running Prometheus."""
 
     url: str
@@ -51,17 +42,26 @@ def find_binary() -> str:
 
 @contextmanager
 def running(
-    binary: str, folder: Path, targets: Sequence[ScrapeTarget], stop: threading.Event
+    binary: str,
+    folder: Path,
+    targets: Sequence[tuple[str, Mapping[str, str]]],
+    stop: threading.Event,
 ) -> Iterator[Prometheus]:
     """Run Prometheus, scraping the targets each second, until the `with` statement ends.
 
-    It is yielded once it has scraped the metric of each queue, or ``stop`` is set.  Raises
-    DemoError if that takes too long.
+    A target is host and port, and the labels that all series from there get.  It is yielded once
+    the metric of each queue is scraped, or ``stop`` is set.  Raises DemoError if that takes too
+    long.
     """
     folder.mkdir()
     config = folder / "prometheus.yml"
     timing = {"scrape_interval": "1s", "scrape_timeout": "1s"}
-    job = {"job_name": "demo-queue", "static_configs": [*map(_scraped, targets)]}
+    job = {
+        "job_name": "demo-queue",
+        "static_configs": [
+            {"targets": [address], "labels": dict(labels)} for address, labels in targets
+        ],
+    }
     config.write_text(yaml.safe_dump({"global": timing, "scrape_configs": [job]}))
     address = f"127.0.0.1:{free_port()}"
     argv = [
@@ -76,11 +76,6 @@ def running(
             session.trust_env = False
             process.wait("scrape the queue", lambda: _series(session, url) == len(targets), stop)
         yield Prometheus(url, process)
-
-
-def _scraped(target: ScrapeTarget) -> dict[str, object]:
-    labelled = {"labels": dict(target.labels)} if target.labels else {}
-    return {"targets": [target.address], **labelled}
 
 
 def _series(session: requests.Session, url: str) -> int:

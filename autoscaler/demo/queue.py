@@ -1,8 +1,7 @@
 """The queue of the demo, simulated: messages arrive, workers consume them; with its exporter."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
@@ -14,16 +13,14 @@ from autoscaler.demo.story import METRIC, QUEUE, Story
 _TICK = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(NamedTuple):
     """The number of ready and of desired workers."""
 
     ready: int
     desired: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueState(NamedTuple):
     """The queue at an instant, ``elapsed`` seconds into the story."""
 
     elapsed: float = 0.0
@@ -86,7 +83,7 @@ class RunningQueue(Ticking):
     def _tick(self) -> None:
         workers = self._workers() or self._state.workers
         if self._began is None:
-            self._state = replace(self._state, workers=workers)
+            self._state = self._state._replace(workers=workers)
         else:
             elapsed = clock.monotonic() - self._began
             self._state = step(self._story, self._state, elapsed, workers)
@@ -103,8 +100,6 @@ class Exporter:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._waiting = self._gauge(METRIC, "Messages waiting in the queue.")
-        self._published = self._gauge("demo_queue_messages_published", "Messages that came.")
-        self._consumed = self._gauge("demo_queue_messages_consumed", "Messages consumed.")
         self._load = self._gauge(LOAD, "The load of a service.", "service")
         labels = ("namespace", "pod", "container")
         self._cpu = self._gauge(CPU, "The cores that a container uses.", *labels)
@@ -131,8 +126,6 @@ class Exporter:
     def publish(self, state: QueueState) -> None:
         """Set the state that the next scrape reads."""
         self._waiting.labels(QUEUE).set(state.waiting)
-        self._published.labels(QUEUE).set(int(state.published))
-        self._consumed.labels(QUEUE).set(int(state.consumed))
 
     def publish_loads(self, loads: Mapping[str, float]) -> None:
         """Set the load of each service."""
@@ -169,20 +162,13 @@ class Traffic(Ticking):
         self._share = share
         self._began = clock.monotonic()
 
-    def __enter__(self) -> Self:
-        self._publish_loads(0.0)
-        return super().__enter__()
-
     def _tick(self) -> None:
         elapsed = clock.monotonic() - self._began
-        self._publish_loads(elapsed)
+        whole = loads(elapsed)
+        self._exporter.publish_loads({name: self._share * load for name, load in whole.items()})
         names = self._pods(WEB)
         if names is not None:
             each = self._share * web_cores(elapsed) / max(len(names), 1)
             self._exporter.publish_cores(
                 {(self._namespace, name, _CONTAINER): each for name in names}
             )
-
-    def _publish_loads(self, elapsed: float) -> None:
-        whole = loads(elapsed)
-        self._exporter.publish_loads({name: self._share * load for name, load in whole.items()})

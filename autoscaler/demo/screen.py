@@ -1,9 +1,10 @@
 """The output of the demo: a live table on a terminal, else one line each second."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,8 +20,7 @@ _HISTORY = 60
 _DECISIONS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedDecision:
+class LoggedDecision(NamedTuple):
     """A line of the daemon, and when it was read, in seconds of the story."""
 
     elapsed: float
@@ -66,74 +66,39 @@ Shown = Mapping[str, Progress]
 """By region; the only one has no name."""
 
 
-class Screen(Protocol):
-    """Shows a progress inside a `with` statement."""
-
-    def __enter__(self) -> Self:
-        """Start the output."""
-        ...
-
-    def __exit__(self, *_: object) -> None:
-        """End the output; the last table stays."""
-        ...
-
-    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
-        """Show the progress of each region and its new decisions."""
-        ...
+Show = Callable[[Shown, Mapping[str, Sequence[LoggedDecision]]], object]
+"""Shows the progress of each region and its new decisions."""
 
 
-class LiveScreen:
-    """A table on a terminal that each `show` draws again."""
-
-    def __init__(self, console: Console, story: Story) -> None:
-        self._story = story
-        self._live = Live(console=console, auto_refresh=False)
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:  # noqa: ARG002 - it shows all
-        """Draw the table."""
-        self._live.update(picture(progress, self._story), refresh=True)
+@contextmanager
+def live(console: Console, story: Story) -> Iterator[Show]:
+    """Draw a table on a terminal again and again; the last one stays."""
+    with Live(console=console, auto_refresh=False) as shown:
+        yield lambda progress, _: shown.update(picture(progress, story), refresh=True)
 
 
-class PlainScreen:
-    """Lines of text, one of each region each second and one for each decision."""
+def plain(console: Console) -> Show:
+    """Return what prints a line of each region each second, and one for each decision."""
+    seconds: dict[str, int] = {}
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._seconds: dict[str, int] = {}
+    def tell(line: str) -> None:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-    def show(self, progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
-        """Print the new decisions, and each second the states."""
+    def show(progress: Shown, news: Mapping[str, Sequence[LoggedDecision]]) -> None:
         for region, one in progress.items():
-            self._show(region, one.state, news[region])
+            state, named = one.state, f"  {region}" if region else ""
+            for decision in news[region]:
+                tell(f"{decision.elapsed:5.0f} s{named}  autoscaler: {decision.message}")
+            if int(state.elapsed) > seconds.get(region, -1):
+                seconds[region] = int(state.elapsed)
+                tell(
+                    f"{state.elapsed:5.0f} s{named}  {state.phase:<6} "
+                    f"{state.arrival_rate:4.0f} messages/s in"
+                    f" {state.waiting:5d} waiting   workers {state.workers.ready} ready"
+                    f" / {state.workers.desired} desired"
+                )
 
-    def _show(self, region: str, state: QueueState, news: Sequence[LoggedDecision]) -> None:
-        named = f"  {region}" if region else ""
-        for decision in news:
-            self._print(f"{decision.elapsed:5.0f} s{named}  autoscaler: {decision.message}")
-        if int(state.elapsed) > self._seconds.get(region, -1):
-            self._seconds[region] = int(state.elapsed)
-            self._print(
-                f"{state.elapsed:5.0f} s{named}  {state.phase:<6} "
-                f"{state.arrival_rate:4.0f} messages/s in"
-                f" {state.waiting:5d} waiting   workers {state.workers.ready} ready"
-                f" / {state.workers.desired} desired"
-            )
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return show
 
 
 def picture(progress: Shown, story: Story) -> Group:
@@ -150,7 +115,11 @@ def picture(progress: Shown, story: Story) -> Group:
         rate = f"{state.arrival_rate:.0f}"
         table.add_row("messages/s", rate, f"come; {capacity:.0f} can be consumed")
     for region, one in progress.items():
-        _add_queue(table, f"{region} " if region else "", one)
+        named, workers = f"{region} " if region else "", one.state.workers
+        waiting = Text(bars(one.queue), style="yellow")
+        table.add_row(f"{named}queue", str(one.state.waiting), waiting)
+        ready = Text(bars(one.ready), style="green")
+        table.add_row(f"{named}ready / desired", f"{workers.ready} / {workers.desired}", ready)
     log = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     log.add_column(justify="right", style="dim")
     log.add_column(ratio=1)
@@ -163,14 +132,6 @@ def picture(progress: Shown, story: Story) -> Group:
         return Group(*shown)
     latest = first.latest or "waiting for the first sync"
     return Group(*shown, Text.assemble(("now: ", "bold"), latest))
-
-
-def _add_queue(table: Table, named: str, progress: Progress) -> None:
-    state = progress.state
-    waiting = Text(bars(progress.queue), style="yellow")
-    table.add_row(f"{named}queue", str(state.waiting), waiting)
-    workers = f"{state.workers.ready} / {state.workers.desired}"
-    table.add_row(f"{named}ready / desired", workers, Text(bars(progress.ready), style="green"))
 
 
 def _last_decisions(progress: Shown) -> Sequence[tuple[str, LoggedDecision]]:

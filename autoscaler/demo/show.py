@@ -5,11 +5,11 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -19,9 +19,9 @@ from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.demo.children import DemoError
 from autoscaler.demo.daemon import DemoDaemon, ServedCluster
 from autoscaler.demo.fleet import Fleet
-from autoscaler.demo.prometheus import Prometheus, ScrapeTarget
+from autoscaler.demo.prometheus import Prometheus
 from autoscaler.demo.queue import Exporter, RunningQueue, Traffic
-from autoscaler.demo.screen import LiveScreen, PlainScreen, Progress, Screen
+from autoscaler.demo.screen import Progress, Show, live, plain
 from autoscaler.demo.services import services
 from autoscaler.demo.story import DEPLOYMENT, DemoOptions, Region, Story
 from autoscaler.kubernetes import ConnectError, connect
@@ -35,8 +35,7 @@ _SETTLED = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningParts:
+class _RunningParts(NamedTuple):
     queues: Mapping[str, RunningQueue]
     """By region."""
     prometheus: Prometheus
@@ -52,36 +51,26 @@ def perform(options: DemoOptions) -> int:
     """Run the demo; the exit code is 0, 1 if it fails, or 128 + the signal that stopped it."""
     console = Console(highlight=False)
     stop = threading.Event()
-    with _signals_set(stop) as received:
-        try:
-            finished = _play(options, console, stop)
-        except (DemoError, ConnectError) as error:
-            # Ctrl-C in a terminal also ends the child processes: that is no failure.
-            if not received:
-                print(f"The demo stopped: {error}", file=sys.stderr)
-                return 1
-            finished = False
-    if received and not finished:
-        console.print("Stopped.")
-        return 128 + received[0]
-    return 0
-
-
-@contextmanager
-def _signals_set(stop: threading.Event) -> Iterator[list[int]]:
-    """Set the event on a signal, and yield the list of signals received."""
     received: list[int] = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
         received.append(number)
         stop.set()
 
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    for number in _SIGNALS:
+        signal.signal(number, handle)
     try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        finished = _play(options, console, stop)
+    except (DemoError, ConnectError) as error:
+        # Ctrl-C in a terminal also ends the child processes: that is no failure.
+        if not received:
+            print(f"The demo stopped: {error}", file=sys.stderr)
+            return 1
+        finished = False
+    if received and not finished:
+        console.print("Stopped.")
+        return 128 + received[0]
+    return 0
 
 
 def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool:
@@ -101,8 +90,9 @@ def _play(options: DemoOptions, console: Console, stop: threading.Event) -> bool
         parts = _start_parts(stack, options, binary, folder, say, stop)
         if parts is None or not _wait_for_workers(parts, stop, say):
             return False
-        with _screen(console, story) as screen:
-            _tell(story, parts, screen, progress, stop)
+        screen = live(console, story) if console.is_terminal else nullcontext(plain(console))
+        with screen as show:
+            _tell(story, parts, show, progress, stop)
         if stop.is_set():
             return False
         _summarize(progress, say)
@@ -127,7 +117,7 @@ def _start_parts(
     for cluster in clusters:
         queue, exporter = _run_workloads(stack, options.story, cluster, say)
         queues[cluster.region.name] = queue
-        scraped.append(ScrapeTarget(exporter.address, cluster.region.labels))
+        scraped.append((exporter.address, cluster.region.labels))
     say(f"Starting Prometheus, which scrapes the {'queue' if len(queues) == 1 else 'queues'} ...")
     server = stack.enter_context(prometheus.running(binary, folder / "prometheus", scraped, stop))
     if stop.is_set():
@@ -192,14 +182,10 @@ def _wait_for_workers(
     return False
 
 
-def _screen(console: Console, story: Story) -> Screen:
-    return LiveScreen(console, story) if console.is_terminal else PlainScreen(console)
-
-
 def _tell(
     story: Story,
     parts: _RunningParts,
-    screen: Screen,
+    show: Show,
     progress: Mapping[str, Progress],
     stop: threading.Event,
 ) -> None:
@@ -210,7 +196,7 @@ def _tell(
         states = {region: queue.state for region, queue in parts.queues.items()}
         lines = parts.daemon.news()
         news = {name: progress[name].add(state, lines[name]) for name, state in states.items()}
-        screen.show(progress, news)
+        show(progress, news)
         elapsed = max(state.elapsed for state in states.values())
         played = elapsed >= story.last_phase_at
         if not (played and all(one.is_back_at_one for one in progress.values())):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -11,8 +11,7 @@ DEPLOYMENT = "order-worker"
 METRIC = "demo_queue_messages_ready"
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """A period in which messages arrive at one rate (messages per second)."""
 
     name: str
@@ -59,7 +58,7 @@ class Story:
 
     def with_load(self, share: float) -> "Story":
         """Return the story of a queue to which this share of the messages comes."""
-        phases = tuple(replace(phase, rate=phase.rate * share) for phase in self.phases)
+        phases = tuple(phase._replace(rate=phase.rate * share) for phase in self.phases)
         return replace(self, phases=phases)
 
     @property

@@ -55,7 +55,6 @@ def theirs(folder: Path, workload: Workload) -> HorizontalPodAutoscalerSpec:
 
 
 def test_both_sides_differ_only_in_what_is_planted(tmp_path: Path) -> None:
-    """Each other HPA, converted, is our target; all types of metrics are there."""
     chosen = chosen_by(parse(["--planted", "--seed", "1"]))
     specs = ours(tmp_path, chosen)
     pairs = zip(chosen, specs, strict=True)
@@ -64,7 +63,6 @@ def test_both_sides_differ_only_in_what_is_planted(tmp_path: Path) -> None:
 
 
 def test_the_rule_of_cpu_has_the_range_of_the_built_in_query() -> None:
-    """The adapter and the daemon at its defaults take rates over the same range."""
     assert f"[{CPU_RANGE}]" in DEFAULTS["cpu"].promql
     rules = adapter_rules()["resourceRules"]
     assert f"[{CPU_RANGE}]" in rules["cpu"]["containerQuery"]
@@ -80,23 +78,14 @@ def test_the_rule_of_cpu_has_the_range_of_the_built_in_query() -> None:
     ],
 )
 def test_a_load_stays_within_its_range_and_uses_it(load: Load, low: float, high: float) -> None:
-    """Over an hour it comes within a fifth of both ends."""
     found = [load(at) for at in range(3600)]
     assert low <= min(found) < low + (high - low) / 5
     assert high - (high - low) / 5 < max(found) <= high
 
 
-def test_the_command_line_has_a_new_seed_unless_it_names_one() -> None:
-    """Half an hour unless told otherwise."""
-    assert (parse([]).minutes, parse([]).planted) == (30, False)
-    assert parse(["--seed", "4"]).seed == 4
-    assert len({parse([]).seed for _ in range(4)}) > 1
-
-
 # The binaries are built where they are not there yet, which takes minutes.
 @pytest.mark.timeout(1200)
 def test_a_short_run() -> None:
-    """Real HPAs of all types scale with their loads, and the daemon in shadow compares."""
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.agreement` builds it")
     at_once = {"scaleDown": {"stabilizationWindowSeconds": 0}}

@@ -25,18 +25,15 @@ def rest(cpu: float = 0.1, of_targets: float = 0.0) -> Rest:
 
 
 def results(one: Rest, many: Rest) -> Results:
-    """Return the results of a run without leader election."""
     return {(1, False): [one], (SMALL.clusters, False): [many]}
 
 
 def missed(found: Results) -> list[str]:
-    """Return which bounds were missed."""
     bounds = clusters.bounds_of(found, SMALL)
     return [one.what.partition(",")[0] for one in bounds if one.is_missed]
 
 
 def test_one_and_many_are_measured() -> None:
-    """Each target is decided; at rest only Leases are asked for, and watches that end."""
     prometheus_binary()
     found = clusters.run(SMALL, print)
     assert list(found) == [(1, False), (3, False), (1, True), (3, True)]
@@ -50,16 +47,17 @@ def test_one_and_many_are_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("many", "bounds"),
+    ("one", "many", "bounds"),
     [
-        (rest(), []),
-        (rest(cpu=0.14), ["CPU"]),
-        (rest(of_targets=0.1), ["requests of targets a second"]),
+        (rest(), rest(), []),
+        (rest(), rest(cpu=0.14), ["CPU"]),
+        (rest(), rest(of_targets=0.1), ["requests of targets a second"]),
+        # Where one cluster took no measurable time, many count as more.
+        (rest(cpu=0.0), rest(), ["CPU"]),
     ],
 )
-def test_the_bounds(many: Rest, bounds: list[str]) -> None:
-    """What costs more beside one cluster is told."""
-    assert missed(results(rest(), many)) == bounds
+def test_the_bounds(one: Rest, many: Rest, bounds: list[str]) -> None:
+    assert missed(results(one, many)) == bounds
 
 
 @pytest.mark.parametrize(
@@ -72,17 +70,4 @@ def test_the_bounds(many: Rest, bounds: list[str]) -> None:
     ],
 )
 def test_kinds_of_requests(asked: str, kind: str) -> None:
-    """A watch that ends is begun again, and is no request of a target."""
     assert clusters.kind_of(asked) == kind
-
-
-def test_the_command_line() -> None:
-    """Fewer clusters and targets take less time."""
-    assert clusters.parse([]) == Options()
-    given = ["--clusters", "3", "--targets", "12", "--period", "1", "--syncs", "1"]
-    assert clusters.parse(given) == SMALL
-
-
-def test_a_run_that_is_too_short_tells_no_ratio() -> None:
-    """Where one cluster took no measurable time, many count as more."""
-    assert missed(results(rest(cpu=0.0), rest())) == ["CPU"]

@@ -30,12 +30,10 @@ def steady(*, cpu: float, decisions: int = 40, seconds: float = 30.0) -> Steady:
 
 
 def step(began: float | None, *landings: float) -> Step:
-    """Return a step that changed at 0."""
     return Step(4, 0.0, began, list(landings), {})
 
 
 def test_counters() -> None:
-    """Requests count by verb and resource, without the API server's own housekeeping."""
     assert counters.api_requests(PAGE) == {"GET deployments/scale": 42, "WATCH pods": 1}
     assert counters.prometheus_queries(PAGE) == 3
     assert counters.reconciles(PAGE) == 42
@@ -44,12 +42,10 @@ def test_counters() -> None:
 
 
 def test_difference() -> None:
-    """Only what grew is in a difference."""
     assert difference({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 1}) == {"b": 3, "c": 1}
 
 
 def test_idle_servers_do_not_count() -> None:
-    """What a server spends without an autoscaler is taken off; the autoscaler's own never is."""
     rest = steady(cpu=0.1)
     assert rest.cpu("kube-apiserver") == pytest.approx(0.9 - 0.02 * 30)
     assert rest.cpu_of_all == pytest.approx(0.4)
@@ -58,14 +54,12 @@ def test_idle_servers_do_not_count() -> None:
 
 
 def test_a_step_lasts_from_its_sync_to_its_last_write() -> None:
-    """Of an HPA, whose syncs are not seen, it lasts from the first write on."""
     assert step(2.0, 2.1, 2.2, 2.3, 3.0).seconds == pytest.approx(1.0)
     assert step(None, 2.1, 2.2, 2.3, 3.0).seconds == pytest.approx(0.9)
     assert step(2.0).seconds is None
 
 
 def test_the_median_step() -> None:
-    """Of several steps the table shows the one in the middle."""
     slow, quick, middle = step(2.0, 9.0), step(2.0, 2.5), step(2.0, 4.0)
     assert Figures("x", 1, ups=[slow, quick, middle]).up is middle
     assert Figures("x", 1).up is None

@@ -17,7 +17,6 @@ COUNTS = (5, 10, 20, 40, 80, 100)
 
 
 def climb(name: str, *times: float) -> Climb:
-    """Return a climb whose changes came at those times."""
     return Climb(name, [Change(at, count) for at, count in zip(times, COUNTS, strict=False)])
 
 
@@ -27,7 +26,6 @@ UNENDED = climb("unended", 100.0, 115.0)
 
 
 def test_a_step_is_as_long_as_the_syncs_it_took() -> None:
-    """The time from one change to the next is rounded to whole syncs."""
     assert QUICK.steps(15) == [1, 1, 1, 1, 1]
     assert SLOW.steps(15) == [1, 2, 1, 3, 1]
     assert SLOW.seconds == 120.0
@@ -35,7 +33,6 @@ def test_a_step_is_as_long_as_the_syncs_it_took() -> None:
 
 
 def test_a_ramp_fails_on_slow_steps_of_ours_alone() -> None:
-    """A slow step of the HPA is shown and is no fault; an unfinished climb is one on any side."""
     assert ramp.faults({HPA: [SLOW], OURS: [QUICK]}, 15) == []
     assert ramp.faults({HPA: [QUICK], OURS: [QUICK, SLOW]}, 15) == [
         "2 steps of the autoscaler took more than one sync"
@@ -57,7 +54,6 @@ def test_the_policies_of_a_ramp_are_the_defaults_at_the_default_period() -> None
 # The binaries are built where they are not there yet, which takes minutes.
 @pytest.mark.timeout(1200)
 def test_a_short_run() -> None:
-    """The HPA and the daemon take every step of a ramp."""
     if not ADAPTER_MODULE.cached() and "CI" not in os.environ:
         pytest.skip("prometheus-adapter is not built; `python -m benchmarks.ramp` builds it")
     with if_available(), ramp.servers(print) as bed:

@@ -12,7 +12,6 @@ from benchmarks.replay import DEFAULT, MADE_BY_HAND, MEAN_PODS, SERVED_BY_POD, S
 def test_the_table_has_a_line_for_each_setting_of_each_trace(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the traces beside the benchmark."""
     replay.main([str(MADE_BY_HAND), "--days", "0.3"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 2 * len(replay.SETTINGS)
@@ -21,7 +20,6 @@ def test_the_table_has_a_line_for_each_setting_of_each_trace(
 
 
 def test_a_load_has_its_mean_and_its_gaps() -> None:
-    """It is scaled to 20 pods on average, lies on the grid of the syncs, and invents nothing."""
     load = replay.load_of(read_samples(MADE_BY_HAND / "bursts.csv"))
     values = [one for one in load.values if one is not None]
     assert sum(values) / len(values) == pytest.approx(MEAN_PODS * SERVED_BY_POD)
@@ -30,7 +28,6 @@ def test_a_load_has_its_mean_and_its_gaps() -> None:
 
 
 def test_a_fine_trace_is_averaged_over_a_minute(tmp_path: Path) -> None:
-    """As a rate over a minute is; the first value is that of the first whole minute."""
     file = tmp_path / "fine.csv"
     file.write_text("t,value\n" + "".join(f"{second},{second % 2}\n" for second in range(301)))
     load = replay.load_of(read_samples(file))
@@ -39,7 +36,6 @@ def test_a_fine_trace_is_averaged_over_a_minute(tmp_path: Path) -> None:
 
 
 def test_measures_follow_the_setting() -> None:
-    """A lower target is less often short; pods that start slowly are short more often."""
     load = replay.load_of(read_samples(MADE_BY_HAND / "bursts.csv"))
     usual = replay.measured(load, DEFAULT, 30_000.0)
     roomy = replay.measured(load, Setting("", target=50), 30_000.0)

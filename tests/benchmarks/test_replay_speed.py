@@ -8,7 +8,6 @@ from benchmarks import replay_speed
 
 
 def test_both_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Steps, with their ratio to the baseline loop, and memory, which a week leaves as it was."""
     replay_speed.main(["--targets", "2", "--days", "0.02"])
     printed = capsys.readouterr().out
     assert "2 targets, 0.02 days, 230 steps:" in printed

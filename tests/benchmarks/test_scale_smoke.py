@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.figures import Figures, Steady
-from benchmarks.scale import QUICK, Options, Results, parse
+from benchmarks.scale import QUICK, Results
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.prometheus_adapter.adapter import ADAPTER_MODULE
 
@@ -38,18 +38,15 @@ def reached(figures: Figures) -> list[int]:
 
 
 def ours(results: Results) -> list[Figures]:
-    """Return what was compared of the daemon."""
     return [figures for figures in results.compared if not figures.name.startswith("HPA")]
 
 
 def rest(figures: Figures) -> Steady:
-    """Return the time at rest, which must have been measured."""
     assert figures.steady is not None
     return figures.steady
 
 
 def test_every_target_reaches_its_replicas(results: Results) -> None:
-    """All targets follow a step up and a step down, whatever limits their writes."""
     assert [reached(figures) for figures in ours(results)] == 2 * [[TARGETS, TARGETS]]
     for figures in ours(results):
         for step in figures.ups:
@@ -59,7 +56,6 @@ def test_every_target_reaches_its_replicas(results: Results) -> None:
 
 
 def test_what_is_measured_at_rest(results: Results) -> None:
-    """A time at rest knows CPU and memory of each process, and what was asked of the servers."""
     processes = {"autoscaler", "kube-apiserver", "etcd", "prometheus"}
     for figures in (*ours(results), *results.pods):
         assert set(rest(figures).window.cpu) == processes
@@ -70,7 +66,6 @@ def test_what_is_measured_at_rest(results: Results) -> None:
 
 
 def test_the_tables_have_every_row(results: Results) -> None:
-    """The text holds one table for each part."""
     text = scale.text(results, SMALL)
     for fragment in (
         f"## {TARGETS} targets",
@@ -86,7 +81,6 @@ def test_the_tables_have_every_row(results: Results) -> None:
 
 
 def test_the_hpa_scales_the_same_targets_beside_it(results: Results) -> None:
-    """That of kube-controller-manager, through prometheus-adapter."""
     if not SMALL.side_by_side:
         pytest.skip("prometheus-adapter is not built; `benchmarks.scale --side-by-side` builds it")
     hpas = [figures for figures in results.compared if figures.name.startswith("HPA")]
@@ -96,14 +90,3 @@ def test_the_hpa_scales_the_same_targets_beside_it(results: Results) -> None:
         assert rest(figures).decisions >= TARGETS
         assert rest(figures).window.api["GET external metric"] >= TARGETS
     assert "| HPA, tuned / autoscaler" in scale.text(results, SMALL)
-
-
-def test_the_command_line_chooses_the_parts() -> None:
-    """Growth and the HPA are measured where asked for, pods unless told otherwise."""
-    assert parse([]) == Options()
-    assert not Options().side_by_side
-    asked = parse(["--targets", "7", "--growth", "--side-by-side", "--pods-per-target", "0"])
-    assert asked.growth[-1] == 20_000
-    assert (asked.targets, asked.side_by_side, asked.pods_per_target) == (7, True, 0)
-    assert parse(["--quick", "--growth", "3"]) == dataclasses.replace(QUICK, growth=[3])
-    assert not parse(["--no-record"]).record

@@ -47,7 +47,6 @@ def config(folder: Path, name: str, average: str = "10", *workloads: str, **targ
 
 
 def samples(folder: Path, days: int, load: Load, start: int = START) -> Path:
-    """Write the samples of some days."""
     rows = [f"{start + PERIOD * number},{load(number):.3f}" for number in range(days * DAY)]
     path = folder / "load.csv"
     path.write_text("\n".join(["t,value", *rows]))

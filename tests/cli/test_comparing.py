@@ -30,7 +30,6 @@ def test_which_is_better_is_told_by_days(tmp_path: Path) -> None:
 
 
 def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
-    """Each measure of each target, and of all, with the days and how likely chance is."""
     one = config(tmp_path, "a.yaml", "10", "web", "api")
     other, report = config(tmp_path, "b.yaml", "8", "web", "api"), tmp_path / "report.html"
     file = samples(tmp_path, 7, wave)
@@ -54,7 +53,6 @@ def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
 
 
 def test_one_day_is_not_sure(tmp_path: Path) -> None:
-    """Nor are both the same on it: then nothing is said."""
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
     file = samples(tmp_path, 1, wave)
     _, out, _ = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
@@ -64,7 +62,6 @@ def test_one_day_is_not_sure(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(tmp_path: Path) -> None:
-    """A dash in the text and null in JSON, where 0 would be the best that there is."""
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
     arguments = (
         *("compare", "-c", str(one), "-c", str(other), "--csv"),
@@ -81,7 +78,6 @@ def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(tmp_path: Pa
 
 
 def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
-    """What all have is also told in total; JSON has the same."""
     first = config(tmp_path, "a.yaml", "10", "web", "api", "old")
     second = config(tmp_path, "b.yaml", "8", "web", "api")
     file = samples(tmp_path, 1, wave)
@@ -106,7 +102,6 @@ def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
 
 
 def test_a_time_that_counts_from_now_is_one_for_all(tmp_path: Path) -> None:
-    """Though the second configuration is read a moment later."""
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
     file = samples(tmp_path, 1, wave, int(time.time()) - 86_400 - PERIOD)
     _, out, _ = ran(
@@ -118,7 +113,6 @@ def test_a_time_that_counts_from_now_is_one_for_all(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
-    """One configuration, none in common, and a report that is there already."""
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
     file = samples(tmp_path, 1, wave)
     source = ("--csv", str(file))

@@ -18,7 +18,7 @@ from autoscaler.core.spec import (
 from autoscaler.core.target import Query, SeriesLabels, Target
 from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import Total
-from autoscaler.lab.past.own_pods import kept_totals, of_own_pods, pods_of, runs_of, totals_of
+from autoscaler.lab.past.own_pods import kept_totals, of_own_pods, pods_of, totals_of
 from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.core.builders import spec
 
@@ -42,7 +42,6 @@ from tests.core.builders import spec
     ],
 )
 def test_own_pods(kind: str, name: str, own: list[str], foreign: list[str]) -> None:
-    """And not those of a workload whose name begins with the target's."""
     target = Target(
         "shop", replace(spec(), scale_target_ref=ScaleTargetRef("apps/v1", kind, name)), ()
     )
@@ -51,16 +50,9 @@ def test_own_pods(kind: str, name: str, own: list[str], foreign: list[str]) -> N
 
 
 def test_a_query_whose_labels_need_quotes_is_asked_as_it_is() -> None:
-    """Any other is asked for the target's pods alone."""
     assert of_own_pods(Query("load"), TARGET).startswith('load{namespace="shop",pod=~"web-')
     labels = SeriesLabels(pod="the pod")
     assert of_own_pods(Query("load", labels=labels), TARGET) == "load"
-
-
-def test_runs() -> None:
-    """Numbers in order, as pairs of the first one and how many there are."""
-    assert runs_of([]) == []
-    assert runs_of([3, 4, 5, 8, 10, 11]) == [(3, 3), (8, 1), (10, 2)]
 
 
 GRID = Grid(15_000, 0)
@@ -90,7 +82,6 @@ def _of(run: tuple[int, int]) -> range:
 
 
 def test_totals() -> None:
-    """In thousandths, as each pod is read; where there is no pod there is none."""
     assert totals((A, [0.0004, 0.0006]), (B, [0.0004, 2.0, 0.1])) == [
         Total(0.0, 2),
         Total(2.001, 2),
@@ -101,12 +92,10 @@ def test_totals() -> None:
 
 
 def test_a_pod_without_a_usable_sample_leaves_no_total() -> None:
-    """Neither if it is NaN, nor if two series are about it: the rest would be too little."""
     assert totals((A, [1.0, math.nan, 1.0]), (B, [1.0] * 3)) == [Total(2.0, 2), None, Total(2.0, 2)]
     assert totals((A, [1.0]), (A, [2.0])) == [None, None, None]
 
 
 def test_the_total_of_an_incomplete_answer_is_not_known() -> None:
-    """What is missing may be most of it."""
     sentence = "Prometheus warned that its answer is incomplete: a store is away"
     assert totals((A, [1.0] * 3), warnings=("a store is away",)) == [QueryFailure(sentence)] * 3

@@ -60,7 +60,6 @@ POD_LABELS = {"namespace": "shop", "container": "app"}
 
 
 def past() -> Iterator[str]:
-    """Yield the samples."""
     for number in range(int((END - BEGIN) / STEP)):
         at = BEGIN + number * STEP
         for queue in ("orders", "mail"):
@@ -104,7 +103,6 @@ def _of_pods(number: int, at: float) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
-    """Give a Prometheus with a past."""
     folder = tmp_path_factory.mktemp("past")
     write_samples(folder, past())
     with PrometheusServer(folder) as server:
@@ -112,7 +110,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServe
 
 
 def external(name: str, promql: str, **target: object) -> dict[str, object]:
-    """Return an External metric."""
     target = {"type": "AverageValue", "averageValue": "30"} | target
     return {
         "type": "External",
@@ -121,13 +118,11 @@ def external(name: str, promql: str, **target: object) -> dict[str, object]:
 
 
 def cpu() -> dict[str, object]:
-    """Return the CPU utilization."""
     target = {"type": "Utilization", "averageUtilization": 60}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
 def of_pods(promql: str) -> dict[str, object]:
-    """Return a Pods metric."""
     metric = {"name": "load", "query": promql}
     target = {"type": "AverageValue", "averageValue": "5"}
     return {"type": "Pods", "pods": {"metric": metric, "target": target}}
@@ -136,7 +131,6 @@ def of_pods(promql: str) -> dict[str, object]:
 def config_of(
     folder: Path, url: str, *metrics: Mapping[str, object], name: str = "web", **more: object
 ) -> Config:
-    """Return the configuration of one target."""
     ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     if name == "db":
         ref["kind"] = "StatefulSet"
@@ -159,14 +153,12 @@ def asked(
     time: TimeGrid = TIME,
     assumptions: Assumptions | None = None,
 ) -> PrometheusData:
-    """Return the data of a configuration."""
     opened = prometheus_data(config, config.targets, assumptions or Assumptions(), time, cache)
     return stack.enter_context(opened)
 
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """Give what ends with the test."""
     with ExitStack() as stack:
         yield stack
 
@@ -195,7 +187,6 @@ def values(answers: Answers, *instants: float) -> list[list[float]]:
 def test_answers_are_those_of_instant_queries(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str
 ) -> None:
-    """At each instant of a sync, with the labels; a series that is gone there is gone here."""
     config = config_of(tmp_path, server.url, external("q", promql))
     answers = asked(stack, config).reading(config.targets[0], 0)
     with reading(server.url) as reader:
@@ -223,7 +214,6 @@ def test_answers_are_those_of_instant_queries(
 def test_totals_are_what_syncs_read_of_the_targets_pods(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack, metric: Mapping[str, object]
 ) -> None:
-    """To the thousandth; whether the query can be narrowed to these pods or not."""
     config = config_of(tmp_path, server.url, metric)
     (target,) = config.targets
     totals = asked(stack, config).totals(target, 0)
@@ -245,7 +235,6 @@ def test_totals_are_what_syncs_read_of_the_targets_pods(
 def test_a_query_of_many_targets_gives_each_its_own_series(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """Those that the metric's selector matches."""
     metric = external("q", "depth")
     metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mail"}}  # type: ignore[index]  # as written
     config = config_of(tmp_path, server.url, metric)
@@ -255,7 +244,6 @@ def test_a_query_of_many_targets_gives_each_its_own_series(
 
 
 def test_bounds_are_asked_too(server: PrometheusServer, tmp_path: Path, stack: ExitStack) -> None:
-    """And holds, and what comes into a queue where that is stated."""
     config = config_of(
         tmp_path,
         server.url,
@@ -275,7 +263,6 @@ def test_bounds_are_asked_too(server: PrometheusServer, tmp_path: Path, stack: E
 
 
 def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> None:
-    """By the server's own count, also for a part of the time; and the data are the same."""
     config = config_of(tmp_path, server.url, external("q", "depth"), cpu())
     later = TimeGrid(TIME.begin + HOUR, TIME.end - HOUR, STEP)
     # How often it is looked which pods there were depends on how long the time is.
@@ -299,7 +286,6 @@ def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> 
 
 
 def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Path) -> None:
-    """The folder of the run is gone after it."""
     config = config_of(tmp_path, server.url, external("q", "depth"))
     with ExitStack() as own:
         data = asked(own, config)
@@ -311,7 +297,6 @@ def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Pat
 
 
 def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
-    """The last ten minutes are read and not kept."""
     now = clock.wall()
     time = TimeGrid(now - 3000.0, now, STEP)
     cache = tmp_path / "cache"
@@ -326,7 +311,6 @@ def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: Exit
 
 
 def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
-    """It may be whole the next time."""
     cache = tmp_path / "cache"
 
     def partial(peer: Peer) -> None:
@@ -340,7 +324,6 @@ def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> N
 
 
 def test_a_damaged_file_is_asked_again(server: PrometheusServer, tmp_path: Path) -> None:
-    """The run gives the same as the first one."""
     config = config_of(tmp_path, server.url, external("q", "depth"))
     found = []
     for _ in range(2):
@@ -353,7 +336,6 @@ def test_a_damaged_file_is_asked_again(server: PrometheusServer, tmp_path: Path)
 
 
 def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, stack: ExitStack) -> None:
-    """Before anything is asked."""
     (tmp_path / "file").write_text("")
     config = config_of(tmp_path, "http://127.0.0.1:9", external("q", "depth"))
     with pytest.raises(
@@ -363,7 +345,6 @@ def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, stack: ExitStack) 
 
 
 def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
-    """Reading twenty days takes as much at once as reading three."""
     grid = Grid(15_000, 0)
     first = grid.first_from(1_700_006_400.0)
     peaks = []
@@ -392,7 +373,6 @@ def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
 def test_the_pods_that_ran_are_known_by_kube_state_metrics(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """Of the target's own workload and pods: another one's name may begin with its name."""
     config = config_of(tmp_path, server.url, cpu())
     (target,) = config.targets
     data = asked(stack, config)
@@ -411,7 +391,6 @@ def test_the_pods_that_ran_are_known_by_kube_state_metrics(
 def test_what_kube_state_metrics_does_not_have_is_not_known(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """None of it is made up; a stated shared average then has no total."""
     config = config_of(tmp_path, server.url, external("q", 'depth{queue="mail"}'), name="db")
     (target,) = config.targets
     data = asked(stack, config, assumptions=Assumptions(loads=(LoadAssumption(model="shared"),)))
@@ -441,7 +420,6 @@ LABELS = st.dictionaries(
 def test_series_that_are_left_out_make_no_difference(
     several: list[tuple[dict[str, str], float]], metric: ObjectMetric | ExternalMetric
 ) -> None:
-    """What a metric reads of all series of its query, it reads of those that it may select."""
     unlike = {json.dumps(labels, sort_keys=True): (labels, of) for labels, of in several}
     whole = [MatrixSeries(labels, [(0, 1)], array("d", [of])) for labels, of in unlike.values()]
     few = selected(metric, Query("q"), Matrix(whole)).series
@@ -481,7 +459,6 @@ NAMED = "shop/Deployment/web: q: the query "
 def test_what_is_odd_about_a_query_is_told(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str, sentence: str
 ) -> None:
-    """Beside a metric that has data; of what is as it should be nothing is told."""
     config = config_of(
         tmp_path, server.url, external("q", promql), external("good", "vector(scalar(depth))")
     )
@@ -494,7 +471,6 @@ def test_what_is_odd_about_a_query_is_told(
 def test_nan_of_pods_is_told_of_their_totals(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """How many pods there were is no sample of the metric."""
     config = config_of(tmp_path, server.url, of_pods("(load - load) / (load - load)"), cpu())
     (told,) = asked(stack, config).told
     assert told.endswith("gives NaN in 100 % of its samples, which are gaps")
@@ -503,7 +479,6 @@ def test_nan_of_pods_is_told_of_their_totals(
 def test_what_is_the_same_of_several_queries_is_told_once(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """A fleet has as many notes as there are different ones."""
     metrics = [external(name, f'depth{{queue="{name}"}}') for name in ("a", "b", "c")]
     config = config_of(tmp_path, server.url, *metrics, external("good", "vector(1)"))
     (told,) = asked(stack, config).told
@@ -514,7 +489,6 @@ def test_what_is_the_same_of_several_queries_is_told_once(
 def test_where_one_series_is_needed_and_there_are_several(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """A bound that changes its shape half-way: when, and into how many."""
     config = config_of(
         tmp_path, server.url, external("q", "depth"), minReplicasQuery={"query": "bound"}
     )
@@ -529,7 +503,6 @@ def test_where_one_series_is_needed_and_there_are_several(
 def test_an_object_metric_needs_one_series_of_its_object(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """Series of other objects do not count; two of its own are told."""
     told = []
     for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
         labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
@@ -547,7 +520,6 @@ def test_an_object_metric_needs_one_series_of_its_object(
 def test_a_selector_that_matches_nothing_is_told(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
-    """As such: the query itself has data.  That there are none at all is an error."""
     metric = external("q", "depth")
     metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "none"}}  # type: ignore[index]  # as written
     config = config_of(tmp_path, server.url, metric)
@@ -561,7 +533,6 @@ def test_a_selector_that_matches_nothing_is_told(
 def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
     tmp_path: Path, stack: ExitStack
 ) -> None:
-    """What is taken for its pods may be others', too."""
     of_pod = {"namespace": "shop", "pod": "jobs-anything"}
 
     def load_of_pod(peer: Peer) -> None:
@@ -588,7 +559,6 @@ def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
 def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
     tmp_path: Path, stack: ExitStack
 ) -> None:
-    """Before and after it are data; it is told for how long, and not kept."""
     time = TimeGrid(1_700_006_400.0, 1_700_006_400.0 + 3 * 86_400, STEP)
     days: list[float] = []
 
@@ -621,7 +591,6 @@ def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
 
 
 def test_a_replay_from_prometheus(server: PrometheusServer, tmp_path: Path) -> None:
-    """It tells what is odd, and rehearses; what ran is beside it."""
     metrics = (external("q", 'depth{queue="mail"}'), external("r", "ratio"))
     config_of(tmp_path, server.url, *metrics)
     arguments = (

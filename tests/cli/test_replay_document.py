@@ -18,7 +18,6 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_replay_of_a_file_is_printed_so(tmp_path: Path) -> None:
-    """Two days of a wave, of which the page shows the first lines."""
     config, load = tmp_path / "autoscaler.yaml", tmp_path / "load.csv"
     write_config(config, queue_config("http://127.0.0.1:9", "shop", "web"))
     rows = (
@@ -35,7 +34,6 @@ def test_the_replay_of_a_file_is_printed_so(tmp_path: Path) -> None:
 
 
 def test_the_assumptions_of_the_page_are_valid(tmp_path: Path) -> None:
-    """All keys that there are stand in it."""
     (text,) = (text for kind, text in BLOCKS if kind == "yaml")
     path = tmp_path / "assume.yaml"
     path.write_text(text)
@@ -46,7 +44,6 @@ def test_the_assumptions_of_the_page_are_valid(tmp_path: Path) -> None:
 
 
 def test_every_measure_is_explained() -> None:
-    """By the name that the command prints, and by that of the JSON."""
     for measure in MEASURES:
         assert measure.heading in PAGE
         assert f"`{to_camel(measure.field)}`" in PAGE

@@ -41,7 +41,6 @@ class _Sampled(SimulatedPorts):
     lines: list[str] = field(default_factory=list)
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Fit `MetricsReader`."""
         answer = super().query(promql, at, deadline)
         assert isinstance(answer, QueryResult)
         (name,) = (one.workload.name for one in self.targets if f'"{one.workload.name}"' in promql)
@@ -58,7 +57,6 @@ class _Asked(SimulatedPorts):
     reader: PrometheusReader | None = None
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        """Fit `MetricsReader`."""
         assert self.reader is not None
         return self.reader.query(promql, self.time.now, clock.monotonic() + 30.0)
 
@@ -104,7 +102,6 @@ def rehearsed(targets: list[SimulatedTarget], url: str, folder: Path) -> Counts:
 def test_a_replay_from_prometheus_is_what_the_daemon_did(
     past: tuple[PrometheusServer, Counts], tmp_path: Path
 ) -> None:
-    """An hour of 20 targets of all metric types, whose syncs have read that Prometheus."""
     server, expected = past
     settings = load(
         write_config(tmp_path / "b.yaml", queue_config(server.url, "shop", "web")),

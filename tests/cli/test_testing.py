@@ -28,7 +28,6 @@ tests:
 
 
 def test_examples_hold_and_say_little() -> None:
-    """One line for each file, and 0; with -v one for each test."""
     code, out, err = ran("test", *map(str, EXAMPLES))
     assert (code, err) == (0, "")
     assert re.fullmatch(r"(\S+\.yaml: [1-9] passed\n){3}", out)
@@ -41,7 +40,6 @@ def test_examples_hold_and_say_little() -> None:
 
 
 def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path) -> None:
-    """What was expected and got at its line, why, and the syncs before and after."""
     file = written(tmp_path, BAD)
     code, out, err = ran("test", str(file))
     assert (code, err) == (1, "")
@@ -68,7 +66,6 @@ def test_a_failure_is_told_with_its_explanation_and_the_timeline(tmp_path: Path)
 
 @pytest.mark.parametrize(("load", "told"), [(1, "from 3 to 1 replica"), (60, "to 2 replicas")])
 def test_one_replica_is_no_replicas(load: int, told: str, tmp_path: Path) -> None:
-    """In the explanation of a test that fails, where the count has gone down."""
     start = f"start: {{replicas: 3}}, series: {{queue: {load}x20}}"
     test = f"tests:\n- {{name: a, {start}, never: {{below: 3}}}}\n"
     _, out, _ = ran("test", str(written(tmp_path, test)))
@@ -77,7 +74,6 @@ def test_one_replica_is_no_replicas(load: int, told: str, tmp_path: Path) -> Non
 
 
 def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> None:
-    """The series are in the file."""
     test = "tests:\n- {name: gap, series: {queue: _x9}, never: {below: 2}}\n"
     code, out, _ = ran("test", str(written(tmp_path, test)))
     assert code == 1
@@ -86,7 +82,6 @@ def test_a_query_without_series_has_no_hint_at_prometheus(tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
-    """All its mistakes are told; the tests of other files run all the same."""
     good = written(tmp_path, GOOD)
     bad = tmp_path / "bad.yaml"
     bad.write_text("config: nowhere.yaml\ntests: [{name: a, series: {q: 1 +}}]\n")
@@ -104,7 +99,6 @@ def test_a_file_that_is_not_valid_ends_with_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["QUEUE OF", "*200"])
 def test_tests_may_be_chosen_by_name(name: str, tmp_path: Path) -> None:
-    """By a part of it in any case, or a pattern; where none has it, that is a mistake."""
     file = written(tmp_path, BAD.replace("replicas: 8", "replicas: 7"))
     code, out, _ = ran("test", str(file), "-k", name)
     assert (code, out) == (0, f"{file}: 1 passed, 1 not asked for\n")
@@ -113,7 +107,6 @@ def test_tests_may_be_chosen_by_name(name: str, tmp_path: Path) -> None:
 
 
 def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
-    """As CI servers read it: counts, cases, failures, errors, whatever names hold."""
     bad = tmp_path / "bad.yaml"
     bad.write_text("tests: 1\n")
     named = BAD.replace("a queue of 200", '"a <queue> \\x1b[31m & co"')
@@ -139,7 +132,6 @@ def test_junit_has_a_suite_for_each_file(tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """With 2, before the tests run."""
     file = written(tmp_path, GOOD)
     for report, why in (
         (tmp_path, "Is a directory"),
@@ -151,7 +143,6 @@ def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_a_report_stays_as_it_is_until_the_tests_have_run(tmp_path: Path) -> None:
-    """Whether it can be written leaves nothing behind, and takes nothing away."""
     report = tmp_path / "x.xml"
     _check_writable(report)
     assert not [*tmp_path.iterdir()]
@@ -161,7 +152,6 @@ def test_a_report_stays_as_it_is_until_the_tests_have_run(tmp_path: Path) -> Non
 
 
 def test_a_hundred_tests_of_an_hour_take_seconds(tmp_path: Path) -> None:
-    """From the file to the last line."""
     tests = "".join(
         f"- {{name: t{number}, series: {{queue: {number}+1x240}}, never: {{above: 20}}}}\n"
         for number in range(100)

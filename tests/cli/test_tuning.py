@@ -21,7 +21,6 @@ COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
 
 
 def pasted(out: str) -> dict[str, object]:
-    """Return the YAML that is to be pasted."""
     found = yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2])
     assert isinstance(found, dict)
     return found
@@ -78,7 +77,6 @@ def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
 
 
 def test_a_gain_on_few_days_may_be_chance(tmp_path: Path) -> None:
-    """Three days of three do not make it sure, and one says so."""
     file, found = config(tmp_path, "a.yaml"), space(tmp_path, targetFactors=[0.8])
     told = {}
     for days in (2, 6):
@@ -93,7 +91,6 @@ def test_a_gain_on_few_days_may_be_chance(tmp_path: Path) -> None:
 
 
 def test_nothing_better_is_told_and_nothing_pasted(tmp_path: Path) -> None:
-    """Where replicas are dear, a lower target is no gain; in JSON what there is, is the choice."""
     file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
     found = space(tmp_path, targetFactors=[0.5])
     arguments = (
@@ -109,7 +106,6 @@ def test_nothing_better_is_told_and_nothing_pasted(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path) -> None:
-    """Another seed tries other candidates."""
     file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
 
     def candidates(*more: str) -> object:
@@ -123,7 +119,6 @@ def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path)
 
 
 def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
-    """The cheapest candidate within it is chosen."""
     file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 4, wave)
     found = space(tmp_path, targetFactors=[0.4, 0.6, 0.7, 0.8, 0.9])
     _, out, _ = ran(
@@ -172,7 +167,6 @@ def test_the_table_has_what_it_says_in_80_columns(
 
 
 def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
-    """It is told, with how far the search came."""
     file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
     arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "100000")
     with subprocess.Popen(
@@ -195,7 +189,6 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
 def test_what_cannot_be_searched_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too few days, a space with mistakes (all of them), minima above the maximum, no optuna."""
     file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 1, wave)
     arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv))
     code, _, err = ran(*arguments)
@@ -224,7 +217,6 @@ def test_what_cannot_be_searched_is_refused(
 
 
 def test_the_document_shows_the_space_that_is_searched() -> None:
-    """As a file of --space, which reads as the default."""
     (text,) = re.findall(r"```yaml\n(targetFactors:.*?)```", DOCUMENT.read_text(), re.DOTALL)
     shown = TuningSpace.model_validate(yaml.safe_load(text))
     assert shown == TuningSpace()

@@ -14,7 +14,6 @@ STAND_IN = "stand-in"
 
 @pytest.fixture(scope="session", params=[REAL, STAND_IN])
 def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
-    """Run each of them."""
     if request.param == REAL:
         plane = request.getfixturevalue("control_plane")
         request.getfixturevalue("kubelet")
@@ -30,6 +29,5 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ClusterUnderTest]:
 
 @pytest.fixture
 def namespace(cluster: ClusterUnderTest) -> Iterator[str]:
-    """Make a fresh namespace, deleted after the test, and give its name."""
     with fresh_namespace(cluster, "contract") as name:
         yield name

@@ -14,8 +14,8 @@ from tests.worlds.waiting import wait_until
 
 _SHORT = """
 import math, sys
-from autoscaler.demo import DemoOptions, run
-from autoscaler.demo.story import Phase, Story
+from autoscaler.demo.show import perform
+from autoscaler.demo.story import DemoOptions, Phase, Story
 
 story = Story(
     (Phase("calm", 1, 1.0), Phase("burst", 8, 16.0), Phase("drain", math.inf, 0.5)),
@@ -26,7 +26,7 @@ keep = "--keep" in sys.argv or None
 clusters = 3 if "--three" in sys.argv else 1
 context = next((one for one in sys.argv[1:] if not one.startswith("--")), None)
 options = DemoOptions(context, "demo-under-test", clusters, keep, story)
-sys.exit(run(options))
+sys.exit(perform(options))
 """
 
 WHOLE = ("-m", "autoscaler", "demo")
@@ -72,7 +72,6 @@ class DemoProcess:
 
     @property
     def output(self) -> str:
-        """All that it has printed, warnings of the interpreter included."""
         return self._output.read_text(errors="replace")
 
     def wait_for(self, text: str, timeout: float = 60.0) -> None:
@@ -85,11 +84,9 @@ class DemoProcess:
         wait_until(f"the demo prints {text!r}", printed, timeout=timeout)
 
     def signal(self, number: int) -> None:
-        """Send the demo itself, not its children, a signal."""
         self._process.send_signal(number)
 
     def wait(self, timeout: float = 120.0) -> int:
-        """Wait for its end and return the exit code."""
         return self._process.wait(timeout)
 
     def session(self) -> dict[int, str]:

@@ -35,7 +35,6 @@ def asked(cluster: StandInCluster) -> Iterator[ClusterUnderTest]:
 
 
 def test_nothing_is_left_after_the_end() -> None:
-    """Threads end with the `with` statement, also those of open watches, and the port is free."""
     before = set(threading.enumerate())
     with ExitStack() as stack:
         with StandInCluster() as cluster:
@@ -52,7 +51,6 @@ def test_nothing_is_left_after_the_end() -> None:
 
 
 def test_an_old_watch_expires(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
-    """Beyond the changes that are kept, a watch gets one ERROR event: 410, reason Expired."""
     for number in range(30):
         cluster.store.create(DEPLOYMENTS, "default", deployment(f"web-{number}", 0))
     with asked.watch(DEPLOYMENTS_PATH, resourceVersion="2") as events:
@@ -62,7 +60,6 @@ def test_an_old_watch_expires(cluster: StandInCluster, asked: ClusterUnderTest) 
 
 
 def test_many_writers_one_wins_each_round(cluster: StandInCluster, asked: ClusterUnderTest) -> None:
-    """Of eight writes of the same scale as it was read exactly one is carried out."""
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 0))
     wait_until(
         "the controllers have written its status",
@@ -83,7 +80,6 @@ def test_many_writers_one_wins_each_round(cluster: StandInCluster, asked: Cluste
 def test_a_namespace_goes_with_all_that_is_in_it(
     cluster: StandInCluster, asked: ClusterUnderTest
 ) -> None:
-    """Its Deployments, and their pods."""
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 3))
     wait_until("the pods are there", lambda: len(cluster.store.list_all(PODS)[0]) == 3)
     assert asked.request("DELETE", "/api/v1/namespaces/default").status == 200
@@ -93,7 +89,6 @@ def test_a_namespace_goes_with_all_that_is_in_it(
 
 
 def test_the_kubeconfig_is_private(cluster: StandInCluster, tmp_path: Path) -> None:
-    """Only its owner may read the token; the file names the server."""
     file = cluster.kubeconfig(tmp_path / "kubeconfig")
     assert file.stat().st_mode & 0o777 == 0o600
     content = yaml.safe_load(file.read_text())
@@ -126,7 +121,6 @@ def test_no_request_breaks_the_server(
     body: str,
     code: int,
 ) -> None:
-    """What is not served is refused, and the server goes on."""
     cluster.store.create(DEPLOYMENTS, "default", deployment("web", 1))
     headers = {"Content-Type": content_type, "Authorization": f"Bearer {cluster.token}"}
     url = f"{cluster.url}{DEPLOYMENTS_PATH}{path}"

@@ -18,12 +18,9 @@ class Timeline:
         self._controllers = Controllers(self.store, ready_after=3.0)
 
     def create(self, name: str, replicas: int) -> None:
-        """Create a Deployment."""
         self.store.create(DEPLOYMENTS, "default", deployment(name, replicas))
 
     def scale(self, name: str, replicas: int) -> None:
-        """Set the count."""
-
         def change(obj: KubeObject) -> KubeObject:
             obj["spec"]["replicas"] = replicas
             return obj
@@ -39,27 +36,22 @@ class Timeline:
                 return due
 
     def pods(self) -> list[KubeObject]:
-        """Return all pods."""
         return self.store.list_all(PODS)[0]
 
     def counts(self) -> tuple[int, int]:
-        """Return how many pods there are, and how many are ready."""
         return len(self.pods()), sum(map(is_ready, self.pods()))
 
     def status(self, name: str) -> KubeObject:
-        """Return the status of a Deployment."""
         status: KubeObject = self.store.get(DEPLOYMENTS, "default", name)["status"]
         return status
 
 
 @pytest.fixture
 def timeline() -> Timeline:
-    """Begin with an empty cluster."""
     return Timeline()
 
 
 def test_pods_start_and_stop_in_their_time(timeline: Timeline) -> None:
-    """At 3 s the pods are ready; scaled down they are gone at once."""
     timeline.create("web", 3)
     assert timeline.at(0) == 3.0
     assert timeline.counts() == (3, 0)
@@ -75,19 +67,7 @@ def test_pods_start_and_stop_in_their_time(timeline: Timeline) -> None:
     assert timeline.status("web")["replicas"] == 1
 
 
-def test_a_ready_condition_says_since_when(timeline: Timeline) -> None:
-    """The Ready condition changed when the pod became ready; the pod started when it was made."""
-    timeline.create("web", 1)
-    timeline.at(0)
-    timeline.at(10)
-    status = timeline.pods()[0]["status"]
-    ready = next(c for c in status["conditions"] if c["type"] == "Ready")
-    assert (status["phase"], status["startTime"]) == ("Running", "2027-01-15T08:00:00Z")
-    assert ready["lastTransitionTime"] == "2027-01-15T08:00:10Z"
-
-
 def test_pods_that_are_not_ready_go_first(timeline: Timeline) -> None:
-    """A scale-down spares the pods that serve."""
     timeline.create("web", 2)
     timeline.at(0)
     timeline.at(3)
@@ -97,12 +77,3 @@ def test_pods_that_are_not_ready_go_first(timeline: Timeline) -> None:
     timeline.scale("web", 2)
     timeline.at(4.5)
     assert {meta(pod)["name"] for pod in timeline.pods()} == old
-
-
-def test_deleting_a_deployment_takes_its_pods(timeline: Timeline) -> None:
-    """Also those that are not ready yet: nothing is due for them any more."""
-    timeline.create("web", 2)
-    timeline.at(0)
-    timeline.store.delete(DEPLOYMENTS, "default", "web")
-    assert timeline.at(1) is None
-    assert timeline.pods() == []

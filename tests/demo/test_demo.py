@@ -28,7 +28,6 @@ def _prometheus() -> None:
 
 
 def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
-    """The queue fills, the workers go from 1 to many and back, and it ends by itself."""
     with DemoProcess(tmp_path, WHOLE) as demo:
         assert demo.wait() == 0, demo.output
         told = re.search(
@@ -61,7 +60,6 @@ def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:
 
 
 def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
-    """After the story the commands that it prints work, until Ctrl-C ends it with code 0."""
     with DemoProcess(tmp_path, (*SHORT, "--keep")) as demo:
         demo.wait_for("Ctrl-C ends it", timeout=90)
         assert "Next, with your own cluster" not in demo.output
@@ -91,7 +89,6 @@ def test_with_keep_it_stays_to_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_three_clusters_have_one_daemon(tmp_path: Path) -> None:
-    """Each has its own story and load; commands and pages know all of them."""
     with DemoProcess(tmp_path, (*SHORT, "--keep", "--three")) as demo:
         demo.wait_for("Ctrl-C ends it", timeout=90)
         told = re.findall(r"the queue of (\w+) grew to (\d+) messages", demo.output)
@@ -116,7 +113,6 @@ def test_three_clusters_have_one_daemon(tmp_path: Path) -> None:
 
 
 def shown_states(status: str) -> set[str]:
-    """Return the states that `status` prints."""
     return {line.split("\t")[6] for line in status.splitlines()[1:] if "\t" in line}
 
 
@@ -147,7 +143,6 @@ def outcome(command: str) -> str:
     ],
 )
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, words: str, number: signal.Signals) -> None:
-    """Whenever it comes: no process, no port, no file; the exit code says which signal."""
     with DemoProcess(tmp_path) as demo:
         demo.wait_for(words)
         demo.signal(number)
@@ -160,7 +155,6 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path, words: str, number: sign
     ("word", "name"), [("prometheus.yml", "Prometheus"), ("autoscaler run", "The autoscaler")]
 )
 def test_the_death_of_a_part_is_told(tmp_path: Path, word: str, name: str) -> None:
-    """The demo names the part that died, shows the end of its log, exits 1, leaves nothing."""
     with DemoProcess(tmp_path) as demo:
         demo.wait_for("burst")
         os.kill(demo.child(word), signal.SIGKILL)
@@ -179,7 +173,6 @@ def test_the_death_of_a_part_is_told(tmp_path: Path, word: str, name: str) -> No
 def test_without_prometheus_it_says_what_to_do(
     tmp_path: Path, environment: dict[str, str], expected: str
 ) -> None:
-    """No Prometheus: exit code 1, and a sentence that names the package."""
     with DemoProcess(tmp_path, SHORT, environment) as demo:
         assert demo.wait(60) == 1
         assert expected in demo.output
@@ -188,7 +181,6 @@ def test_without_prometheus_it_says_what_to_do(
 
 
 def test_an_unknown_context_is_a_sentence(tmp_path: Path) -> None:
-    """A context that no kubeconfig has: exit code 1 and its name, no traceback."""
     config = tmp_path / "kubeconfig"
     config.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
     with DemoProcess(tmp_path, (*SHORT, "nowhere"), {"KUBECONFIG": str(config)}) as demo:
@@ -215,7 +207,6 @@ def there(
 
 
 def test_the_story_is_told_there(there: DemoProcess, admin_api: Api) -> None:
-    """The pods of a real Deployment follow the queue; its namespace is gone at the end."""
     with there as demo:
         assert demo.wait() == 0, demo.output
         assert "scaled 1 ->" in demo.output
@@ -225,7 +216,6 @@ def test_the_story_is_told_there(there: DemoProcess, admin_api: Api) -> None:
 
 
 def test_a_signal_removes_what_was_made(there: DemoProcess, admin_api: Api) -> None:
-    """Ctrl-C in the middle: the namespace with all that is in it is gone when the demo ends."""
     with there as demo:
         demo.wait_for("burst")
         assert OWN in namespaces(admin_api)
@@ -236,7 +226,6 @@ def test_a_signal_removes_what_was_made(there: DemoProcess, admin_api: Api) -> N
 
 
 def test_a_namespace_that_exists_is_not_touched(there: DemoProcess, admin_api: Api) -> None:
-    """The demo refuses to work in, and to remove, a namespace that it did not make."""
     admin_api.create("/api/v1/namespaces", {"metadata": {"name": OWN}})
     try:
         with there as demo:
@@ -249,6 +238,5 @@ def test_a_namespace_that_exists_is_not_touched(there: DemoProcess, admin_api: A
 
 
 def namespaces(api: Api) -> set[str]:
-    """Return the names of the namespaces."""
     items = api.get("/api/v1/namespaces")["items"]
     return {item["metadata"]["name"] for item in items}

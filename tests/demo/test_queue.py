@@ -39,19 +39,10 @@ def test_workers_consume_at_their_rate_and_never_more_than_there_is() -> None:
 
 
 def test_without_workers_everything_waits() -> None:
-    """Nothing is consumed while no worker is ready."""
     assert play(SCRIPT, 15, ready=0)[-1].waiting == 110
 
 
-def test_step_changes_nothing_it_is_given() -> None:
-    """A step is a function: the same arguments give the same state."""
-    state, workers = play(SCRIPT, 12, ready=1)[-1], Workers(3, 4)
-    assert step(SCRIPT, state, 13.0, workers) == step(SCRIPT, state, 13.0, workers)
-    assert state.elapsed == 12.0
-
-
 def test_the_story_needs_more_than_one_worker_and_then_one_again() -> None:
-    """One worker drowns in the burst; the calm and the drain leave one worker idle."""
     drowned = play(STORY, int(STORY.last_phase_at), ready=1)[-1]
     assert drowned.waiting > STORY.messages_per_worker * STORY.max_workers
     assert STORY.phases[0].rate < STORY.worker_rate

@@ -11,12 +11,11 @@ from rich.console import Console
 from autoscaler.demo.children import Child
 from autoscaler.demo.daemon import DemoDaemon, LogLine
 from autoscaler.demo.queue import QueueState, Workers
-from autoscaler.demo.screen import PlainScreen, Progress, bars, picture
+from autoscaler.demo.screen import Progress, bars, picture, plain
 from autoscaler.demo.story import STORY
 
 
 def state(elapsed: float, waiting: int, ready: int) -> QueueState:
-    """Make a state with messages in the queue."""
     return QueueState(elapsed, float(waiting), 0.0, 14.0, "burst", Workers(ready, ready + 1))
 
 
@@ -25,7 +24,6 @@ def state(elapsed: float, waiting: int, ready: int) -> QueueState:
     [([], ""), ([0, 0], "▁▁"), ([0, 1, 7], "▁▂█"), ([100, 50, 0], "█▅▁"), ([5], "█")],
 )
 def test_bars_are_relative_to_the_greatest(values: list[int], drawn: str) -> None:
-    """Zero is the lowest bar and nothing else is, the greatest number is the full one."""
     assert bars(values) == drawn
 
 
@@ -46,7 +44,6 @@ def test_the_record_keeps_peaks_and_decisions() -> None:
 
 
 def test_the_table_shows_queue_workers_and_reasons() -> None:
-    """A picture holds the numbers and the daemon's words."""
     progress = Progress()
     progress.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
     console = Console(file=io.StringIO(), width=100)
@@ -57,36 +54,34 @@ def test_the_table_shows_queue_workers_and_reasons() -> None:
 
 
 def test_plain_lines_come_once_a_second() -> None:
-    """Without a terminal there is one line per second, and one for each decision."""
     console, progress = Console(file=io.StringIO(), width=100), Progress()
-    screen = PlainScreen(console)
+    show = plain(console)
     for moment in (0.0, 0.3, 0.9, 1.1):
-        screen.show({"": progress}, {"": progress.add(state(moment, 5, 1), [])})
+        show({"": progress}, {"": progress.add(state(moment, 5, 1), [])})
     scaled = progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)])
-    screen.show({"": progress}, {"": scaled})
+    show({"": progress}, {"": scaled})
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
     assert [line.split()[0] for line in lines] == ["0", "1", "1"]
     assert lines[-1].endswith("autoscaler: [b]scaled")
 
 
 def test_each_cluster_has_its_rows_and_lines() -> None:
-    """On a terminal its numbers and its words by its name; else a line a second of each."""
     regions = {"eu": Progress(), "us": Progress()}
     news = {
         "eu": regions["eu"].add(state(8, 42, 3), [LogLine("scaled 1 -> 3", changed=True)]),
         "us": regions["us"].add(state(7, 17, 2), [LogLine("scaled 1 -> 2", changed=True)]),
     }
-    table, plain = (Console(file=io.StringIO(), width=100) for _ in range(2))
+    table, printed = (Console(file=io.StringIO(), width=100) for _ in range(2))
     table.print(picture(regions, STORY))
     drawn = table.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
     for name, queue, decision in (("eu", 42, "scaled 1 -> 3"), ("us", 17, "scaled 1 -> 2")):
         assert re.search(f"{name} queue +{queue} ", drawn)
         assert re.search(f"{name}: {decision}", drawn)
     assert drawn.index("us: scaled") < drawn.index("eu: scaled")
-    screen = PlainScreen(plain)
-    screen.show(regions, news)
-    screen.show(regions, {"eu": [], "us": []})
-    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
+    show = plain(printed)
+    show(regions, news)
+    show(regions, {"eu": [], "us": []})
+    lines = printed.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
     assert [line.split()[2:4] for line in lines] == [
         ["eu", "autoscaler:"],
         ["eu", "burst"],
@@ -96,7 +91,6 @@ def test_each_cluster_has_its_rows_and_lines() -> None:
 
 
 def test_the_daemon_log_is_read_line_by_line(tmp_path: Path) -> None:
-    """Only whole lines about syncs of the workers count, each once; other text is no error."""
     log = tmp_path / "log"
     sync = {
         "event": "sync",

@@ -14,7 +14,6 @@ from pathlib import Path
 from autoscaler import clock
 from autoscaler.demo.apiserver import StandInCluster, deployment
 from autoscaler.demo.apiserver.objects import DEPLOYMENTS, NAMESPACES, PODS
-from tests.worlds.beside import beside
 from tests.worlds.certificates import KeyPair, of_loopback, self_signed
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.daemon import DaemonProcess, Document, Line, external, target, write_config
@@ -23,7 +22,7 @@ from tests.worlds.metronome import Metronome
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.proxies.http import FaultProxy
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import beside, wait_until
 
 BAD, OTHERS = "bad", ("eu", "us")
 LOW, HIGH = 3, 6

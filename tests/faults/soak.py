@@ -24,7 +24,6 @@ import urllib3
 
 from benchmarks import fleet
 from benchmarks.bulk import Bulk
-from tests.worlds.beside import beside
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.daemon import external, target, write_config
 from tests.worlds.process import free_port
@@ -34,6 +33,7 @@ from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Exchange, Fault, FaultProxy
 from tests.worlds.proxies.wire import Request
 from tests.worlds.service_account import service_account
+from tests.worlds.waiting import beside
 
 _QUERIES = 5
 _PODS_EACH = 3

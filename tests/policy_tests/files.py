@@ -67,7 +67,6 @@ def only(of: PolicyTestRun) -> TargetRun:
 
 
 def counts(folder: Path, test: str, config: str = QUEUE) -> list[int]:
-    """Return the counts of the one target, sync after sync."""
     return [one.replicas for one in only(ran(folder, test, config)).counts]
 
 

@@ -34,7 +34,6 @@ def blocks(text: str, kind: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("text", [PAGE, README], ids=["page", "README"])
 def test_the_first_test_that_is_shown_holds(text: str, tmp_path: Path) -> None:
-    """With the example of a queue as the configuration."""
     shown = next(block for block in blocks(text, "yaml") if "tests:" in block)
     file = tmp_path / "tests.yaml"
     file.write_text(re.sub(r"config: autoscaler\.yaml", f"config: {QUEUE}", shown))
@@ -50,7 +49,6 @@ def test_the_command_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_each_key_is_described() -> None:
-    """Of tests, events and expectations; and each reason of a limit."""
     models = (PolicyTest, PolicyTests, Start, WorldEvent, Expectation, Never)
     keys = {key for model in models for key in fields_by_key(model)}
     missing = {key for key in keys if not re.search(rf"[`{{ ]{key}[`:]", PAGE)}
@@ -59,7 +57,6 @@ def test_each_key_is_described() -> None:
 
 
 def test_the_limits_are_those_that_are_told() -> None:
-    """Of the samples of a series, and of the syncs and replicas of a test."""
     told = (
         f"A series may have {MOST_SAMPLES:,} samples",
         f"a test {MOST_SYNCS:,} syncs of all its targets",
@@ -70,7 +67,6 @@ def test_the_limits_are_those_that_are_told() -> None:
 
 
 def test_what_ci_runs_is_yaml_that_runs_the_command() -> None:
-    """Both have the report as JUnit XML."""
     for name in ("GitHub Actions", "GitLab"):
         block = next(blocks(PAGE.partition(f"{name}:")[2], "yaml"))
         document = yaml.safe_load(block)

@@ -62,7 +62,6 @@ series: {queue: 60x3 240x8}
     ],
 )
 def test_what_is_expected_is_compared(expected: str, unmet_of_it: str, tmp_path: Path) -> None:
-    """What holds says nothing; what does not, says when, what, and both values."""
     found = broken(tmp_path, f"{UP}expect: [{expected}]\n")
     if not unmet_of_it:
         assert found == []
@@ -72,7 +71,6 @@ def test_what_is_expected_is_compared(expected: str, unmet_of_it: str, tmp_path:
 
 
 def test_an_event_of_one_sync_is_not_one_of_the_time_after_it(tmp_path: Path) -> None:
-    """Where the daemon does not run nothing is told."""
     down = "events: [{at: 1m15s, for: 1m, down: true}]\n"
     expected = "expect: [{from: 1m15s, to: 1m45s, event: SuccessfulRescale}]\n"
     assert "got no event" in broken(tmp_path, f"{UP}{down}{expected}")[0]
@@ -90,13 +88,11 @@ def test_an_event_of_one_sync_is_not_one_of_the_time_after_it(tmp_path: Path) ->
 def test_what_never_happens_is_looked_for_at_every_sync(
     never: str, unmet_of_it: str, tmp_path: Path
 ) -> None:
-    """The first sync that breaks a rule is told."""
     found = broken(tmp_path, f"{UP}never: {never}\n")
     assert [unmet_of_it in one for one in found] == ([True] if unmet_of_it else [])
 
 
 def test_changes_are_ours_and_of_ten_minutes(tmp_path: Path) -> None:
-    """The count that others set is no change of ours; older changes do not count."""
     test = """
         start: {replicas: 2}
         series: {queue: 60x3 120x39 240x40}
@@ -110,7 +106,6 @@ def test_changes_are_ours_and_of_ten_minutes(tmp_path: Path) -> None:
 
 
 def test_what_never_happens_in_a_file_holds_for_each_of_its_tests(tmp_path: Path) -> None:
-    """Beside what the test itself says; each is told at its own place."""
     test = "- {name: a, start: {replicas: 2}, series: {queue: 60}, never: {above: 1}}\n"
     (ready,) = loaded(tmp_path, f"never: {{below: 3}}\ntests:\n{test}").tests
     places = [one.location for one in unmet(run(ready))]
@@ -118,7 +113,6 @@ def test_what_never_happens_in_a_file_holds_for_each_of_its_tests(tmp_path: Path
 
 
 def test_of_several_targets_some_may_be_meant(tmp_path: Path) -> None:
-    """An expectation is of all of them unless it names some."""
     other = "- {namespace: shop, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b},"
     metric = "{type: External, external: {metric: {name: queue}, target: {type: AverageValue, "
     config = f"{QUEUE}{other} maxReplicas: 3, metrics: [{metric}averageValue: 30}}}}}}]}}\n"

@@ -36,7 +36,6 @@ def one(test: str) -> str:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_fits_the_schema(path: Path) -> None:
-    """An example loads, fits the schema, and names it for editors."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../autoscaler-tests.schema.json\n")
     assert load_tests(path).tests
@@ -45,7 +44,6 @@ def test_an_example_fits_the_schema(path: Path) -> None:
 
 
 def test_reasons_and_states_are_those_of_decisions() -> None:
-    """No reason that limits a count can be misspelt, and none is missing."""
     of_rates = {decision.SCALE_UP_LIMIT, decision.SCALE_DOWN_LIMIT}
     of_bounds = {decision.TOO_FEW, decision.TOO_MANY}
     of_windows = {decision.SCALE_UP_STABILIZED, decision.SCALE_DOWN_STABILIZED}
@@ -76,7 +74,6 @@ def test_events_and_conditions_that_no_sync_has_are_refused(
 
 
 def test_the_events_that_are_known_are_those_of_the_core() -> None:
-    """Whatever the core warns of or notes is one of them, and each of them stands in the core."""
     constants, told = set[object](), set[object]()
     for module in pkgutil.iter_modules(core.__path__, f"{core.__name__}."):
         loaded_module = importlib.import_module(module.name)
@@ -98,7 +95,6 @@ def test_the_events_that_are_known_are_those_of_the_core() -> None:
 
 @pytest.mark.parametrize("name", ["a\\0b", "~nobody-at-all/x", "~nobody-at-all"])
 def test_a_configuration_of_an_impossible_name_is_refused(name: str, tmp_path: Path) -> None:
-    """As one mistake, whatever its name holds."""
     path = tmp_path / "tests.yaml"
     path.write_text(f'config: "{name}"\n' + one(EXPECT))
     with pytest.raises(ConfigError) as caught:
@@ -107,7 +103,6 @@ def test_a_configuration_of_an_impossible_name_is_refused(name: str, tmp_path: P
 
 
 def test_the_configuration_is_another_file_or_stands_beside_the_tests(tmp_path: Path) -> None:
-    """Its name is relative to the file of tests; secrets that it names need not be there."""
     (tmp_path / "a").mkdir()
     config = "prometheus: {url: http://p:9090, bearerTokenFile: /not/there}\n" + QUEUE
     (tmp_path / "autoscaler.yaml").write_text(config)
@@ -148,7 +143,6 @@ def test_a_series_is_read_as_it_is_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_series_of_no_pod_is_refused(name: str, replicas: int, pods: str, tmp_path: Path) -> None:
-    """Nothing would read it; the pods that there are at the begin are named."""
     told = f"is of no pod of what is tested; at the begin these are: {pods}"
     start = f"start: {{replicas: {replicas}}}"
     found = mistakes(tmp_path, one(f"{start}\nseries:\n  {name}: 1\n{EXPECT}"), WEB)
@@ -157,7 +151,6 @@ def test_a_series_of_no_pod_is_refused(name: str, replicas: int, pods: str, tmp_
 
 
 def test_a_series_of_a_pod_that_may_come_is_taken(tmp_path: Path) -> None:
-    """So is any that is added up, of a load that pods share, or that is of no pods."""
     for series in ('rps{pod="web-7"}: 1', 'rps{pod="web-0", namespace="shop"}: 1'):
         assert not mistakes(tmp_path, one(f"series:\n  {series}\n{EXPECT}"), WEB)
     shared = "loads: [{metric: rps, model: shared}]"
@@ -167,7 +160,6 @@ def test_a_series_of_a_pod_that_may_come_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_series_is_named_by_query_metric_or_promql(tmp_path: Path) -> None:
-    """Each of them leads to the same metric, with labels in braces or without."""
     for name in ("queue", "sum(queue_length)", "'queue{a=\"b\"}'"):
         (test,) = loaded(tmp_path, one(f"series: {{{name}: 1}}\n{EXPECT}")).tests
         (series,) = test.series
@@ -176,7 +168,6 @@ def test_a_series_is_named_by_query_metric_or_promql(tmp_path: Path) -> None:
 
 
 def test_bounds_and_holds_have_series_too(tmp_path: Path) -> None:
-    """By the key that asks; a hold that says nothing needs none."""
     config = QUEUE + "  maxReplicasQuery: max(m)\n  holdScaleDownQuery: {name: freeze}\n"
     config = config.replace("queries: {", "queries: {freeze: up == 0, ")
     series = "series: {queue: 1, maxReplicasQuery: 5, freeze: 1}"
@@ -237,7 +228,6 @@ serie: {queue: 1}; EXPECT | tests[0].serie: is not known here: did you mean
 
 @pytest.mark.parametrize(("test", "mistake"), rows(MISTAKES))
 def test_a_mistake_is_told_at_its_place(test: str, mistake: str, tmp_path: Path) -> None:
-    """With its line, its key path, and what would be right."""
     text = test.replace("; ", "\n").replace("ONE", "series: {queue: 1}").replace("EXPECT", EXPECT)
     found = mistakes(tmp_path, one(text))
     assert any(mistake in each for each in found), found
@@ -245,7 +235,6 @@ def test_a_mistake_is_told_at_its_place(test: str, mistake: str, tmp_path: Path)
 
 
 def test_all_mistakes_of_tests_and_configuration_are_told_at_once(tmp_path: Path) -> None:
-    """Those of the configuration in the same file too, each once, in the order of lines."""
     config = QUEUE.replace("maxReplicas: 20", "maxReplicas: none")
     tests = one("series: {queue: 1x}\nexpects: []\nexpect: [{at: 1}]")
     found = mistakes(tmp_path, f"intervall: 5s\n{tests}", config)
@@ -259,7 +248,6 @@ def test_all_mistakes_of_tests_and_configuration_are_told_at_once(tmp_path: Path
 
 
 def test_a_file_says_what_it_tests(tmp_path: Path) -> None:
-    """By `config`, or by a configuration of its own, and not by both."""
     test = one(f"series: {{queue: 1}}\n{EXPECT}")
     (found,) = mistakes(tmp_path, test, "")
     assert "config: is missing: the configuration that is tested" in found
@@ -270,7 +258,6 @@ def test_a_file_says_what_it_tests(tmp_path: Path) -> None:
 
 
 def test_of_several_targets_the_test_names_one(tmp_path: Path) -> None:
-    """Or a pattern of several; else all that there are are told."""
     second = WEB.partition("targets:\n")[2]
     config = QUEUE.replace("queries: {", "queries: {rps: r, ") + second
     (found,) = mistakes(tmp_path, one(f"series: {{queue: 1}}\n{EXPECT}"), config)
@@ -282,7 +269,6 @@ def test_of_several_targets_the_test_names_one(tmp_path: Path) -> None:
 
 
 def test_a_test_is_as_long_as_what_it_says(tmp_path: Path) -> None:
-    """To the last sample, expectation or event; or as it says."""
     for more, seconds in (
         ("expect: [{at: 5m, replicas: 1}]", 300.0),
         ("expect: [{from: 0s, to: 8m, replicas: 1}]", 480.0),
@@ -297,7 +283,6 @@ def test_a_test_is_as_long_as_what_it_says(tmp_path: Path) -> None:
 
 
 def test_what_the_interval_is(tmp_path: Path) -> None:
-    """That of the test, else of the file, else the sync period."""
     series = f"series: {{queue: 1}}\n{EXPECT}"
     for top, own, seconds in (("", "", 20.0), ("interval: 5s\n", "", 5.0), ("", "interval: 7s", 7)):
         text = top + one(f"{series}\n{own}")
@@ -306,7 +291,6 @@ def test_what_the_interval_is(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_says_what_it_should_hold(tmp_path: Path) -> None:
-    """So does one that is a list."""
     for text in ("", "- a\n"):
         path = written(tmp_path, text, "")
         with pytest.raises(

@@ -67,7 +67,6 @@ PLACES = [place for place in places(document()) if place]
 def test_any_value_at_any_place_is_taken_or_told(
     tmp_path: Path, place: Location, value: JsonValue
 ) -> None:
-    """What is taken runs to its end; what is refused is told with sentences."""
     changed = copy.deepcopy(document())
     around = child(changed, *place[:-1])
     around[place[-1]] = value  # type: ignore[index] # a list or a mapping
@@ -93,7 +92,6 @@ def test_the_document_holds_every_key(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that reads more samples of pods than fit says so."""
     monkeypatch.setattr(kept_world, "MOST_SAMPLES_OF_PODS", 100)
     test = "start: {replicas: 30}\nseries: {rps: 10x20}\nnever: {above: 50}"
     with pytest.raises(TooLargeTestError, match="reads more than 100 samples of pods: let it be"):

@@ -29,7 +29,6 @@ def kinds(run: TargetRun) -> list[str]:
 
 
 def test_error_empty_nan_and_partial_are_different_things(tmp_path: Path) -> None:
-    """Each reaches the decision as what it is, also by way of pods that share a total."""
     events = "events: [{at: 1m, queryFails: down}, {at: 2m, for: 15s, partial: a warning}]"
     of_queue = f"{events}\nseries: {{queue: 1 1 NaN stale}}\nnever: {{above: 20}}"
     expected = ["", "", "NaN", "empty", *["error"] * 6]
@@ -41,7 +40,6 @@ def test_error_empty_nan_and_partial_are_different_things(tmp_path: Path) -> Non
 
 
 def test_a_query_fails_by_its_name(tmp_path: Path) -> None:
-    """The others do not: here the bound keeps what it last was, and the metric is read."""
     test = """
         series: {queue: 600x8, maxReplicasQuery: 5}
         start: {replicas: 5}
@@ -83,14 +81,12 @@ def test_pods_share_what_is_stated_of_them(tmp_path: Path) -> None:
 
 
 def test_each_pod_reads_the_same_where_the_load_is_recorded(tmp_path: Path) -> None:
-    """Whatever their number: it goes on to the maximum."""
     loads = "loads: [{metric: rps, model: recorded}]"
     test = f"{loads}\nseries: {{rps: 80x20}}\nstart: {{replicas: 3}}\nnever: {{above: 50}}"
     assert counts(tmp_path, test, WEB)[-1] == 50
 
 
 def test_series_with_labels_are_of_their_pods(tmp_path: Path) -> None:
-    """They are read as they are, and other pods have none: of 2 of 3 the rest is assumed."""
     test = """
         start: {replicas: 3}
         series:
@@ -130,7 +126,6 @@ def test_a_queue_follows_its_pods(tmp_path: Path) -> None:
 
 
 def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
-    """Nothing is decided then, and the counts of others are seen all the same."""
     test = f"{SERIES}\nevents: [{{at: 1m, for: 2m, down: true}}, {{at: 90s, setReplicas: 3}}]"
     run = only(ran(tmp_path, test))
     steps = [one.step for one in run.counts]
@@ -140,7 +135,6 @@ def test_the_daemon_does_not_run_for_a_while(tmp_path: Path) -> None:
 
 
 def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
-    """Windows go on; without the state they begin anew, and hold for longer."""
     test = """
         start: {replicas: 7}
         series: {queue: 200x4 0x60}
@@ -160,7 +154,6 @@ def test_a_restart_with_its_state_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
-    """It has seen all syncs: its window ends when that of the other one would have."""
     test = """
         start: {replicas: 7}
         series: {queue: 200x4 0x60}
@@ -179,7 +172,6 @@ def test_the_instance_that_stands_by_takes_over(tmp_path: Path) -> None:
 
 
 def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
-    """Each lasts as long as it says, and is told as what it is."""
     test = """
         series: {queue: 200x40}
         start: {replicas: 7}
@@ -203,14 +195,12 @@ def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
 
 
 def test_writes_fail_until_they_do_not(tmp_path: Path) -> None:
-    """The count stays, and follows at the first sync after."""
     events = "events: [{at: 0s, for: 1m, writeFails: forbidden}]"
     test = f"{events}\nstart: {{replicas: 1}}\nseries: {{queue: 90x8}}\nnever: {{above: 3}}"
     assert counts(tmp_path, test) == [1, 1, 1, 1, 3, 3, 3, 3, 3]
 
 
 def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
-    """`start.at` is what the clock shows."""
     window = "{name: day, start: 0 8 * * *, end: 0 20 * * *, timezone: UTC, minReplicas: 5}"
     config = QUEUE + f"  schedules: [{window}]\n"
     test = """
@@ -222,7 +212,6 @@ def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
 
 
 def test_the_breaker_of_the_configuration_holds(tmp_path: Path) -> None:
-    """Two of two targets would go down at once."""
     second = "- {namespace: shop, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b},"
     metric = "{type: External, external: {metric: {name: queue}, "
     metric += "target: {type: AverageValue, averageValue: 30}}}"
@@ -298,7 +287,6 @@ def test_whatever_happens_together_it_comes_to_the_right_count(
 
 
 def test_a_queue_goes_on_while_its_query_fails(tmp_path: Path) -> None:
-    """It grows by a minute's arrivals less what a pod takes out, and is read as it then is."""
     test = """
         start: {replicas: 1}
         loads: [{metric: queue, model: queue, arrivals: "rate(sent[1m])", servedPerPod: 1}]

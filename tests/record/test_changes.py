@@ -65,7 +65,6 @@ def of(*metrics: object, extensions: Extensions | None = None) -> Kept:
 
 
 def test_values_and_proposals_alone_are_no_change() -> None:
-    """They are samples: the count stays, and so does every reason; missing data is no number."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True).marked(Mark(0))
     for second, queue in ((15, 31.0), (30, 29.0), (45, 32.5)):
@@ -75,7 +74,6 @@ def test_values_and_proposals_alone_are_no_change() -> None:
 
 
 def test_a_count_and_the_sync_after_it_are_changes() -> None:
-    """The second one has the new count, and has not changed it."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
     target.at("15s", queue=60).was(change=True).marked(Mark.WRITTEN)
@@ -86,7 +84,6 @@ def test_a_count_and_the_sync_after_it_are_changes() -> None:
 
 
 def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
-    """Its end is in the samples; it is a change again once something else has changed."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
     target.at("15s", queue=20).was(change=True).marked(Mark.HELD)
@@ -99,7 +96,6 @@ def test_a_hold_is_a_change_when_it_begins_first_and_its_end_is_none() -> None:
 
 
 def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
-    """The rules are the spec, the queries and the flags."""
     target = of(QUEUE)
     target.at("0s", queue=30).was(change=True)
     target.at("15s", queue=30).was(change=True, write=WriteFailed("refused"))
@@ -129,7 +125,6 @@ ALONE = [
 
 @pytest.mark.parametrize(("one", "other"), ALONE)
 def test_each_of_these_alone_is_a_change(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Though count and bounds are the same."""
     target = Target("shop", spec(QUEUE, MAILS), ())
     before, after, same = (replace(HELD.decision, **changed) for changed in (one, other, one))
     assert change_key(SyncResult(target, before)) != change_key(SyncResult(target, after))

@@ -78,7 +78,6 @@ def test_round_trip(given_steps: Steps) -> None:
 
 
 def test_unchanged() -> None:
-    """A sync that changes nothing costs nothing."""
     packer = Packer(BEGIN, PERIOD)
     assert packer.add(BEGIN, (3, 3, 500, 3))
     later = [BEGIN + PERIOD * index for index in range(1, SYNCS_A_DAY)]
@@ -108,7 +107,6 @@ def test_cost() -> None:
     ],
 )
 def test_too_much(time: float, those: Numbers) -> None:
-    """What cannot be kept is refused, and what follows is kept."""
     packer = Packer(BEGIN, PERIOD)
     packer.add(BEGIN, (1,))
     with pytest.raises(ValueError, match=r"beyond|more than|no instant"):
@@ -122,7 +120,6 @@ def test_too_much(time: float, those: Numbers) -> None:
 )
 @given(body=st.binary(max_size=300))
 def test_any_bytes(read: Callable[[bytes], Iterator[Sample]], body: bytes) -> None:
-    """Any bytes are samples, at most one a byte, or a ValueError."""
     try:
         count = sum(1 for _ in read(body))
     except ValueError:

@@ -108,7 +108,6 @@ class FleetPlan(RehearsalPlan):
 
 
 def plan_of(fleet: Sequence[SimulatedTarget], syncs: int) -> FleetPlan:
-    """Return the plan of a fleet for so many syncs."""
     targets, end = [one.rules.target for one in fleet], BASE + syncs * PERIOD
     return FleetPlan(targets, Flags(), RehearsalData(), Assumptions(), BASE, end, fleet=fleet)
 

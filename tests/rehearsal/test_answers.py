@@ -44,14 +44,12 @@ def test_a_sample_is_the_value_until_the_next_one() -> None:
 
 @pytest.mark.parametrize("lookback", [15.0, 300.0])
 def test_a_sample_is_too_old_after_the_lookback(lookback: float) -> None:
-    """It ends with it; what was absent for long is there again with its next sample."""
     answers = answers_from([chunk(0, 9000, series((0, 1.0), (4000, 2.0)))], lookback)
     found = values(answers, lookback - 0.1, lookback, 3999, 4000)
     assert found == [[1.0], [], [], [2.0]]
 
 
 def test_a_stale_marker_ends_a_series() -> None:
-    """Before its lookback is over, and only that series."""
     one = series((0, 1.0), (30, None), (90, 3.0), pod="a")
     other = series((0, 2.0), pod="b")
     answers = answers_from([chunk(0, 600, one, other)])
@@ -59,20 +57,17 @@ def test_a_stale_marker_ends_a_series() -> None:
 
 
 def test_a_value_that_is_no_number_is_one() -> None:
-    """NaN is not the same as nothing."""
     ((value,),) = values(answers_from([chunk(0, 60, series((0, math.nan)))]), 10)
     assert math.isnan(value)
 
 
 def test_before_between_and_after_parts_there_is_nothing() -> None:
-    """A part answers from its begin on and before its end."""
     parts = [chunk(10, 60, series((0, 1.0))), chunk(100, 160, series((60, 2.0)))]
     found = values(answers_from(parts), 5, 10, 59.9, 60, 99.9, 100, 159.9, 160)
     assert found == [[], [1.0], [1.0], [], [], [2.0], [2.0], []]
 
 
 def test_a_part_that_failed_says_why() -> None:
-    """It is no empty answer, and the next part is not touched by it."""
     parts = [
         AnswerChunk(BASE, BASE + 60, _FAILED),
         chunk(60, 120, series((60, 1.0)), warnings=("partial",)),
@@ -85,7 +80,6 @@ def test_a_part_that_failed_says_why() -> None:
 
 
 def test_series_come_and_go_with_parts() -> None:
-    """The second part has another number of series, and the places begin anew."""
     parts = [
         chunk(0, 60, series((0, 1.0), (15, 2.0), (30, 3.0), pod="a")),
         chunk(60, 120, series((60, 4.0), pod="a"), series((75, 5.0), pod="b")),

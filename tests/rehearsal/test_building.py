@@ -53,7 +53,6 @@ def target_of(*metrics: MetricSpec, minimum: int = 3) -> Target:
 
 
 def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any) -> Built:
-    """Build with what is known and stated."""
     series = [StatedSeries(samples_of(parse("40x100")))]
     of_metrics = {(target.key, number): series for number in range(len(target.queries))}
     arrivals = {QueryKey("", "rate(published[1m])"): series}
@@ -64,7 +63,6 @@ def build(target: Target, known: Mapping[str, Any] | None = None, **stated: Any)
 
 
 def test_what_nobody_says_is_assumed_and_said() -> None:
-    """The count at the begin, and how long pods take to become ready."""
     found = build(target_of(external(average("30"))))
     workload = found.target.workload
     assert (workload.replicas, workload.ready_seconds) == (3, 30.0)
@@ -81,7 +79,6 @@ def test_what_is_known_is_not_assumed() -> None:
 
 
 def test_what_is_stated_goes_before_what_is_known() -> None:
-    """The first statement of each key counts, by the key or by NAMESPACE/NAME."""
     workloads = [
         {"target": "shop/other", "replicas": 50},
         {"target": "shop/w*", "replicas": 4},
@@ -94,7 +91,6 @@ def test_what_is_stated_goes_before_what_is_known() -> None:
 
 
 def test_one_in_shadow_is_rehearsed_as_if_it_were_live() -> None:
-    """What would it have done is the question."""
     shadow = replace(target_of(external(average("30"))), extensions=Extensions(mode=Mode.SHADOW))
     assert not build(shadow).target.rules.target.in_shadow
 
@@ -129,7 +125,6 @@ def test_a_capacity_is_what_a_pod_takes() -> None:
 
 
 def test_requests_are_stated_known_or_assumed() -> None:
-    """One core is assumed, and said, where a utilization is a part of it."""
     utilized = target_of(cpu(utilization(60)))
     assumed = build(utilized)
     assert "a pod requests 1 core" in assumed.assumed[-1]
@@ -140,7 +135,6 @@ def test_requests_are_stated_known_or_assumed() -> None:
 
 
 def test_a_metric_whose_work_is_not_known_in_pods_is_said() -> None:
-    """A `Value` target says nothing of one pod, until a capacity is stated."""
     said = build(target_of(external(value("30")))).assumed
     assert any("nothing is scored" in one for one in said)
     assert any("whatever the count is" in one for one in said)
@@ -149,7 +143,6 @@ def test_a_metric_whose_work_is_not_known_in_pods_is_said() -> None:
 
 
 def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:
-    """It begins as long as it was."""
     loads = [{"model": "queue", "arrivals": "rate(published[1m])", "servedPerPod": "2500m"}]
     (load,) = build(target_of(external(average("30"))), loads=loads).target.loads
     assert isinstance(load, QueueLoad)
@@ -167,7 +160,6 @@ def test_a_queue_has_arrivals_and_what_a_pod_serves() -> None:
 def test_what_cannot_be_a_queue_is_refused(
     metric: MetricSpec, stated: Mapping[str, str], why: str
 ) -> None:
-    """With the target and the metric."""
     with pytest.raises(BuildError, match=why) as refused:
         build(target_of(metric), loads=[{"model": "queue", **stated}])
     assert str(refused.value).startswith(f"shop/Deployment/web: the metric {metric_name(metric)}")

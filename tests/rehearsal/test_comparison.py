@@ -22,7 +22,6 @@ def test_the_sign_test_is_exact() -> None:
 
 
 def test_less_is_better_and_days_say_how_sure() -> None:
-    """Better on all of seven days is sure, better on four of seven may be chance."""
     first, all_less = days(*[100.0] * 7), days(*[90.0] * 7)
     (hours,) = [
         one
@@ -41,7 +40,6 @@ def test_less_is_better_and_days_say_how_sure() -> None:
 
 
 def test_few_days_are_never_sure() -> None:
-    """Nor is a day of which less than half was scored any."""
     one, other = days(100, 100), days(90, 90)
     assert not any(
         each.by_days.sure for each in compared_days(total(one), total(other), one, other)
@@ -52,7 +50,6 @@ def test_few_days_are_never_sure() -> None:
 
 
 def test_where_nothing_was_scored_nothing_is_better() -> None:
-    """But replica-hours and changes are known without a demand."""
     nothing = measures(gap_seconds=86_400.0, replica_hours=120.0, changes=10)
     found = {one.field: one for one in compared_days(DAY, nothing, [DAY], [nothing])}
     assert (found["tau_under"].second, found["tau_under"].verdict) == (None, Side.UNKNOWN)
@@ -62,7 +59,6 @@ def test_where_nothing_was_scored_nothing_is_better() -> None:
 
 
 def test_a_total_weighs_shares_by_the_time_that_was_scored() -> None:
-    """Sums are sums, and the worst is the worst of all."""
     small = measures(scored_seconds=100.0, tau_under=0.5, changes=3, worst_shortage=7)
     large = measures(scored_seconds=300.0, tau_under=0.1, changes=4, worst_shortage=2)
     both = total([small, large])

@@ -48,8 +48,6 @@ class Crossing:
 
 
 def becomes(**facts: object) -> Happening:
-    """Return a happening that sets facts of a target."""
-
     def happen(target: SimulatedTarget, _: float) -> None:
         for name, fact in facts.items():
             setattr(target, name, fact)
@@ -63,7 +61,6 @@ def unreadable(why: str) -> Happening:
 
 
 def annotated(annotations: Mapping[str, str]) -> Happening:
-    """Return a happening that annotates the workload."""
     return lambda target, _: target.workload.annotate(annotations)
 
 

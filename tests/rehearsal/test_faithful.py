@@ -57,8 +57,6 @@ class _Paced(Reporter):
 
 
 class CountWatcher:
-    """Fits `Watcher`."""
-
     def __init__(self) -> None:
         self.counts: Counts = defaultdict(dict)
 
@@ -87,7 +85,6 @@ class ScoringWatcher(CountWatcher):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_world_decides_as_the_syncer(seed: int) -> None:
-    """An hour of 20 targets of all metric types: the same counts at the same syncs."""
     syncs = int(HOUR / PERIOD)
     live = Counted()
     SimulatedPorts(fleet(BASE, syncs, seed)).run(BASE, BASE + HOUR, PERIOD, live)
@@ -148,7 +145,6 @@ def test_a_rehearsal_from_the_record_is_what_the_daemon_did(tmp_path: Path, begi
 
 
 def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None:
-    """Also where its metric is a utilization no more, of which the record has percents."""
     targets = [one for one in fleet(BASE, 40, 3) if one.key.endswith("/t3")]
     with running(tmp_path) as record:
         recorder = Recorder(record)
@@ -174,7 +170,6 @@ def test_values_of_the_record_are_read_as_the_target_was(tmp_path: Path) -> None
 
 
 def test_a_time_before_the_record_begins_is_a_gap() -> None:
-    """Nothing is known of it; what is synced first after ten minutes is scored from then."""
     (one,) = fleet(BASE, 120, 3, count=1)
     one.instants = lambda: [BASE + 600 + PERIOD * number for number in range(40)]
     watcher = OutcomeWatcher(BASE, BASE + 1200, lambda step: step.decision.reason)
@@ -186,7 +181,6 @@ def test_a_time_before_the_record_begins_is_a_gap() -> None:
 
 
 def test_pauses_of_the_time_are_told(tmp_path: Path) -> None:
-    """A rehearsal has none, so that its counts may be others."""
     (one,) = fleet(BASE, 40, 3, count=1)
     one.workload.annotate({"autoscaler/paused": "true"})
     with running(tmp_path) as record:

@@ -19,7 +19,6 @@ _PODS = PodSamples({})
 
 
 def known(total: Total | Average | QueryFailure | None) -> Totals:
-    """Return totals that are always the same."""
     return lambda _: total
 
 
@@ -42,7 +41,6 @@ def milli(answer: QueryResult | QueryFailure) -> list[int]:
 
 @given(st.floats(0, 1e6), st.integers(1, 50), st.integers(1, 50))
 def test_thousandths_of_a_shared_total_add_up(total: float, pods: int, ready: int) -> None:
-    """However many pods there were, and are."""
     load = shared(Total(total, pods))
     found = milli(load.answer(BASE, SimulatedWorkload("web", BASE, ready)))
     assert len(found) == ready
@@ -51,7 +49,6 @@ def test_thousandths_of_a_shared_total_add_up(total: float, pods: int, ready: in
 
 
 def test_pods_that_are_not_ready_take_no_part() -> None:
-    """What they would take is on the others."""
     web = SimulatedWorkload("web", BASE, 2, ready_seconds=30.0)
     web.set(4, BASE)
     load = shared(Total(80.0, 4))
@@ -61,7 +58,6 @@ def test_pods_that_are_not_ready_take_no_part() -> None:
 
 
 def test_a_pod_reads_no_more_than_its_capacity() -> None:
-    """The demand is what there was; at the recorded capacity there may have been more."""
     load = shared(Total(80.0, 6), capacity=15.0)
     assert milli(load.answer(BASE, SimulatedWorkload("web", BASE, 4))) == [15_000] * 4
     assert load.demand(_PODS) == 8.0
@@ -72,7 +68,6 @@ def test_a_pod_reads_no_more_than_its_capacity() -> None:
 
 
 def test_in_a_gap_nothing_is_censored() -> None:
-    """It is not known there; with no ready pod of ours, the record still says it."""
     load, web = shared(Total(75.0, 5), capacity=15.0), SimulatedWorkload("web", BASE, 0)
     found = []
     for total in (Total(75.0, 5), None, Total(75.0, 5), QueryFailure("no answer")):
@@ -83,7 +78,6 @@ def test_in_a_gap_nothing_is_censored() -> None:
 
 
 def test_at_the_recorded_count_a_reading_is_as_it_was() -> None:
-    """Where the record does not say how many pods were ready."""
     web = SimulatedWorkload("web", BASE, 2, ready_seconds=30.0)
     web.set(4, BASE)
     load = shared(Average(20.0, 4, 1, 4))
@@ -96,7 +90,6 @@ def test_at_the_recorded_count_a_reading_is_as_it_was() -> None:
 def test_an_average_is_of_the_recorded_pods_that_were_ready(
     least: int, most: int, early: int, late: int
 ) -> None:
-    """They become ready as ours do; the proposal may say that they were more, or fewer."""
     web = SimulatedWorkload("web", BASE, 9, ready_seconds=30.0)
     load = shared(Average(20.0, 2, 1, 2))
     load.answer(BASE, web)
@@ -109,7 +102,6 @@ def test_an_average_is_of_the_recorded_pods_that_were_ready(
 
 
 def test_what_is_not_known_is_not_read() -> None:
-    """A gap stays a gap, and a failure says why; without ready pods there is nothing to read."""
     web = SimulatedWorkload("web", BASE, 2)
     missing = shared(None)
     assert missing.answer(BASE, web) == QueryResult(())
@@ -122,14 +114,12 @@ def test_what_is_not_known_is_not_read() -> None:
 
 
 def test_a_shared_value_is_one_series() -> None:
-    """An average of a whole service falls as pods are added."""
     load = SharedLoad(known(Total(90.0, 3)), external(value("20")), Query("q"), "shop", None)
     assert milli(load.answer(BASE, SimulatedWorkload("web", BASE, 6))) == [15_000]
     assert load.demand(Values((15_000,))) is None
 
 
 def test_a_recorded_load_is_as_it_was() -> None:
-    """Its demand is its value in pods; one that is incomplete is not known."""
     load = RecordedLoad(answers(45.0), 10.0)
     web = SimulatedWorkload("web", BASE, 2)
     assert milli(load.answer(BASE, web)) == [45_000]
@@ -165,7 +155,6 @@ def test_a_queue_fills_and_drains() -> None:
     st.floats(0, 1000),
 )
 def test_what_arrives_is_served_or_waits(course: list[tuple[float, int]], length: float) -> None:
-    """Nothing is lost, and no queue is shorter than empty."""
     load = QueueLoad(answers(*(rate for rate, _ in course)), 3.0, {}, length)
     web = SimulatedWorkload("web", BASE, 1)
     for number, (_, ready) in enumerate(course):
@@ -179,7 +168,6 @@ def test_what_arrives_is_served_or_waits(course: list[tuple[float, int]], length
 
 
 def test_in_a_gap_of_the_arrivals_a_queue_is_not_read() -> None:
-    """It goes on from where it was."""
     load = QueueLoad(answers(10.0), 4.0, {}, length=7.0)
     web = SimulatedWorkload("web", BASE, 1)
     assert load.answer(BASE + 60, web) == QueryResult(())

@@ -27,7 +27,6 @@ def test_accuracy_and_time_share() -> None:
 
 
 def test_instability() -> None:
-    """It is the time in which demand and pods did not move in the same direction."""
     both = score((10.0, 1, 1), (10.0, 2, 2), (10.0, 1, 1), (10.0, 1, 1))
     assert both.upsilon == 0.0
     lagging = score((10.0, 1, 1), (10.0, 2, 1), (10.0, 2, 2), (10.0, 1, 3))
@@ -35,13 +34,11 @@ def test_instability() -> None:
 
 
 def test_a_surplus_over_no_demand_counts_against_one_pod() -> None:
-    """There is no share of nothing."""
     assert score((10.0, 0, 3)).theta_over == pytest.approx(3.0)
     assert score((10.0, 0, 0)).tau_over == 0.0
 
 
 def test_a_gap_is_not_scored() -> None:
-    """It has pods, which cost, and no demand, which would be short or over."""
     found = score((10.0, 4, 2), (90.0, None, 50), (10.0, 4, 4))
     assert (found.scored_seconds, found.gap_seconds) == (20.0, 90.0)
     assert found.tau_under == pytest.approx(0.5)
@@ -50,13 +47,11 @@ def test_a_gap_is_not_scored() -> None:
 
 
 def test_the_longest_shortage_is_from_its_begin_to_its_end() -> None:
-    """Also where more or fewer pods are missing meanwhile."""
     found = score((10.0, 4, 2), (15.0, 9, 2), (5.0, 2, 2), (20.0, 3, 2))
     assert found.longest_shortage_seconds == 25.0
 
 
 def test_time_at_the_maximum() -> None:
-    """It counts, also where nothing is missing."""
     assert score((10.0, 4, 10), (5.0, 4, 9)).at_max_seconds == 10.0
 
 

@@ -44,7 +44,6 @@ def test_a_shortage_until_pods_are_ready() -> None:
 
 
 def test_a_gap_of_the_data_is_not_scored() -> None:
-    """A reading that is missing has no demand, and the decision has none."""
     found = outcome(simulated("web", 60.0, 60.0), 60.0)
     assert (found.measures.scored_seconds, found.measures.gap_seconds) == (30.0, 30.0)
     assert found.failed_seconds == 30.0
@@ -53,7 +52,6 @@ def test_a_gap_of_the_data_is_not_scored() -> None:
 
 
 def test_a_time_without_syncs_is_a_gap() -> None:
-    """What was needed is known for two periods after a sync, also where nobody synced for days."""
     one = simulated("web", *[60.0] * (4 * DAY_SYNCS))
     one.instants = lambda: [BASE, BASE + 15, BASE + 3.5 * A_DAY, BASE + 3.5 * A_DAY + 15]
     found = outcome(one, 3.5 * A_DAY + 30)
@@ -64,7 +62,6 @@ def test_a_time_without_syncs_is_a_gap() -> None:
 
 
 def test_days_begin_at_their_time_whatever_the_period() -> None:
-    """A time over the end of a day is cut there: days of two rehearsals are the same days."""
     odd = simulated("web", *[60.0] * (2 * DAY_SYNCS), period=7000.0)
     days = outcome(odd, 2 * A_DAY).days
     seconds = [day.scored_seconds + day.gap_seconds for day in days]
@@ -72,7 +69,6 @@ def test_days_begin_at_their_time_whatever_the_period() -> None:
 
 
 def test_days_add_up_to_the_whole() -> None:
-    """The last one may be cut short."""
     course = [30.0 * (1 + number // 500 % 5) for number in range(2 * DAY_SYNCS)]
     found = outcome(simulated("web", *course, ready=40.0), 1.5 * A_DAY)
     assert len(found.days) == 2
@@ -86,7 +82,6 @@ def test_days_add_up_to_the_whole() -> None:
 
 
 def test_what_really_ran_is_measured_with_the_same_demand() -> None:
-    """Where it is known; the time in which it is not known is no part of it."""
     one = simulated("web", *[120.0] * 8)
     one.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
     ran = outcome(one, 120.0).ran
@@ -98,7 +93,6 @@ def test_what_really_ran_is_measured_with_the_same_demand() -> None:
 
 
 def test_the_room_does_not_grow_with_the_time() -> None:
-    """Changes for days: parts, changes and their sentences are bounded, what is counted is not."""
     course = [30.0 * (1 + number // 4 % 7) for number in range(3 * DAY_SYNCS)]
     said = 0
 
@@ -118,7 +112,6 @@ def test_the_room_does_not_grow_with_the_time() -> None:
 
 
 def test_a_part_has_the_least_and_the_most() -> None:
-    """So a short peak is seen in a chart of days."""
     course = [30.0] * DAY_SYNCS
     course[1000] = 300.0
     found = outcome(simulated("web", *course, replicas=1), A_DAY)
@@ -128,7 +121,6 @@ def test_a_part_has_the_least_and_the_most() -> None:
 
 
 def test_what_was_missing_is_of_one_instant() -> None:
-    """Pods that are ready at once follow a demand: its most and their least are no shortage."""
     course = [150.0] * DAY_SYNCS
     course[1000:2000] = [300.0] * 1000
     found = outcome(simulated("web", *course, replicas=5), A_DAY)
@@ -141,7 +133,6 @@ def test_what_was_missing_is_of_one_instant() -> None:
 
 
 def test_parts_have_the_worst_shortage_of_the_measures() -> None:
-    """Of targets of all kinds, also where a part has several syncs."""
     for found in rehearsed(14, 3000).outcomes:
         assert len(found.parts) == MOST_PARTS
         short = [part.short or 0 for part in found.parts]
@@ -151,14 +142,12 @@ def test_parts_have_the_worst_shortage_of_the_measures() -> None:
 
 
 def test_reasons_are_of_instants_at_which_they_changed() -> None:
-    """The first one is of the begin; the same one again is not told again."""
     found = outcome(simulated("web", *[60.0] * 40), 600.0)
     assert len(found.reasons) == 1
     assert found.reasons[0].time == BASE
 
 
 def test_the_longest_wait_of_a_queue() -> None:
-    """Without a ready pod, it is the time that the queue has stood."""
     one = simulated("web", replicas=0, ready=20.0)
     queue = QueueLoad(series([3.0] * 8, BASE, {}), 3.0, {})
     one = replace(one, loads=[queue])
@@ -175,7 +164,6 @@ def test_the_longest_wait_of_a_queue() -> None:
 
 
 def test_targets_come_in_the_order_of_their_first_sync() -> None:
-    """One that is synced later comes later."""
     late, early = simulated("late", 60.0), simulated("early", 60.0)
     late.instants = lambda: [BASE + 5]
     watcher = OutcomeWatcher(BASE, BASE + 15, own_reason)

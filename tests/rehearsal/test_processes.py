@@ -25,7 +25,6 @@ def plan(happens: Callable[[Sequence[int], list[Built]], object] = lambda *_: No
 
 
 def test_a_divided_rehearsal_is_the_same() -> None:
-    """With more processes than targets, too; refusals and models are of all parts."""
     whole = rehearse(plan())
     for processes in (2, 9):
         reached: list[float] = []
@@ -39,7 +38,6 @@ def test_a_divided_rehearsal_is_the_same() -> None:
 
 
 def test_targets_that_share_a_breaker_stay_together() -> None:
-    """It counts all of them: whatever happens, happens in this process."""
     seen = []
     together = plan(lambda numbers, _: seen.append(list(numbers)))
     rehearse(replace(together, breaker=Breaker()), 2)
@@ -47,7 +45,6 @@ def test_targets_that_share_a_breaker_stay_together() -> None:
 
 
 def test_an_interrupt_leaves_what_is_done() -> None:
-    """All parts end where the interrupt has found them, and their outcomes are returned."""
     own, (reading, writing) = os.getpid(), os.pipe()
 
     def interrupted(numbers: Sequence[int], found: list[Built]) -> None:
@@ -78,8 +75,6 @@ def test_an_interrupt_leaves_what_is_done() -> None:
 
 
 def test_a_process_that_dies_is_told() -> None:
-    """In a sentence; the others end."""
-
     def dies(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -89,8 +84,6 @@ def test_a_process_that_dies_is_told() -> None:
 
 
 def test_what_a_part_raises_is_raised() -> None:
-    """With its own type and words, not as the death of a process."""
-
     def fails(numbers: Sequence[int], _: object) -> None:
         if 1 in numbers:
             raise ValueError("there is no such thing")

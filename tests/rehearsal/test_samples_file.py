@@ -35,7 +35,6 @@ def values(samples: Samples, *seconds: float) -> list[float | None]:
 
 
 def test_a_time_is_unix_seconds_or_rfc3339(tmp_path: Path) -> None:
-    """Both may stand in one file; blanks and empty lines are no mistake."""
     text = "Time,Value\n1767225600, 3\n\n2026-01-01T00:00:15Z,4\n2026-01-01T01:00:30.5+01:00,5\n"
     samples = read_samples(written(tmp_path, text))
     assert list(samples.times) == [1767225600.0, 1767225615.0, 1767225630.5]
@@ -59,7 +58,6 @@ def test_a_value_holds_until_the_next_row_and_a_gap_is_a_gap(tmp_path: Path) -> 
 
 
 def test_a_file_may_be_packed(tmp_path: Path) -> None:
-    """By gzip, which its name says; one that is cut off is refused."""
     packed = gzip.compress(f"t,value\n{START},3\n".encode())
     path = tmp_path / "load.csv.gz"
     path.write_bytes(packed)
@@ -71,7 +69,6 @@ def test_a_file_may_be_packed(tmp_path: Path) -> None:
 
 
 def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
-    """All at once, those of the columns too."""
     path = written(
         tmp_path, "t,value,replicas\n1,2,3\n1,3,3\n0,4,3\nnoon,4,3\n5,NaN,3\n6\n7,x,3\n8,4,2.5\n"
     )
@@ -125,13 +122,11 @@ def test_blank_lines_are_not_read_without_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", ["-1", "0.5", "150001", "1e18", "1e308"])
 def test_a_count_that_no_cluster_has_is_refused(tmp_path: Path, count: str) -> None:
-    """Before as many pods are simulated."""
     path = written(tmp_path, f"t,value,replicas\n1,2,{count}\n")
     assert refused(path) == [f"2: {count!r} is no count of replicas from 0 to 150,000"]
 
 
 def test_no_more_than_twenty_mistakes_are_told(tmp_path: Path) -> None:
-    """The rest of the file is not read."""
     said = refused(written(tmp_path, "t,value\n" + "x,1\n" * 1000))
     assert len(said) == 21
     assert said[-1] == "it is not read further: mend these first"

@@ -25,7 +25,6 @@ ALL = slice(None)
 
 
 def space_of(**given: object) -> TuningSpace:
-    """Return a space as a file has it."""
     return TuningSpace.model_validate(given)
 
 
@@ -55,19 +54,16 @@ _PREFERENCES = st.one_of(
 def test_what_is_preferred_is_on_the_front(
     candidates: list[Candidate], preference: Preference
 ) -> None:
-    """Whatever the costs are, also where they are 0."""
     assert best(candidates, preference, ALL) in on_front(candidates, preference, ALL)
 
 
 def test_costs_choose_one_of_the_front() -> None:
-    """Dear pods are few, dear shortages are none."""
     few, many = candidate((10.0, 50.0)), candidate((0.0, 100.0))
     assert best([few, many], Preference(1.0, 1.0), ALL) is few
     assert best([few, many], Preference(10.0, 1.0), ALL) is many
 
 
 def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
-    """Where none does, the one that is nearest to it."""
     cheap, fair, dear = candidate((10.0, 50.0)), candidate((2.0, 70.0)), candidate((0.0, 100.0))
     assert best([cheap, fair, dear], Preference(most_short=0.03), ALL) is fair
     assert best([cheap, fair], Preference(most_short=0.001), ALL) is fair
@@ -75,7 +71,6 @@ def test_a_bound_chooses_the_cheapest_that_keeps_it() -> None:
 
 @given(_CANDIDATES)
 def test_what_is_left_out_of_the_front_is_dominated(candidates: list[Candidate]) -> None:
-    """Or equal to one of it; none of the front is dominated, and its front is itself."""
     front = on_front(candidates, Preference(), ALL)
     assert on_front(front, Preference(), ALL) == front
     for one in candidates:
@@ -85,7 +80,6 @@ def test_what_is_left_out_of_the_front_is_dominated(candidates: list[Candidate])
 
 
 def test_a_choice_is_applied_to_the_target() -> None:
-    """What is not chosen stays as it is."""
     target = external_target("shop", "web")
     space = space_of(targetFactors=[0.5, 1.0], scaleDownWindows=["60s"], minReplicas=[3])
     found = applied_to(
@@ -106,7 +100,6 @@ def test_a_choice_is_applied_to_the_target() -> None:
 
 @pytest.mark.parametrize("factor", [0.001, 0.5, 1.3])
 def test_a_target_stays_one(factor: float) -> None:
-    """A utilization is a whole percentage of at least 1, an average at least a thousandth."""
     for metric in (external(average("1m")), cpu(utilization(60))):
         spec = replace(external_target("shop", "web").spec, metrics=(metric,))
         target = replace(external_target("shop", "web"), spec=spec)
@@ -117,7 +110,6 @@ def test_a_target_stays_one(factor: float) -> None:
 
 
 def test_what_has_no_values_is_not_searched() -> None:
-    """And a space of nothing but one value each has one candidate."""
     assert settings_of(space_of(tolerances=[], scaleUpPercents=[])).keys() == {
         "target_factors",
         "scale_up_windows",

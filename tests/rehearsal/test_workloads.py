@@ -11,7 +11,6 @@ def workload(replicas: int = 2, ready_seconds: float = 30.0) -> SimulatedWorkloa
 
 
 def test_new_pods_are_ready_after_their_time() -> None:
-    """Until then they are running and not ready, which the next instants say."""
     web = workload()
     web.set(5, BASE + 10)
     assert [web.ready(BASE + at) for at in (10, 39.9, 40, 100)] == [2, 2, 5, 5]
@@ -27,7 +26,6 @@ def test_new_pods_are_ready_after_their_time() -> None:
 
 
 def test_going_down_takes_those_that_are_not_ready_first_then_the_youngest() -> None:
-    """As a ReplicaSet does."""
     web = workload()
     web.set(4, BASE + 10)
     web.set(3, BASE + 20)
@@ -38,7 +36,6 @@ def test_going_down_takes_those_that_are_not_ready_first_then_the_youngest() -> 
 
 
 def test_names_are_never_used_twice() -> None:
-    """A pod that comes back is another one."""
     web = workload()
     web.set(1, BASE)
     web.set(2, BASE + 5)
@@ -46,7 +43,6 @@ def test_names_are_never_used_twice() -> None:
 
 
 def test_the_scale_says_who_set_it() -> None:
-    """Each change of the count is a generation, as at an API server."""
     web = workload()
     web.set(3, BASE, by="kubectl")
     assert isinstance(web.scale, Scale)
@@ -58,7 +54,6 @@ def test_the_scale_says_who_set_it() -> None:
 
 
 def test_a_scale_can_be_unreadable() -> None:
-    """For as long as a test or a rehearsal says."""
     web = workload()
     web.unreadable = "no answer"
     assert web.scale == Unavailable("no answer")

@@ -76,7 +76,6 @@ def watched(*targets: SimulatedTarget, seconds: float, breaker: Breaker | None =
 
 
 def test_each_target_is_synced_by_its_own_period() -> None:
-    """All from the begin on and before the end; at one instant in their order."""
     fast, slow = simulated("fast", 60.0, period=10.0), simulated("slow", 60.0, period=25.0)
     seen = watched(slow, fast, seconds=50.0)
     assert [one.at for one in seen.syncs["fast"]] == [0, 10, 20, 30, 40]
@@ -87,7 +86,6 @@ def test_each_target_is_synced_by_its_own_period() -> None:
 
 
 def test_a_target_is_synced_when_it_really_was() -> None:
-    """Where that is known; the time of the last sync lasts to the end."""
     one = simulated("web", 60.0)
     one.instants = lambda: [BASE - 5, BASE + 3, BASE + 18.5, BASE + 33, BASE + 60]
     seen = watched(one, seconds=60.0)
@@ -100,7 +98,6 @@ def test_a_target_is_synced_when_it_really_was() -> None:
 
 
 def test_pods_become_ready_between_syncs() -> None:
-    """The time between is cut there; work is only done by those that are ready."""
     one = simulated("web", *[120.0] * 4, ready=20.0)
     assert watched(one, seconds=45.0).times["web"] == [
         (0, 15, 2),
@@ -123,7 +120,6 @@ def test_a_queue_drains_by_the_pods_that_are_ready_at_the_time() -> None:
 
 
 def test_what_is_not_written_says_why() -> None:
-    """The API server refused it, or another process leads."""
     refused, stands_by = (simulated(name, *[120.0] * 4) for name in ("refused", "stands-by"))
     refused.write_fails, stands_by.leads = "no answer", False
     seen = watched(refused, stands_by, seconds=15.0)
@@ -135,7 +131,6 @@ def test_what_is_not_written_says_why() -> None:
 
 
 def test_an_absence_is_known_by_the_time_of_the_last_sync() -> None:
-    """Two hours in which nobody synced are an absence, said by a test or by the clock."""
     histories = []
     for is_said in (True, False):
         one, seen = simulated("web", *[60.0] * 600), Seen()
@@ -168,7 +163,6 @@ def emptied(count: int, empty: int, server: str = "") -> list[SimulatedTarget]:
 
 @pytest.mark.parametrize(("empty", "hold"), [(12, 60.0), (13, 60.0), (13, 120.0), (40, 600.0)])
 def test_the_breaker_holds_as_the_live_one(empty: int, hold: float) -> None:
-    """The same counts at the same syncs, be it tripped again, released in time or not at all."""
     breaker = Breaker(30, 20, hold)
     live = Counted()
     SimulatedPorts(emptied(40, empty)).run(BASE, BASE + 690, PERIOD, live, breaker)
@@ -189,7 +183,6 @@ def _befores(
 
 
 def test_each_server_has_a_breaker_of_its_own() -> None:
-    """Those that read from another server go down as they would."""
     small, large = emptied(20, 2, server="a"), emptied(20, 20, server="b")
     seen = watched(*small, *large, seconds=60.0, breaker=Breaker())
     after = Counter(syncs[-1].after for syncs in seen.syncs.values())

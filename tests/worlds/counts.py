@@ -28,7 +28,6 @@ class Counts(Background):
         self._watch = api.watch(path, resourceVersion=listed["metadata"]["resourceVersion"])
 
     def last(self, name: str) -> int:
-        """Return the last count."""
         return self.seen[name][-1][1]
 
     def wait_for(self, name: str, replicas: int) -> None:
@@ -39,7 +38,6 @@ class Counts(Background):
         )
 
     def wait_for_other(self, name: str, replicas: int) -> None:
-        """Wait until the last count is another one."""
         wait_until(f"another count of {name}", lambda: self.last(name) != replicas)
 
     def __exit__(self, *_: object) -> None:

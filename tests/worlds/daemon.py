@@ -35,7 +35,6 @@ class LineProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self._process.pid
 
     def wait(self, what: str, probe: Callable[[], T], timeout: float = 60.0) -> T:
@@ -51,18 +50,15 @@ class LineProcess:
         return wait_until(what, look, timeout=timeout, interval=0.02)
 
     def wait_for(self, what: str, wanted: Callable[[Line], bool], timeout: float = 60.0) -> Line:
-        """Wait for a line."""
         return self.wait(what, lambda: [one for one in self.lines if wanted(one)], timeout)[0]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and return the exit code."""
         self._process.send_signal(number)
         code = self._process.wait(30)
         self._reader.join(10)
         return code
 
     def kill(self) -> None:
-        """End it as a crash would, at once."""
         self._process.kill()
         self._process.wait(30)
         self._reader.join(10)
@@ -104,7 +100,6 @@ class DaemonProcess(LineProcess):
     # -- what it says ----------------------------------------------------------------------------
 
     def events(self, event: str) -> list[Line]:
-        """Return the lines of one kind so far."""
         return [line for line in self.lines if line["event"] == event]
 
     def syncs(self, target: str) -> list[Line]:
@@ -124,7 +119,6 @@ class DaemonProcess(LineProcess):
         return self.wait(f"a sync of {target}", lambda: self.syncs(target))[0]
 
     def wait_write(self, target: str, replicas: int) -> None:
-        """Wait until a target was scaled to a count."""
         self.wait(
             f"{target} at {replicas}",
             lambda: replicas in [line["desired_replicas"] for line in self.writes(target)],
@@ -134,12 +128,10 @@ class DaemonProcess(LineProcess):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
         address: str = self.events("listening")[0]["address"]
         return address
 
     def page(self, path: str) -> str:
-        """Get one of its pages."""
         return requests.get(f"http://{self.address}{path}", timeout=10).text
 
     def metric(self, name: str, **labels: str) -> float:
@@ -152,7 +144,6 @@ class DaemonProcess(LineProcess):
         )
 
     def component(self, name: str) -> Document:
-        """Return a component of the health."""
         components = yaml.safe_load(self.page("/readyz"))["components"]
         return next((one for one in components if one["name"] == name), {})
 

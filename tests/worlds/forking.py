@@ -47,13 +47,11 @@ class Program:
         self.pid = self._number()
 
     def poll(self) -> int | None:
-        """Return the exit code once it has ended."""
         with suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the exit code."""
         if self.returncode is None:
             self._told.settimeout(timeout)
             try:
@@ -69,7 +67,6 @@ class Program:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Kill it."""
         self.send_signal(signal.SIGKILL)
 
     def _number(self) -> int:

@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from typing_extensions import override
+
 from autoscaler import clock
 from autoscaler.clock import Clock
 from autoscaler.core.history import History
@@ -33,6 +35,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.sync.ports import (
     DEFAULT_CLUSTER,
+    Cluster,
     MetricsReader,
     NoHistoryStore,
     Ports,
@@ -75,7 +78,7 @@ def pod(name: str) -> Pod:
 
 
 @dataclass
-class Memory(Reporter):
+class Memory(Reporter, Cluster, MetricsReader):
     """Fits every port.  Hooks may block or stop within a call, as a slow server would."""
 
     answers: dict[str, QueryResult | QueryFailure] = field(default_factory=dict)
@@ -105,47 +108,41 @@ class Memory(Reporter):
     """Those besides the default one, which is this."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
-        """Fit `MetricsReader`."""
+    @override
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         with self.lock:
             self.queried.append(promql)
         self.on_query.get(promql, lambda: None)()
         return self.answers[promql]
 
+    @override
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Fit `Cluster`."""
         return self.controllers.get(f"{namespace}/{ref.name}")
 
-    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - port
-        """Fit `Cluster`."""
+    @override
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
         return self.hpas.get(f"{namespace}/{ref.name}")
 
+    @override
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
         """Fit `Cluster`: scales are at hand where they shall be."""
         return self.scales[f"{namespace}/{ref.name}"] if self.scales_cached else None
 
-    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:  # noqa: ARG002
+    @override
+    def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
         """Fit `Cluster`: no pods are at hand."""
         return None
 
+    @override
     def read_scale(
-        self,
-        namespace: str,
-        ref: ScaleTargetRef,
-        deadline: float,  # noqa: ARG002 - the port's
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
     ) -> Scale | Unavailable:
-        """Fit `Cluster`."""
         return self.scales[f"{namespace}/{ref.name}"]
 
+    @override
     def write_scale(
-        self,
-        namespace: str,
-        ref: ScaleTargetRef,
-        scale: Scale,
-        replicas: int,
-        deadline: float,  # noqa: ARG002
+        self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Fit `Cluster`."""
         name = f"{namespace}/{ref.name}"
         if self.planned:
             return NotWritten(NotWrittenReason.PLANNED)
@@ -157,19 +154,15 @@ class Memory(Reporter):
             self.scales[name] = outcome.scale
         return outcome
 
+    @override
     def list_pods(
-        self,
-        namespace: str,
-        selector: str,
-        deadline: float,  # noqa: ARG002 - the port's
+        self, namespace: str, selector: str, deadline: float
     ) -> tuple[Pod, ...] | Unavailable:
-        """Fit `Cluster`."""
         with self.lock:
             self.listed.append(f"{namespace}: {selector}")
         return self.pod_lists.get(f"{namespace}: {selector}", ())
 
     def report(self, result: SyncResult) -> None:
-        """Fit `Reporter`."""
         self.results.append(result)
 
     def result(self, name: str) -> SyncResult:
@@ -181,15 +174,12 @@ class Memory(Reporter):
         )
 
     def fault(self, error: BaseException) -> None:
-        """Fit `Reporter`."""
         self.faults.append(error)
 
     def clock_set(self, seconds: float) -> None:
-        """Fit `Reporter`."""
         self.steps.append(seconds)
 
     def synced(self, summary: SyncSummary) -> None:
-        """Fit `Reporter`."""
         self.summaries.append(summary)
 
     def syncer(
@@ -200,7 +190,6 @@ class Memory(Reporter):
         return Syncer(Flags(), ports, stop or threading.Event(), **options)
 
     def world(self) -> Ports:
-        """Return this world's ports."""
         return Ports(
             {"": self, **self.servers},
             {DEFAULT_CLUSTER: self},
@@ -217,12 +206,10 @@ class Kept(NoHistoryStore):
         self._memory = memory
 
     def intend(self, target: str, history: History) -> Future[None]:
-        """Keep one history."""
         self._memory.kept[target] = history
         return super().intend(target, history)
 
     def keep(self, kept: Sequence[KeptState]) -> None:
-        """Keep the histories of a sync."""
         self._memory.kept.update({target: history for target, history, _ in kept})
         self._memory.transactions.append(len(kept))
 

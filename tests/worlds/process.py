@@ -60,12 +60,10 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id while the server runs."""
         return self._process.pid if self._process and self.running else None
 
     @property
     def running(self) -> bool:
-        """Whether the server is started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -96,7 +94,6 @@ class ServerProcess:
             time.sleep(0.02)
 
     def terminate(self) -> None:
-        """Send SIGTERM and return without waiting."""
         if self._process and self.running:
             self._process.send_signal(signal.SIGTERM)
 

@@ -60,11 +60,9 @@ class RabbitMQ:
         return f"127.0.0.1:{self._exporter}"
 
     def declare(self, queue: str) -> None:
-        """Make a queue."""
         self._call("PUT", f"queues/%2F/{queue}", {"durable": True})
 
     def publish(self, queue: str, messages: int) -> None:
-        """Put messages into a queue."""
         body = {
             "properties": {},
             "routing_key": queue,

@@ -21,7 +21,6 @@ _TIME = attrgetter("time")
 
 
 def synced(timeline: Timeline, namespace: str = "shop") -> SyncResult:
-    """Return the last sync of a timeline."""
     decision, spec = timeline.decision, timeline.spec
     assert decision is not None
     queries = tuple(Query(f"sum(m{index})") for index in range(len(spec.metrics)))
@@ -75,7 +74,6 @@ class MemoryRecord(DirectoryRecord):
         return self.keep_change(change, result)
 
     def keep_synced(self, timeline: Timeline, namespace: str = "shop") -> Self:
-        """Keep the last sync of a timeline."""
         return self.keep(synced(timeline, namespace))
 
     def keep_change(self, change: Change, entry: SyncResult | None = None) -> Self:
@@ -104,15 +102,12 @@ class MemoryRecord(DirectoryRecord):
     # -- what is read ----------------------------------------------------------------------------
 
     def targets(self) -> Sequence[str]:
-        """As `DirectoryRecord.targets`."""
         return sorted(self._samples.keys() | {one.target for one in self._changes})
 
     def span(self) -> tuple[float, float] | None:
-        """As `DirectoryRecord.span`."""
         return (min(self._times), max(self._times)) if self._times else None
 
     def standings(self) -> Mapping[str, Standing]:
-        """As `DirectoryRecord.standings`."""
         found: dict[str, Standing] = {}
         for change in self._of(None):
             key, before = change.target, found.pop(change.target, None)
@@ -122,13 +117,11 @@ class MemoryRecord(DirectoryRecord):
         return found
 
     def change_at(self, target: str, at: float) -> Change | None:
-        """As `DirectoryRecord.change_at`."""
         own = self._of([target])
         index = bisect_right(own, at, key=_TIME)
         return own[index - 1] if index else None
 
     def change_after(self, change: Change) -> Change | None:
-        """As `DirectoryRecord.change_after`."""
         later = (one for one in self._of([change.target]) if one.id > change.id)
         return next(later, None)
 
@@ -141,7 +134,6 @@ class MemoryRecord(DirectoryRecord):
         limit: int,
         before: int | None = None,
     ) -> Sequence[Change]:
-        """As `DirectoryRecord.changes`."""
         within = [
             one
             for one in self._of(targets)
@@ -150,14 +142,12 @@ class MemoryRecord(DirectoryRecord):
         return within[::-1][:limit]
 
     def entry(self, change: Change) -> SyncResult:
-        """As `DirectoryRecord.entry`."""
         entry = self._entries.get(change.id)
         if entry is None:
             raise RecordError(f"the change of {change.target} is lost")
         return entry
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
-        """As `DirectoryRecord.samples`."""
         own = self._samples.get(target, [])
         first = bisect_right(own, begin, key=_TIME) - 1
         if first >= 0 and self._lapsed(target, own[first].time, begin):
@@ -165,7 +155,6 @@ class MemoryRecord(DirectoryRecord):
         return iter(own[max(first, 0) : bisect_left(own, end, key=_TIME)])
 
     def lapses(self, target: str | None, begin: float, end: float) -> Sequence[Lapse]:
-        """As `DirectoryRecord.lapses`."""
         own: Iterable[Lapse] = self._lapses.get(target or "", ())
         if target is None:
             own = sorted({one for lapses in self._lapses.values() for one in lapses})

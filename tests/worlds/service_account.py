@@ -18,8 +18,6 @@ Rule = dict[str, Any]
 
 
 class Rights(StrEnum):
-    """Which rights the daemon has."""
-
     CLUSTER = "cluster"
     """Those of the base: a ClusterRole."""
     NAMESPACED = "namespaced"

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from threading import Event
 
+from typing_extensions import override
+
 from autoscaler import clock
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
@@ -14,13 +16,20 @@ from autoscaler.core.spec import Flags, ScaleTargetRef
 from autoscaler.core.target import QueryKey
 from autoscaler.core.writes import WriteOutcome, Written
 from autoscaler.lab.engine.world import SimulatedTarget
-from autoscaler.sync.ports import DEFAULT_CLUSTER, NoHistoryStore, Ports, Reporter
+from autoscaler.sync.ports import (
+    DEFAULT_CLUSTER,
+    Cluster,
+    MetricsReader,
+    NoHistoryStore,
+    Ports,
+    Reporter,
+)
 from autoscaler.sync.run import Syncer
 from tests.worlds.virtual_clock import VirtualClock
 
 
 @dataclass
-class SimulatedPorts:
+class SimulatedPorts(Cluster, MetricsReader):
     """Fits `Cluster` and `MetricsReader`: workloads and loads are those of simulated targets."""
 
     targets: Sequence[SimulatedTarget]
@@ -36,7 +45,8 @@ class SimulatedPorts:
             (one.rules.target.namespace, one.workload.selector): one for one in self.targets
         }
 
-    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
+    @override
+    def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Fit `MetricsReader`: each simulated target has queries of its own."""
         for one in self.targets:
             for query, load in zip(one.rules.target.queries, one.loads, strict=True):
@@ -47,49 +57,38 @@ class SimulatedPorts:
                     return other(self.time.now)
         raise AssertionError(promql)
 
+    @override
     def cached_scale(self, namespace: str, ref: ScaleTargetRef) -> Scale | Unavailable | None:
-        """Fit `Cluster`."""
         return self._of[namespace, ref.name].workload.scale
 
+    @override
     def cached_pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable | None:
-        """Fit `Cluster`."""
         return self._by_selector[namespace, selector].workload.pods(self.time.now)
 
+    @override
     def cached_controller(self, namespace: str, ref: ScaleTargetRef) -> str | Unchecked | None:
-        """Fit `Cluster`."""
         return self._of[namespace, ref.name].controller
 
-    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:  # noqa: ARG002 - the port's
-        """Fit `Cluster`."""
+    @override
+    def cached_hpa(self, namespace: str, ref: ScaleTargetRef, since: float) -> Hpa | None:
         return self._of[namespace, ref.name].hpa
 
+    @override
     def read_scale(
-        self,
-        namespace: str,
-        ref: ScaleTargetRef,
-        deadline: float,  # noqa: ARG002 - the port's
+        self, namespace: str, ref: ScaleTargetRef, deadline: float
     ) -> Scale | Unavailable:
-        """Fit `Cluster`."""
         return self._of[namespace, ref.name].workload.scale
 
+    @override
     def list_pods(
-        self,
-        namespace: str,
-        selector: str,
-        deadline: float,  # noqa: ARG002 - the port's
+        self, namespace: str, selector: str, deadline: float
     ) -> tuple[Pod, ...] | Unavailable:
-        """Fit `Cluster`."""
         return self._by_selector[namespace, selector].workload.pods(self.time.now)
 
+    @override
     def write_scale(
-        self,
-        namespace: str,
-        ref: ScaleTargetRef,
-        scale: Scale,
-        replicas: int,
-        deadline: float,  # noqa: ARG002 - the port's
+        self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Fit `Cluster`."""
         self._of[namespace, ref.name].workload.set(replicas, self.time.now)
         return Written(scale)
 

@@ -10,7 +10,6 @@ class VirtualClock:
     now: float = 0.0
 
     def wall(self) -> float:
-        """Return the Unix time in seconds."""
         return self.now
 
     def steady(self) -> float:

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self, TypeVar
 
 T = TypeVar("T")
@@ -16,7 +17,6 @@ class SetByTheFirstWait(threading.Event):
     """A stop that comes just when somebody begins to wait for one."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Set it."""
         self.set()
         return super().wait(timeout)
 
@@ -63,3 +63,15 @@ def soon(is_so: Callable[[], bool]) -> None:
 def let_pass(seconds: float) -> None:
     """Wait for a time, of which nothing can be told but that it passes."""
     threading.Event().wait(seconds)
+
+
+@contextmanager
+def beside(work: Callable[[], None], stop: threading.Event) -> Iterator[None]:
+    """Run something on a thread; when the block ends it is told by ``stop``, and waited for."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -35,11 +35,9 @@ class World:
     # -- Deployments -----------------------------------------------------------------------------
 
     def key(self, name: str) -> str:
-        """Return what the daemon calls a Deployment."""
         return f"{self.namespace}/Deployment/{name}"
 
     def path(self, name: str) -> str:
-        """Return the path of a Deployment."""
         return f"{workloads.collection('Deployment', self.namespace)}/{name}"
 
     def deploy(self, name: str, replicas: int = 1, *, paused: bool = False, **more: Any) -> str:
@@ -50,11 +48,9 @@ class World:
         return self.key(name)
 
     def deployment(self, name: str) -> Json:
-        """Return a Deployment."""
         return self.api.get(self.path(name))
 
     def replicas(self, name: str) -> int:
-        """Return how many are asked for."""
         return int(self.deployment(name)["spec"]["replicas"])
 
     def all_replicas(self) -> dict[str, int]:
@@ -67,18 +63,15 @@ class World:
         return int(self.deployment(name)["metadata"]["generation"])
 
     def set_by_hand(self, name: str, replicas: int, manager: str = "by-hand") -> None:
-        """Let somebody else set the replicas."""
         path = f"{self.path(name)}?fieldManager={manager}"
         self.api.patch(path, {"spec": {"replicas": replicas}})
 
     def ready(self, name: str) -> list[str]:
-        """Return the names of the pods that are ready."""
         path = workloads.collection("Pod", self.namespace)
         pods = self.api.get(path, labelSelector=f"app={name}")["items"]
         return sorted(pod["metadata"]["name"] for pod in pods if kubelet.is_ready(pod))
 
     def wait_pods(self, name: str, count: int) -> list[str]:
-        """Wait until so many pods are ready, and return their names."""
         wait_until(f"{count} pods of {name}", lambda: len(self.ready(name)) == count)
         return self.ready(name)
 
@@ -127,11 +120,9 @@ class World:
         }
 
     def write(self, document: Mapping[str, object], name: str = "autoscaler") -> Path:
-        """Write a configuration file."""
         return write_config(self.folder / f"{name}.yaml", document)
 
     def start(self, document: Mapping[str, object], *arguments: str) -> DaemonProcess:
-        """Start a daemon."""
         return DaemonProcess(self.write(document), self.environment, *arguments)
 
     @contextmanager

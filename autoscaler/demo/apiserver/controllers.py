@@ -4,25 +4,24 @@ A Deployment's pods are its own, without a ReplicaSet between.
 """
 
 import copy
-import json
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from hashlib import blake2b
 
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
     PODS,
     KubeObject,
+    if_there,
     is_ready,
     key,
     meta,
     timestamp,
 )
-from autoscaler.demo.apiserver.refusals import if_there
 from autoscaler.demo.apiserver.store import ObjectStore
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_OF_REPLICA_SETS = "7d9fbb8c4d"
 
 
 class Controllers:
@@ -114,15 +113,9 @@ def _pod_of(obj: KubeObject) -> KubeObject:
         "controller": True,
     }
     # As if a ReplicaSet stood between: what looks for a Deployment's pods goes by such names.
-    name = f"{meta(obj)['name']}-{_template_hash(template)}-{suffix}"
+    name = f"{meta(obj)['name']}-{_OF_REPLICA_SETS}-{suffix}"
     named = {"name": name, "ownerReferences": [owner]}
     return {"metadata": {**meta(template), **named}, "spec": template.get("spec") or {}}
-
-
-def _template_hash(template: KubeObject) -> str:
-    """Return what names the ReplicaSet of a template: ten letters."""
-    digest = blake2b(json.dumps(template, sort_keys=True).encode(), digest_size=10).digest()
-    return "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in digest)
 
 
 def _ready(value: str, now: str) -> KubeObject:

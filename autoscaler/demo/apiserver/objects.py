@@ -1,6 +1,7 @@
-"""The resources that the stand-in serves, and what all of their objects have."""
+"""The resources that the stand-in serves, what all of their objects have, and its refusals."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -93,3 +94,55 @@ def deployment(name: str, replicas: int) -> KubeObject:
             },
         },
     }
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+class Refused(Exception):  # noqa: N818 - an answer of the server
+    """A request that fails, with the `metav1.Status` to send, in the API server's own words."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: KubeObject | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status: KubeObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+            "code": code,
+        }
+        if details is not None:
+            self.status["details"] = details
+
+
+class NoSuchPath(Exception):  # noqa: N818 - the server's plain "404 page not found"
+    """Nothing is served below this path; the answer is text, not a Status."""
+
+
+def refused_object(
+    code: int, reason: str, resource: ServedResource, name: str, message: str
+) -> Refused:
+    """Return the refusal of a request for one object, which stands for {} in the message."""
+    parts = {"name": name, "group": resource.group, "kind": resource.plural}
+    details = {field: value for field, value in parts.items() if value}
+    return Refused(code, reason, message.format(f'{resource.qualified} "{name}"'), details)
+
+
+def bad_request(message: str) -> Refused:
+    """Return the refusal of a request that cannot be understood."""
+    return Refused(400, "BadRequest", message)
+
+
+@contextmanager
+def if_there() -> Iterator[None]:
+    """Suppress 404: a client has deleted the object meanwhile."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code != 404:
+            raise

@@ -13,8 +13,8 @@ from typing import Self
 import yaml
 
 from autoscaler import clock
-from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.controllers import Controllers
+from autoscaler.demo.apiserver.objects import NoSuchPath, Refused
 from autoscaler.demo.apiserver.store import ObjectStore
 from autoscaler.demo.apiserver.verbs import ApiAnswer, Verbs, WatchEvents, parse
 
@@ -31,9 +31,8 @@ class ApiServer(ThreadingHTTPServer):
         self.verbs = Verbs(store)
         self.authorization = f"Bearer {token}".encode()
         self.closing = threading.Event()
+        self.connections: set[socket.socket] = set()
         self._store = store
-        self._connections: set[socket.socket] = set()
-        self._lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _ApiHandler)
 
     @property
@@ -47,22 +46,11 @@ class ApiServer(ThreadingHTTPServer):
         self.closing.set()
         self._store.wake()
         self.shutdown()
-        with self._lock:
-            for connection in self._connections:
-                # The peer may have closed it already.
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+        for connection in self.connections.copy():
+            # The peer may have closed it already.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self.server_close()
-
-    def opened(self, connection: socket.socket) -> None:
-        """Remember a connection, so that `close` ends it."""
-        with self._lock:
-            self._connections.add(connection)
-
-    def closed(self, connection: socket.socket) -> None:
-        """Forget a connection."""
-        with self._lock:
-            self._connections.discard(connection)
 
 
 class _ApiHandler(BaseHTTPRequestHandler):
@@ -73,7 +61,7 @@ class _ApiHandler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.server.opened(self.connection)
+        self.server.connections.add(self.connection)
 
     def handle(self) -> None:
         # A client that goes away in the middle is no fault of the server.
@@ -81,7 +69,7 @@ class _ApiHandler(BaseHTTPRequestHandler):
             super().handle()
 
     def finish(self) -> None:
-        self.server.closed(self.connection)
+        self.server.connections.discard(self.connection)
         with suppress(OSError):
             super().finish()
 
@@ -91,9 +79,9 @@ class _ApiHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         try:
             answer = self._answer()
-        except refusals.Refused as refused:
+        except Refused as refused:
             self._send(refused.code, "application/json", _dump(refused.status))
-        except refusals.NoSuchPath:
+        except NoSuchPath:
             self._send(404, "text/plain; charset=utf-8", b"404 page not found\n")
         else:
             if isinstance(answer, ApiAnswer):
@@ -107,11 +95,11 @@ class _ApiHandler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         if length > _MOST_BYTES:
             self.close_connection = True
-            raise refusals.Refused(413, "RequestEntityTooLarge", f"limit is {_MOST_BYTES}")
+            raise Refused(413, "RequestEntityTooLarge", f"limit is {_MOST_BYTES}")
         body = self.rfile.read(length)
         authorization = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(authorization, self.server.authorization):
-            raise refusals.unauthorized()
+            raise Refused(401, "Unauthorized", "Unauthorized")
         content_type = self.headers.get("Content-Type") or "application/json"
         request = parse(self.command, self.path, content_type, body)
         return self.server.verbs.handle(request, self._going)

@@ -8,25 +8,25 @@ import copy
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 from autoscaler import clock
-from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
     KubeObject,
     ObjectKey,
+    Refused,
     ServedResource,
     key,
     meta,
+    refused_object,
     timestamp,
     typed,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoreChange:
+class StoreChange(NamedTuple):
     """One change: ``current`` is None for a deletion, ``previous`` for a creation."""
 
     version: int
@@ -70,7 +70,8 @@ class ObjectStore:
         created = typed(resource, {**obj, "metadata": metadata})
         with self._changed:
             if key(created) in self._all(resource):
-                raise refusals.already_exists(resource, metadata["name"])
+                name = metadata["name"]
+                raise refused_object(409, "AlreadyExists", resource, name, "{} already exists")
             return self._put(resource, None, created)
 
     def get(self, resource: ServedResource, namespace: str, name: str) -> KubeObject:
@@ -78,7 +79,7 @@ class ObjectStore:
         with self._changed:
             obj = self._all(resource).get((namespace, name))
         if obj is None:
-            raise refusals.not_found(resource, name)
+            raise refused_object(404, "NotFound", resource, name, "{} not found")
         return obj
 
     def list_all(self, resource: ServedResource) -> tuple[list[KubeObject], int]:
@@ -104,21 +105,10 @@ class ObjectStore:
             current = change(copy.deepcopy(previous))
             return previous if current == previous else self._put(resource, previous, current)
 
-    def delete(
-        self,
-        resource: ServedResource,
-        namespace: str,
-        name: str,
-        preconditions: Mapping[str, str] | None = None,
-    ) -> KubeObject:
-        """Remove an object and return its last state.
-
-        Raises NotFound, and Conflict if its metadata are not what the preconditions say.
-        """
+    def delete(self, resource: ServedResource, namespace: str, name: str) -> KubeObject:
+        """Remove an object and return its last state.  Raises NotFound."""
         with self._changed:
             previous = self.get(resource, namespace, name)
-            if not (preconditions or {}).items() <= meta(previous).items():
-                raise refusals.conflict(resource, name)
             del self._all(resource)[namespace, name]
             self._version += 1
             self._record(StoreChange(self._version, resource.qualified, previous, None))
@@ -131,7 +121,8 @@ class ObjectStore:
         """
         with self._changed:
             if version < self._oldest:
-                raise refusals.expired(version, self._oldest)
+                message = f"too old resource version: {version} ({self._oldest})"
+                raise Refused(410, "Expired", message)
             if version >= self._version:
                 self._changed.wait(timeout)
             return [change for change in self._changes if change.version > version]

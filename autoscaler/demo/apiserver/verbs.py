@@ -2,65 +2,52 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from autoscaler import clock
 from autoscaler.core import selectors
-from autoscaler.core.spec import LabelSelector
-from autoscaler.demo.apiserver import refusals
 from autoscaler.demo.apiserver.objects import (
     DEPLOYMENTS,
     NAMESPACES,
     RESOURCES,
     KubeObject,
-    ObjectKey,
+    NoSuchPath,
+    Refused,
     ServedResource,
+    bad_request,
+    if_there,
     key,
     labels,
     meta,
+    refused_object,
     typed,
 )
-from autoscaler.demo.apiserver.refusals import Refused, bad_request
 from autoscaler.demo.apiserver.store import ObjectStore, StoreChange
 from autoscaler.kubernetes.discovery import selector_text
 
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Objects of a namespace, of a name and with labels; an empty text stands for any."""
-
-    namespace: str
-    name: str
-    selector: LabelSelector
-
-    def has(self, obj: KubeObject | None) -> bool:
-        """Return whether an object is asked for; None is not."""
-        if obj is None:
-            return False
-        namespace, name = key(obj)
-        return (
-            self.namespace in {"", namespace}
-            and self.name in {"", name}
-            and self.selector.matches(labels(obj))
-        )
+Selection = Callable[[KubeObject | None], bool]
+"""Returns whether an object is asked for; None is not."""
 
 
 def selection(namespace: str, query: Mapping[str, str]) -> Selection:
-    """Read the selectors of a query.  Raises `Refused`."""
+    """Read the selectors of a query; an empty text stands for any.  Raises `Refused`."""
     try:
         selector = selectors.parse(query.get("labelSelector", ""))
     except ValueError as error:
         raise bad_request(f"unable to parse requirement: {error}") from None
-    return Selection(namespace, _name_selected(query.get("fieldSelector", "")), selector)
-
-
-def _name_selected(text: str) -> str:
-    """Return the name that a field selector requires, empty for any; it can be no other field."""
-    field_name, _, name = text.partition("=")
+    field_name, _, name = query.get("fieldSelector", "").partition("=")
     if field_name not in {"", "metadata.name"}:
         raise bad_request(f"field label not supported: {field_name}")
-    return name
+
+    def is_selected(obj: KubeObject | None) -> bool:
+        if obj is None:
+            return False
+        own_namespace, own_name = key(obj)
+        in_place = namespace in {"", own_namespace} and name in {"", own_name}
+        return in_place and selector.matches(labels(obj))
+
+    return is_selected
 
 
 _LONGEST_SECONDS = 1800
@@ -82,8 +69,8 @@ def watch_events(
     ADDED, one that is selected no more DELETED.  Raises `Refused` for a query that cannot be read.
     """
     asked = selection(namespace, query)
-    version = number(query, "resourceVersion") or store.version
-    deadline = clock.monotonic() + (number(query, "timeoutSeconds") or _LONGEST_SECONDS)
+    version = _number(query, "resourceVersion") or store.version
+    deadline = clock.monotonic() + (_number(query, "timeoutSeconds") or _LONGEST_SECONDS)
     bookmarks = query.get("allowWatchBookmarks") == "true"
 
     def stream(version: int) -> Iterator[KubeObject | None]:
@@ -111,15 +98,15 @@ def watch_events(
 def _event(change: StoreChange, asked: Selection) -> KubeObject | None:
     """Return what a watch is told of a change, if it concerns what is asked for."""
     before, after = change.previous, change.current
-    if after is not None and asked.has(after):
-        return {"type": "MODIFIED" if asked.has(before) else "ADDED", "object": after}
-    if before is not None and asked.has(before):
+    if after is not None and asked(after):
+        return {"type": "MODIFIED" if asked(before) else "ADDED", "object": after}
+    if before is not None and asked(before):
         metadata = {**meta(before), "resourceVersion": str(change.version)}
         return {"type": "DELETED", "object": {**before, "metadata": metadata}}
     return None
 
 
-def number(query: Mapping[str, str], name: str) -> int:
+def _number(query: Mapping[str, str], name: str) -> int:
     """Read a parameter of a request, 0 where there is none.  Raises `Refused` for no number."""
     text = query.get(name) or "0"
     if not text.isdecimal():
@@ -133,11 +120,14 @@ _JSON = "application/json"
 _SCALE_VERSION = "autoscaling/v1"
 _SCALE_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _SERVER_FIELDS = (*_SCALE_METADATA, "generation")
+_MODIFIED = (
+    "Operation cannot be fulfilled on {}: the object has been modified; please apply your changes "
+    "to the latest version and try again"
+)
 _TRUE = frozenset({"1", "true"})
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequest(NamedTuple):
     """A request, its path divided into the parts of a resource's path."""
 
     method: str
@@ -145,13 +135,12 @@ class ApiRequest:
     namespace: str
     name: str
     scale: bool
-    query: Mapping[str, str] = field(default_factory=dict)
-    content_type: str = _JSON
-    body: bytes = b""
+    query: Mapping[str, str]
+    content_type: str
+    body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ApiAnswer:
+class ApiAnswer(NamedTuple):
     """A status code and the object to send."""
 
     code: int
@@ -183,7 +172,7 @@ def parse(method: str, target: str, content_type: str, body: bytes) -> ApiReques
             query = dict(parse_qsl(url.query, keep_blank_values=True))
             plain = content_type.partition(";")[0].strip().lower()
             return ApiRequest(method, resource, namespace, name, scale, query, plain, body)
-    raise refusals.NoSuchPath
+    raise NoSuchPath
 
 
 class Verbs:
@@ -209,31 +198,23 @@ class Verbs:
                 return self._write(request)
             case "DELETE", True if not request.scale:
                 return self._delete(request)
-        raise refusals.method_not_allowed()
+        message = "the server does not allow this method on the requested resource"
+        raise Refused(405, "MethodNotAllowed", message, {})
 
     def _get(self, request: ApiRequest) -> ApiAnswer:
         obj = self._store.get(request.resource, request.namespace, request.name)
         return ApiAnswer(200, _scale_of(obj) if request.scale else obj)
 
     def _list(self, request: ApiRequest) -> ApiAnswer:
-        """List what is selected, at most `limit` objects at once.
-
-        What follows a page is as it is when it is asked for, and a watch that begins at the first
-        one tells of what changed meanwhile.
-        """
+        """List what is selected, all at once: a server need not heed a `limit`."""
         asked = selection(request.namespace, request.query)
-        objects, now = self._store.list_all(request.resource)
-        version, after = _continued(request.query.get("continue", ""), now)
-        selected = [obj for obj in objects if asked.has(obj) and key(obj) > after]
-        page = selected[: number(request.query, "limit") or len(selected)]
-        metadata = {"resourceVersion": str(version)}
-        if len(page) < len(selected):
-            metadata["continue"] = "/".join((str(version), *key(page[-1])))
+        objects, version = self._store.list_all(request.resource)
         items = [
             {part: value for part, value in obj.items() if part not in {"kind", "apiVersion"}}
-            for obj in page
+            for obj in objects
+            if asked(obj)
         ]
-        listed = {"metadata": metadata, "items": items}
+        listed = {"metadata": {"resourceVersion": str(version)}, "items": items}
         kind = f"{request.resource.kind}List"
         return ApiAnswer(
             200, {**listed, "kind": kind, "apiVersion": request.resource.group_version}
@@ -242,13 +223,13 @@ class Verbs:
     def _create(self, request: ApiRequest) -> ApiAnswer:
         resource, obj = request.resource, _decode(request)
         if not meta(obj).get("name"):
-            raise refusals.bad_request("name is required")
+            raise bad_request("name is required")
         if request.namespace:
             self._store.get(NAMESPACES, "", request.namespace)
         if resource is DEPLOYMENTS:
             spec = {"replicas": 1, **(obj.get("spec") or {})}
             if not {"selector", "template"} <= spec.keys():
-                raise refusals.bad_request("spec.selector and spec.template are required")
+                raise bad_request("spec.selector and spec.template are required")
             obj = {**obj, "spec": spec}
         return ApiAnswer(201, self._store.create(resource, request.namespace, obj))
 
@@ -261,7 +242,7 @@ class Verbs:
             new = _merged(_scale_of(old) if request.scale else old, body) if patched else body
             given = meta(new).get("resourceVersion", "")
             if given not in {"", meta(old)["resourceVersion"]}:
-                raise refusals.conflict(request.resource, request.name)
+                raise refused_object(409, "Conflict", request.resource, request.name, _MODIFIED)
             if request.scale:
                 written = _scaled(old, new, request)
             else:
@@ -275,49 +256,31 @@ class Verbs:
 
     def _delete(self, request: ApiRequest) -> ApiAnswer:
         """Delete at once, a namespace with all that is in it."""
-        asked = (request.resource, request.namespace, request.name)
-        deleted = self._store.delete(*asked, _preconditions(request))
+        deleted = self._store.delete(request.resource, request.namespace, request.name)
         if request.resource is NAMESPACES:
             for resource in RESOURCES:
                 for obj in self._store.list_all(resource)[0]:
                     if key(obj)[0] == request.name:
-                        with refusals.if_there():
+                        with if_there():
                             self._store.delete(resource, *key(obj))
         return ApiAnswer(200, deleted)
-
-
-def _continued(token: str, version: int) -> tuple[int, ObjectKey]:
-    """Return the version of a list and the last object of the page before, by its token."""
-    if not token:
-        return version, ("", "")
-    first, *last = token.split("/")
-    if not first.isdecimal() or len(last) != 2:
-        raise refusals.bad_request("continue key is not valid")
-    return int(first), (last[0], last[1])
 
 
 def _decode(request: ApiRequest) -> KubeObject:
     """Read the body.  Raises 415 for another form, 400 for what is no object."""
     forms = {MERGE_PATCH, *([APPLY_PATCH] if request.scale else [])}
     if request.content_type not in (forms if request.method == "PATCH" else {_JSON}):
-        raise refusals.unsupported_media_type()
+        message = "the body of the request was in an unknown format"
+        raise Refused(415, "UnsupportedMediaType", message)
     try:
         obj = json.loads(request.body)
     except ValueError as error:
-        raise refusals.bad_request(f"json parse error: {error}") from None
+        raise bad_request(f"json parse error: {error}") from None
     if not isinstance(obj, dict) or any(
         not isinstance(obj.get(part) or {}, dict) for part in ("metadata", "spec")
     ):
-        raise refusals.bad_request("the object, its metadata or its spec is no object")
+        raise bad_request("the object, its metadata or its spec is no object")
     return obj
-
-
-def _preconditions(request: ApiRequest) -> KubeObject:
-    """Read those of a DeleteOptions, which need not be there."""
-    given = (_decode(request) if request.body else {}).get("preconditions") or {}
-    if not isinstance(given, dict) or not {*map(type, given.values())} <= {str}:
-        raise refusals.bad_request("the preconditions are no texts")
-    return given
 
 
 def _merged(obj: object, patch: KubeObject) -> KubeObject:
@@ -362,7 +325,7 @@ def _scaled(obj: KubeObject, scale: KubeObject, request: ApiRequest) -> KubeObje
     """
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
-        raise refusals.bad_request(f"spec.replicas: Invalid value: {replicas}")
+        raise bad_request(f"spec.replicas: Invalid value: {replicas}")
     applied = request.content_type == APPLY_PATCH
     managed: KubeObject = {
         "manager": request.query.get("fieldManager", ""),

@@ -52,7 +52,6 @@ class Account:
             self.store.create(DEPLOYMENTS, namespace, deployment(name, 1))
 
     def accepted(self) -> list[Accepted]:
-        """Return what was accepted so far, in its order."""
         return [write for _, write in sorted(self.by_version.copy().items())]
 
     def kubeconfig(self, user: str, path: Path, stack: ExitStack) -> Path:
@@ -75,7 +74,6 @@ class _RecordedVerbs(Verbs):
         self._account, self._user = account, user
 
     def handle(self, request: ApiRequest, going: Callable[[], bool]) -> ApiAnswer | WatchEvents:
-        """Answer one request."""
         is_lease = request.resource is LEASES
         if is_lease:
             verb = "WATCH" if request.query.get("watch") else request.method

@@ -75,7 +75,6 @@ class ClusterUnderTest:
         return Reply(response.status_code, _json(response))
 
     def get(self, path: str, **query: str) -> Reply:
-        """GET."""
         return self.request("GET", path, query=query)
 
     def create(self, path: str, body: Json) -> Json:
@@ -85,7 +84,6 @@ class ClusterUnderTest:
         return reply.body
 
     def patch(self, path: str, body: Json) -> Reply:
-        """Send a merge patch."""
         return self.request("PATCH", path, body, content_type=MERGE_PATCH)
 
     def wait_served(self, path: str, status: int = 200) -> None:
@@ -135,7 +133,6 @@ class Noting(Observer):
         self._notes = notes
 
     def watch_changed(self, ok: bool, sentence: str) -> None:
-        """Put it down."""
         self._notes.append(f"good: {sentence}" if ok else sentence)
 
     events_changed = watch_changed

@@ -20,7 +20,6 @@ def real_cluster(plane: ControlPlane) -> Iterator[ClusterUnderTest]:
 
 @contextmanager
 def fresh_namespace(cluster: ClusterUnderTest, prefix: str) -> Iterator[str]:
-    """Make a namespace, and delete it in the end."""
     name = f"{prefix}-{secrets.token_hex(5)}"
     cluster.create(manifests.NAMESPACES, {"metadata": {"name": name}})
     yield name

@@ -54,7 +54,6 @@ def scripts(folder: Path) -> Iterator[Script]:
 
 
 def read_web(api: Api, seconds: float = 10.0) -> Scale | Unavailable:
-    """Read the scale of WEB in the namespace shop."""
     return Scales(api).read("shop", WEB, clock.monotonic() + seconds)
 
 

@@ -44,7 +44,6 @@ class LocalServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def write_kubeconfig(self, path: Path, **user: object) -> Path:
@@ -64,17 +63,14 @@ class LocalHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def setup(self) -> None:
-        """Begin."""
         super().setup()
         self.server.opened(self.connection)
 
     def handle(self) -> None:
-        """Answer until either side ends it."""
         with suppress(OSError):
             super().handle()
 
     def finish(self) -> None:
-        """End."""
         with suppress(OSError):
             super().finish()
 
@@ -82,7 +78,6 @@ class LocalHandler(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def reset(self) -> None:
-        """End the connection by RST."""
         reset_connection(self.connection)
         self.close_connection = True
 

@@ -10,17 +10,14 @@ _CONTAINERS = {"main": {"cpu": "250m", "memory": "64Mi"}}
 
 
 def deployments(namespace: str) -> str:
-    """Return the path of a namespace's Deployments."""
     return workloads.collection("Deployment", namespace)
 
 
 def pods(namespace: str) -> str:
-    """Return the path of a namespace's pods."""
     return workloads.collection("Pod", namespace)
 
 
 def leases(namespace: str) -> str:
-    """Return the path of a namespace's Leases."""
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
@@ -30,7 +27,6 @@ def crews(namespace: str, version: str = "v1") -> str:
 
 
 def deployment(name: str, replicas: int = 1) -> Json:
-    """Return a Deployment."""
     return workloads.deployment(name, replicas, containers=_CONTAINERS)
 
 
@@ -40,12 +36,10 @@ def stateful_set(name: str, replicas: int = 1) -> Json:
 
 
 def replica_set(name: str, replicas: int = 1) -> Json:
-    """Return a ReplicaSet."""
     return deployment(name, replicas) | {"kind": "ReplicaSet"}
 
 
 def replication_controller(name: str, replicas: int = 1) -> Json:
-    """Return a ReplicationController."""
     workload = deployment(name, replicas) | {"apiVersion": "v1", "kind": "ReplicationController"}
     workload["spec"]["selector"] = {"app": name}
     return workload
@@ -72,7 +66,6 @@ def plain_definition() -> Json:
 
 
 def crew(name: str, size: int) -> Json:
-    """Return a Crew."""
     metadata = {"name": name}
     return {
         "apiVersion": f"{CRD_GROUP}/v1",

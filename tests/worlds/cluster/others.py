@@ -10,14 +10,12 @@ APPLY = "application/apply-patch+yaml"
 
 
 def path_of(namespace: str) -> str:
-    """Return where a namespace's HorizontalPodAutoscalers are."""
     return f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
 
 
 def autoscaler(
     name: str, kind: str = "Deployment", of: str = "web", version: str = "apps/v1"
 ) -> Json:
-    """Return a HorizontalPodAutoscaler."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -31,7 +29,6 @@ def autoscaler(
 
 
 def create(cluster: ClusterUnderTest | Api, namespace: str, body: Json) -> None:
-    """Create a HorizontalPodAutoscaler in a namespace."""
     metadata = {name: body["metadata"][name] for name in body["metadata"].keys() - {"namespace"}}
     metadata.pop("resourceVersion", None)
     cluster.create(path_of(namespace), body | {"metadata": metadata})

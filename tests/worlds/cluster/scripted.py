@@ -24,8 +24,6 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it arrived."""
-
     method: str
     path: str
     authorization: str
@@ -34,12 +32,10 @@ class Asked:
 
 
 def failure(code: int, reason: str, message: str, **details: object) -> Answer:
-    """Answer with a Status."""
     return Answer(code, status_of(code, reason, message) | {"details": details})
 
 
 def scale(replicas: int, version: str = "7", status_replicas: int = 1) -> Answer:
-    """Answer with a Scale."""
     return Answer(
         body={
             "kind": "Scale",
@@ -62,7 +58,6 @@ class ScriptedServer(LocalServer):
 
     @property
     def methods(self) -> list[str]:
-        """The methods of the requests so far."""
         return [asked.method for asked in self.asked]
 
     def next_answer(self, asked: Asked) -> Answer:
@@ -76,7 +71,6 @@ class AnsweringHandler(LocalHandler):
     """A connection on which answers are sent."""
 
     def body_of(self) -> bytes:
-        """Return the body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def answer(self, answer: Answer) -> None:

@@ -36,12 +36,10 @@ def listed(version: str, *items: Json, more: str = "") -> Answer:
 
 
 def event(kind: str, obj: Json) -> bytes:
-    """Return an event as a line of a watch."""
     return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
 
 
 def bookmark(version: str) -> bytes:
-    """Return a bookmark."""
     return event("BOOKMARK", {"metadata": {"resourceVersion": version}})
 
 

@@ -53,15 +53,12 @@ class Api:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._session.close()
 
     def get(self, path: str, **params: str | int) -> Json:
-        """Return the object or list at `path`."""
         return self._send("GET", path, params=params)
 
     def text(self, path: str) -> str:
-        """Return what is at `path` as it is."""
         return self._session.get(self.url + path, timeout=30).text
 
     def create(self, path: str, body: Json) -> Json:
@@ -73,7 +70,6 @@ class Api:
         return self._send("PUT", path, body)
 
     def patch(self, path: str, body: Json, content_type: str = MERGE_PATCH) -> Json:
-        """PATCH the object."""
         return self._send("PATCH", path, body, content_type=content_type)
 
     def delete(self, path: str, body: Json | None = None) -> Json:
@@ -88,7 +84,6 @@ class Api:
             return False
 
     def watch(self, path: str, **params: str | int) -> "Watch":
-        """Open a watch of the collection at `path`."""
         response = self._session.get(
             self.url + path, params={**params, "watch": "1"}, stream=True, timeout=(5, None)
         )

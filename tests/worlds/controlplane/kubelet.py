@@ -164,7 +164,6 @@ def _path(pod: Json) -> str:
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether the pod's condition Ready is true."""
     conditions = pod.get("status", {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 

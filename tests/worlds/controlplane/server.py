@@ -120,11 +120,9 @@ class ControlPlane:
         return {server.name: server.pid for server in self._servers() if server.pid is not None}
 
     def token_for(self, user: str) -> str:
-        """Return the token of a user named at construction."""
         return self._tokens[user]
 
     def write_kubeconfig(self, path: Path, token: str) -> Path:
-        """Write a kubeconfig that authenticates with the token, and return its path."""
         credentials.write_kubeconfig(path, self.url, self.ca_file, token)
         return path
 

@@ -26,12 +26,10 @@ _COLLECTIONS = {
 
 
 def collection(kind: str, namespace: str) -> str:
-    """Return the API path of the objects of that kind in the namespace."""
     return _COLLECTIONS[kind].format(namespace)
 
 
 def pod_template(app: str, containers: Containers = ONE_CONTAINER) -> Json:
-    """Return the template of pods labelled app=`app`."""
     return {
         "metadata": {"labels": {"app": app}},
         "spec": {

@@ -62,8 +62,6 @@ class Bed(Workloads):
         ]
 
     def wait_line(self, name: str, what: str, wanted: Callable[[Line], bool], begin: int) -> Line:
-        """Wait for a line of a target after a mark."""
-
         def look() -> list[Line]:
             return [line for line in self.syncs(name, begin) if wanted(line)]
 
@@ -113,12 +111,10 @@ def says(pattern: str) -> Callable[[Line], bool]:
 
 
 def time_of(line: Line) -> datetime:
-    """Return when a line was written."""
     return datetime.fromisoformat(line["time"])
 
 
 def longest_gap(lines: list[Line]) -> float:
-    """Return the longest time between two lines, in seconds."""
     times = [time_of(line) for line in lines]
     return max(((later - one).total_seconds() for one, later in pairwise(times)), default=0.0)
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.worlds.beside import beside
 from tests.worlds.daemon import DaemonProcess, Document, external, target
 from tests.worlds.proxies.http import FaultProxy
-from tests.worlds.waiting import wait_until
+from tests.worlds.waiting import beside, wait_until
 from tests.worlds.world import World
 
 LOW, HIGH = 3, 6
@@ -20,7 +19,6 @@ _SWING_SECONDS = 0.7
 
 
 def metric_of(name: str) -> str:
-    """Return the metric that a target is scaled on."""
     return f"load_{name.replace('-', '_')}"
 
 
@@ -102,12 +100,9 @@ class Workloads(World):
             yield
 
     def wait_seen(self, name: str, replicas: int) -> None:
-        """Wait until Prometheus shows the load of so many replicas."""
         self.prometheus.wait_for(f"{metric_of(name)} == {replicas * _PER_REPLICA}")
 
     def wait_for(self, name: str, replicas: int, timeout: float = 60.0) -> None:
-        """Wait until so many replicas are asked for."""
-
         def there() -> bool:
             seen = self.replicas(name)
             assert MINIMUM <= seen <= MAXIMUM

@@ -109,12 +109,10 @@ class Side:
         self.prometheus.start(self.scraped())
 
     def all_exporters(self) -> list[LoadExporter]:
-        """Return those of all jobs."""
         return [one for exporters in self.exporters.values() for one in exporters]
 
 
 def pods_of(cluster: StandInCluster, namespace: str, app: str) -> list[str]:
-    """Return the names of an app's pods."""
     return sorted(
         pod["metadata"]["name"]
         for pod in cluster.store.list_all(PODS)[0]
@@ -148,7 +146,6 @@ class Scaler:
         self._file = write_config(own / "autoscaler.yaml", document | kept)
 
     def start(self) -> None:
-        """Run the daemon."""
         environment = {"KUBECONFIG": str(self._kubeconfig)}
         # Syncs that change nothing are told at this level only.
         daemon = DaemonProcess(self._file, environment, "--log-level", "debug")

@@ -55,12 +55,10 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the workload is called."""
         return f"{self.job}-{self.metric.value}-{self.range}s-{self.window}s"
 
     @property
     def promql(self) -> str:
-        """The query."""
         match self.metric:
             case Metric.CPU:
                 return DEFAULTS["cpu"].promql.replace("[2m]", f"[{self.range}s]")
@@ -74,7 +72,6 @@ class Case:
         return f'sum({DEPTH}{{queue="{self.name}"}})'
 
     def target(self, namespace: str) -> Document:
-        """Return the target of the configuration."""
         held = {"holdScaleDownQuery": f'up{{job="{self.job}"}} == 0'}
         rules = {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 1}]}
         # A busy machine scrapes late: what that makes of a reading is no gap.

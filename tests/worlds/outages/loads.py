@@ -65,7 +65,6 @@ class LoadExporter(Exporter):
                 yield name, dict(labels), value
 
     def page(self) -> bytes:
-        """Return the page as it is now."""
         for name, labels, value in self.at(clock.wall()):
             self.set(name, labels, value)
         return super().page()

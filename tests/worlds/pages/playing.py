@@ -44,7 +44,6 @@ class Player:
     _history: History = field(default_factory=History)
 
     def sync(self, now: float, elapsed: float) -> SyncResult:
-        """Sync once at a Unix time, ``elapsed`` seconds after the first one."""
         moment = self.play(elapsed, self.replicas)
         if moment.replicas is not None:
             self.replicas, self._by = moment.replicas, moment.manager
@@ -94,5 +93,4 @@ def played(players: list[Player], begin: float, end: float) -> Iterator[SyncResu
 
 
 def value(number: float) -> Values:
-    """Return the reading of one series."""
     return Values((round(number * 1000),))

@@ -39,7 +39,6 @@ class Exporter:
             self._page = None
 
     def page(self) -> bytes:
-        """Return the page as it is served now."""
         with self._lock:
             if self._page is None:
                 lines = [
@@ -57,7 +56,6 @@ class Exporter:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def start(self) -> Self:
-        """Serve."""
         self._server = _Server(self.page, self._port).__enter__()
         return self
 
@@ -97,6 +95,5 @@ def _key(labels: Mapping[str, str] | None) -> _Labels:
 
 
 def series_of(name: str, labels: Mapping[str, str]) -> str:
-    """Return a series as the text formats write it."""
     inner = ",".join(f'{label}="{escaped(text)}"' for label, text in labels.items())
     return f"{name}{{{inner}}}"

@@ -24,7 +24,6 @@ ORDERS = QueryResult([Series({"queue": "orders"}, 42.0, 1700000000.5)])
 
 
 def error(kind: str, text: str) -> dict[str, object]:
-    """Return an error of Prometheus' own format."""
     return {"status": "error", "errorType": kind, "error": text}
 
 
@@ -81,12 +80,10 @@ def echo(status: str) -> Step:
 
 
 def hang(peer: Peer) -> None:
-    """Never answer."""
     peer.stopping.wait()
 
 
 def hang_up(peer: Peer) -> None:
-    """Close the connection without a word."""
     peer.socket.shutdown(socket.SHUT_RDWR)
 
 
@@ -134,7 +131,6 @@ class ScriptedServer(LocalServer):
         super().__init__(_Handler)
 
     def connected(self) -> None:
-        """Count a connection."""
         with self._lock:
             self.connections += 1
 

@@ -64,17 +64,14 @@ class PrometheusServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs."""
         return None if self._process is None else self._process.pid
 
     @property
     def address(self) -> str:
-        """Host and port."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def url(self) -> str:
-        """The base URL."""
         tls = self._web_config and "tls_server_config" in self._web_config.read_text()
         return f"{'https' if tls else 'http'}://{self.address}"
 

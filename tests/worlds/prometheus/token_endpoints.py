@@ -40,12 +40,10 @@ def only_with(*tokens: str) -> Step:
 
 
 def form(received: Received) -> dict[str, str]:
-    """Return the fields of a form that was sent."""
     return {name: values[0] for name, values in parse_qs(received.body.decode()).items()}
 
 
 def basic(received: Received) -> str:
-    """Return user and password of a request."""
     kind, _, pair = received.headers["Authorization"].partition(" ")
     assert kind == "Basic"
     return base64.b64decode(pair).decode()

@@ -64,7 +64,6 @@ class PrometheusAdapter:
 
     @property
     def url(self) -> str:
-        """Its own address."""
         return f"https://127.0.0.1:{self.port}"
 
     @property
@@ -83,7 +82,6 @@ class PrometheusAdapter:
         return self
 
     def stop(self) -> None:
-        """Stop it."""
         self.process.stop()
 
     def __enter__(self) -> Self:

@@ -47,7 +47,6 @@ class Exchange:
         return head, body
 
     def reset(self) -> None:
-        """End the connection by RST."""
         self.link.reset()
 
 
@@ -56,7 +55,6 @@ Concerns = Callable[[Request], bool]
 
 
 def everything(_: Request) -> bool:
-    """Concern every request."""
     return True
 
 
@@ -139,7 +137,6 @@ class FaultProxy(Proxy):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
 
     def write_kubeconfig(self, path: Path, **user: object) -> Path:
@@ -297,7 +294,6 @@ class _Link:
         self._silent = True
 
     def reset(self) -> None:
-        """End it by RST."""
         # Where the client has gone there is no socket, and under TLS no transport that has one.
         closing = self._client.is_closing()
         connection: socket.socket | None = (

@@ -29,7 +29,6 @@ class TcpProxy(Proxy):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def hold(self) -> None:

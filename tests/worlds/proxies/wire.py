@@ -24,19 +24,15 @@ class Request:
 
     @property
     def authorization(self) -> str:
-        """The header of that name; empty without one."""
         return self.headers.get("Authorization", "")
 
     def with_header(self, name: str, value: str) -> Self:
-        """Return the request with another value of a header."""
         return replace(self, headers={**self.headers, name: value})
 
     def with_target(self, target: str) -> Self:
-        """Return the request with another path and query."""
         return replace(self, target=target)
 
     def with_body(self, body: bytes) -> Self:
-        """Return the request with another body."""
         return replace(self.with_header("Content-Length", str(len(body))), body=body)
 
     def as_http_1_0(self) -> Self:
@@ -44,7 +40,6 @@ class Request:
         return replace(self.with_header("Connection", "close"), version="HTTP/1.0")
 
     def raw(self) -> bytes:
-        """Return the bytes to send."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
         head = f"{self.method} {self.target} {self.version}\r\n{lines}\r\n"
         return head.encode("latin-1") + self.body

@@ -50,7 +50,6 @@ class Systemd:
         )
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a program inside, as root."""
         flags = [namespace for namespace in _NAMESPACES if namespace != "--cgroup"]
         return subprocess.run(
             ["nsenter", "--target", self._pid1(), *flags, *argv],
@@ -61,7 +60,6 @@ class Systemd:
         )
 
     def show(self, unit: str, field: str) -> str:
-        """Return a property of a unit."""
         return self.run("systemctl", "show", "--value", "-p", field, unit).stdout.strip()
 
     def __enter__(self) -> Self:
