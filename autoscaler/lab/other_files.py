@@ -67,16 +67,11 @@ class OtherFile:
         raise ConfigError(chosen(problems, file, more=False))
 
 
-def load_file(path: Path, model: type[_Model], form: str) -> _Model:
-    """Read a YAML file of one mapping.  Raises ConfigError with every problem at once.
+def read_file(path: Path, form: str) -> OtherFile:
+    """Read a YAML file of one mapping.  Raises ConfigError for one that cannot be read.
 
     ``form`` says in a sentence what the file holds.
     """
-    return read_file(path, form).model(model)
-
-
-def read_file(path: Path, form: str) -> OtherFile:
-    """Read the mapping that a file holds, as `load_file` does."""
     file = str(path)
     try:
         text = read_bytes(path, _MOST_BYTES)

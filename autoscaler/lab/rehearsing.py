@@ -23,7 +23,7 @@ from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import RehearsalData, metric_name, stated_loads, unmatched
 from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
 from autoscaler.lab.options import RehearsalOptions
-from autoscaler.lab.other_files import load_file
+from autoscaler.lab.other_files import read_file
 from autoscaler.lab.past.file_data import FileData, Samples, SamplesError, read_samples
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder
@@ -81,7 +81,7 @@ def chosen_targets(config: Config, names: Sequence[str]) -> tuple[Target, ...]:
 def _assumptions(options: RehearsalOptions, config: Config) -> Assumptions:
     if options.assume is None:
         return Assumptions()
-    assumptions = load_file(options.assume, Assumptions, _FORM)
+    assumptions = read_file(options.assume, _FORM).model(Assumptions)
     wrong = unmatched(assumptions, config.targets)
     if lines := [f"{options.assume}: {path}: {sentence}" for path, sentence in wrong]:
         raise ArgumentError("\n".join(lines))

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic.alias_generators import to_camel
 
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.other_files import load_file
+from autoscaler.lab.other_files import read_file
 from autoscaler.lab.rendering import MEASURES
 from tests.cli.test_commands import queue_config, ran
 from tests.core.builders import BASE
@@ -37,7 +37,7 @@ def test_the_assumptions_of_the_page_are_valid(tmp_path: Path) -> None:
     (text,) = (text for kind, text in BLOCKS if kind == "yaml")
     path = tmp_path / "assume.yaml"
     path.write_text(text)
-    found = load_file(path, Assumptions, "a mapping")
+    found = read_file(path, "a mapping").model(Assumptions)
     for entries in (found.loads, found.workloads):
         stated = set().union(*(one.model_fields_set for one in entries))
         assert stated == set(type(entries[0]).model_fields)

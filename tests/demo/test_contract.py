@@ -267,15 +267,3 @@ def test_pods_follow_the_count_up_and_down(cluster: ClusterUnderTest, namespace:
     cluster.patch(f"{path}/scale", {"spec": {"replicas": 1}})
     eventually(lambda: len(_pods(cluster, namespace)), lambda count: count == 1)
     eventually(lambda: cluster.get(f"{path}/scale").body["status"]["replicas"], lambda n: n == 1)
-
-
-def test_a_deleted_pod_is_replaced(cluster: ClusterUnderTest, namespace: str) -> None:
-    deploy(cluster, namespace, 1)
-    [first] = eventually(lambda: _pods(cluster, namespace), lambda pods: len(pods) == 1)
-    name = first["metadata"]["name"]
-    reply = cluster.request("DELETE", f"{manifests.pods(namespace)}/{name}")
-    assert reply.status == 200
-    eventually(
-        lambda: [pod["metadata"]["name"] for pod in _pods(cluster, namespace)],
-        lambda names: len(names) == 1 and names != [name],
-    )

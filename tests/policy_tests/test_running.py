@@ -194,12 +194,6 @@ def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
     assert [one.replicas for one in run.counts][8:12] == [2] * 4
 
 
-def test_writes_fail_until_they_do_not(tmp_path: Path) -> None:
-    events = "events: [{at: 0s, for: 1m, writeFails: forbidden}]"
-    test = f"{events}\nstart: {{replicas: 1}}\nseries: {{queue: 90x8}}\nnever: {{above: 3}}"
-    assert counts(tmp_path, test) == [1, 1, 1, 1, 3, 3, 3, 3, 3]
-
-
 def test_schedules_open_at_the_instant_of_the_begin(tmp_path: Path) -> None:
     window = "{name: day, start: 0 8 * * *, end: 0 20 * * *, timezone: UTC, minReplicas: 5}"
     config = QUEUE + f"  schedules: [{window}]\n"

@@ -43,14 +43,6 @@ def test_a_shortage_until_pods_are_ready() -> None:
     assert measures.replica_hours == pytest.approx(4 / 60)  # a pod costs before it is ready
 
 
-def test_a_gap_of_the_data_is_not_scored() -> None:
-    found = outcome(simulated("web", 60.0, 60.0), 60.0)
-    assert (found.measures.scored_seconds, found.measures.gap_seconds) == (30.0, 30.0)
-    assert found.failed_seconds == 30.0
-    demands = [part.demand_high for part in found.parts]
-    assert demands == [2, 2, None, None]
-
-
 def test_a_time_without_syncs_is_a_gap() -> None:
     one = simulated("web", *[60.0] * (4 * DAY_SYNCS))
     one.instants = lambda: [BASE, BASE + 15, BASE + 3.5 * A_DAY, BASE + 3.5 * A_DAY + 15]

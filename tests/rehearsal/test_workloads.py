@@ -1,6 +1,6 @@
 """Simulated workloads: a count, and pods that become ready."""
 
-from autoscaler.core.observation import Scale, Unavailable
+from autoscaler.core.observation import Scale
 from autoscaler.core.spec import ConditionStatus
 from autoscaler.lab.engine.workloads import SimulatedWorkload
 from tests.core.builders import BASE
@@ -51,9 +51,3 @@ def test_the_scale_says_who_set_it() -> None:
         "kubectl",
         2,
     )
-
-
-def test_a_scale_can_be_unreadable() -> None:
-    web = workload()
-    web.unreadable = "no answer"
-    assert web.scale == Unavailable("no answer")

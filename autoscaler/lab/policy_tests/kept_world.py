@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.observation import PodSamples
 from autoscaler.core.step import Step
 from autoscaler.core.target import Target
-from autoscaler.lab.engine.world import SimulatedTarget, World
+from autoscaler.lab.engine.world import SimulatedTarget, Watcher, World
 
 _DIGITS = 6
 """Of times: what an instant loses as Unix seconds is no time."""
@@ -63,7 +65,7 @@ class TargetRun:
         return self.ready[max(index, 0)].ready
 
 
-class PolicyTestWorld(World):
+class PolicyTestWorld(World, Watcher):
     """A world that keeps all that becomes of its targets; it watches itself.
 
     Targets that are ``away`` are not synced, since their daemon does not run.
@@ -114,13 +116,15 @@ class PolicyTestWorld(World):
                 for begin, then, ready in target.pass_time(now, end):
                     self.passed(target, begin, then, ready)
 
+    @override
     def synced(self, target: SimulatedTarget, step: Step) -> None:
         """Keep the step and the count of a sync."""
         self._count(target, self.now, step)
         target.sole_writer = True
         self._follow(target, self.now)
 
-    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:  # noqa: ARG002 - the port's
+    @override
+    def passed(self, target: SimulatedTarget, begin: float, end: float, ready: int) -> None:
         """Keep the number of ready pods where it changes."""
         known = self.runs[target.key].ready
         if not known or known[-1].ready != ready:
