@@ -25,16 +25,14 @@ Result = TypeVar("Result")
 _OLDEST_SQLITE = (3, 37)
 """The first that knows strict tables; an older one takes a good file for a damaged one."""
 
-_COMPANIONS = ("", "-wal", "-shm")
-"""SQLite's files beside a database are part of it."""
 _BUSY_SECONDS = 10.0
 """How long a statement waits for another program that has locked the file."""
 
 _MOST_BYTES_OF_A_ROW = 16 * 2**20
 """Of a row or a text; 10,000 targets that are dropped at once make one of 60 kB."""
 
-_OPENED = ("", "-wal", "-shm", "-journal")
-"""What SQLite opens with a database, if it is there."""
+_PARTS = ("", "-wal", "-shm", "-journal")
+"""What SQLite has beside a database is part of it, and opened with it."""
 
 
 class MalformedError(Exception):
@@ -162,10 +160,10 @@ def set_aside(path: Path, now: float) -> Path:
     time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.unreadable-{time}")
     try:
-        for companion in _COMPANIONS:
-            old = path.with_name(path.name + companion)
-            if old.exists():
-                old.rename(aside.with_name(aside.name + companion))
+        for end in _PARTS:
+            part = path.with_name(path.name + end)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + end))
     except OSError as error:
         raise UnusableError(f"{path} cannot be renamed: {error.strerror}") from error
     return aside
@@ -284,7 +282,7 @@ def _expected(schema: Schema, version: int) -> frozenset[tuple[str, str, str]]:
 def _refuse_special_files(path: Path) -> None:
     """Raise NoFileError for a pipe, a socket or a device where SQLite would open a file."""
     place = os.path.realpath(path)  # SQLite too has its files beside that
-    for end in _OPENED:
+    for end in _PARTS:
         file = Path(place + end)
         with suppress(FileNotFoundError):
             refuse_other_than_file(file, file.stat().st_mode)

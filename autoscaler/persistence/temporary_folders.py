@@ -1,6 +1,7 @@
 """Folders of the system's temporary directory that are removed even if their process was killed."""
 
 import fcntl
+import glob
 import os
 import shutil
 import stat
@@ -17,7 +18,9 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     What a killed process left, the next one with the prefix removes: a file in it tells that it is
     such a folder, and a lock whether it is used.  Raises OSError if no folder can be made.
     """
-    _remove_leftovers(prefix)
+    for left in Path(tempfile.gettempdir()).glob(f"{glob.escape(prefix)}*"):
+        with suppress(OSError):
+            _remove_if_left(left)
     made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
     with made as name, held(Path(name)):
         # Once it is locked: from now on others may look at the lock.
@@ -41,14 +44,6 @@ def held(folder: Path) -> Iterator[int]:
 def _mark(folder: Path) -> str:
     """Return the name of the file that no other folder named alike, nor a copy, has."""
     return f".{folder.name}"
-
-
-def _remove_leftovers(prefix: str) -> None:
-    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        for entry in entries:
-            if entry.name.startswith(prefix):
-                with suppress(OSError):
-                    _remove_if_left(Path(entry.path))
 
 
 def _remove_if_left(path: Path) -> None:

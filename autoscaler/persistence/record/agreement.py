@@ -134,7 +134,7 @@ def totals_of(
         "GROUP BY target, kind",
         {"since": since, "day": now - DAY, "target": target},
     ):
-        found[key][_kind(kind)] = KindTotal(*map(_checked, numbers))  # type: ignore[arg-type]
+        found[key][Agreement(kind)] = KindTotal(*map(_checked, numbers))  # type: ignore[arg-type]
     return found
 
 
@@ -179,10 +179,3 @@ def _checked(number: float) -> float:
     if not abs(number) <= _MOST:
         raise UnreadableError(f"{number!s:.30} is not a number that was written")
     return number
-
-
-def _kind(word: str) -> Agreement:
-    try:
-        return Agreement(word)
-    except ValueError:
-        raise UnreadableError(f"{word!a:.30} is not a kind of agreement") from None

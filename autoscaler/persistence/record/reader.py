@@ -246,8 +246,6 @@ class DirectoryRecord:
             raise NothingRecordedError(
                 f"nothing is recorded in {path.parent}: there is no {path.name}"
             ) from None
-        except UnreadableError as error:
-            raise RecordError(f"{path} cannot be read: {error}") from None
         except UnusableError as error:
             raise RecordError(str(error)) from None
 

@@ -288,7 +288,7 @@ def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
 
 def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
     """Where SQLite has left one, it belongs to the database that it lies beside."""
-    names = [DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal"]
+    names = [DATABASE, *(f"{DATABASE}-{end}" for end in ("shm", "wal", "journal"))]
     for name in names:
         (tmp_path / name).write_text(name)
     (tmp_path / "autoscaler.lock").touch()
