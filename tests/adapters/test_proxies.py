@@ -114,7 +114,6 @@ def test_a_proxy_without_a_scheme_is_one_of_http(
 def test_a_proxy_that_cannot_be_used_for_prometheus_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, proxy: str, fault: str, name: str
 ) -> None:
-    """It is said at once: nothing is tried again."""
     monkeypatch.setenv(name, proxy)
     begun = clock.monotonic()
     message = failed(ask("http://prometheus.invalid:9090", "x", within=20.0))

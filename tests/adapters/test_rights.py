@@ -58,7 +58,6 @@ def test_what_is_asked_for_is_what_the_manifests_grant() -> None:
 
 
 def test_nothing_is_asked_for_that_is_not_needed() -> None:
-    """Neither pods without a metric of pods, nor Events, a Lease or definitions."""
     of = spec(external(average("30")), minimum=1)
     needed = rights_needed([Target("shop", of, (Query("q"),))], RESOURCES[:1], None, events=False)
     verbs = {(one.resource, one.verb) for one in needed if one.namespaces != ()}
@@ -85,7 +84,6 @@ def test_a_real_api_server_says_which_rights_are_lacked(
     rights: Rights,
     whole: bool,
 ) -> None:
-    """With the rights of the manifests none; else where, what does not work, and which file."""
     change = list if whole else without_some
     with service_account(admin_api, namespace, rights, change) as token:
         path = control_plane.write_kubeconfig(tmp_path / "kubeconfig", token)
@@ -145,12 +143,10 @@ def reviewed(path: Path, *answers: Answer, namespaces: int = 1) -> tuple[list[st
     ],
 )
 def test_where_nothing_is_told_nothing_is_said(path: Path, answer: Answer) -> None:
-    """A review that is refused or cannot be read means nothing, and nothing more is asked."""
     assert reviewed(path, answer) == ([], 1)
 
 
 def test_all_namespaces_at_once_are_asked_for_first(path: Path) -> None:
-    """A right in all of them is one question; else so many are asked for, and few named."""
     all_of_them = reviewed(path, allowed(yes=True), namespaces=100)
     assert all_of_them == ([], 11)
     lacked, asked = reviewed(path, allowed(yes=False), namespaces=100)

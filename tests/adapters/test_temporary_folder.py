@@ -57,7 +57,6 @@ def left_by_a_killed_process() -> Path:
 
 
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_and_that_of_a_living_stays() -> None:
-    """Whatever their age: a lock tells them apart."""
     left = left_by_a_killed_process()
     living, used = process()
     try:
@@ -89,7 +88,6 @@ def test_a_child_keeps_the_folder_of_its_parent(tmp: Path) -> None:
 
 
 def test_what_is_not_ours_stays(tmp: Path) -> None:
-    """Another name, a link, a file, a folder that others may enter, and a link for the mark."""
     names = ("link", "file", "open", "marked-by-link")
     link, file, opened, marked = (tmp / f"{PREFIX}{name}" for name in names)
     other, aim = tmp / "autoscaler-other-1", tmp / "aim"

@@ -70,7 +70,6 @@ def is_valid(token: BackgroundToken[int]) -> bool:
 
 
 def test_it_is_replaced_before_it_expires() -> None:
-    """With a fifth of its time left, so that there is a valid one at any time."""
     with closing(BackgroundToken("token", Endpoint(2.0, 60.0))) as token:
         begun = clock.monotonic()
         assert token.get(5) == 1
@@ -82,7 +81,6 @@ def test_it_is_replaced_before_it_expires() -> None:
 def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it(
     failure: float | str,
 ) -> None:
-    """While the endpoint fails, or gives what has expired, the old one is used; then the new."""
     with kept(1.5, *[failure] * 3, 60.0) as (endpoint, token):
         token.get(5)
         soon(lambda: endpoint.asked >= 2)
@@ -91,7 +89,6 @@ def test_a_valid_one_outlives_failures_and_the_next_success_replaces_it(
 
 
 def test_an_expired_one_is_not_used() -> None:
-    """What fails says why, at once."""
     endpoint = Endpoint(0.1, "the endpoint is down")
     with closing(BackgroundToken("access token", endpoint)) as token:
         token.get(5)
@@ -229,7 +226,6 @@ def test_what_a_fetch_leaves_in_cycles_is_freed(*, fails: bool) -> None:
 def test_in_the_middle_of_a_rotation_the_last_secret_is_used(
     tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
-    """While the file is gone or empty; the next secret is used as soon as it is there."""
     path = tmp_path / "token"
     path.write_text(" one\n")
     file = SecretFile("token", path)

@@ -159,7 +159,6 @@ def test_a_request_that_ends_sooner_is_cut_before_one_that_began_earlier() -> No
 
 
 def test_a_connection_that_comes_too_late_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a resolver longer than told, and what it then leads to is not used."""
     resolved = threading.Event()
     ours, theirs = socketpair()
 

@@ -21,7 +21,6 @@ def _retrier(stop: threading.Event | None = None, **settings: bool) -> Retrier[R
 
 
 def test_a_last_try_without_time_does_not_hide_the_reason_before_it() -> None:
-    """What was left of the time says less than what the server answered."""
     cut = RequestFailure(
         "no answer in time", transient=True, retry_after=0.01, kind=FailureKind.CUT_SHORT
     )
@@ -60,7 +59,6 @@ def test_a_server_that_is_not_there_is_given_up(
 
 
 def test_after_a_stop_nothing_is_tried() -> None:
-    """Neither a first time nor again, and the failure counts as final."""
     stop = threading.Event()
 
     def fail_and_stop() -> RequestFailure:
@@ -74,7 +72,6 @@ def test_after_a_stop_nothing_is_tried() -> None:
 
 @pytest.mark.parametrize("holds_all", [False, True])
 def test_a_429_holds_requests_back_where_it_is_meant_for_all(*, holds_all: bool) -> None:
-    """For the time that it asks for, but not a day, and for no other status."""
     retrier = _retrier(holds_all=holds_all)
     retrier.hold_back(RequestFailure("away", status=503, retry_after=20.0))
     assert not retrier.held

@@ -113,7 +113,6 @@ def test_a_client_certificate_is_read_again_when_it_is_rejected(
 def test_an_authority_is_read_again_when_the_server_is_not_trusted(
     trusting: Trusting, tmp_path: Path
 ) -> None:
-    """Once the kubeconfig holds the authority of the server's certificate, requests go on."""
     plane, kubeconfig = trusting.plane, tmp_path / "kubeconfig"
     user = {"token": plane.admin_token}
     other = self_signed(tmp_path, "other").certificate
@@ -139,7 +138,6 @@ def test_a_server_that_had_to_prove_itself_still_has_to(trusting: Trusting, tmp_
 def test_nothing_of_a_kubeconfig_is_left_in_the_temporary_directory(
     trusting: Trusting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a certificate nor a key, so that a process that is killed leaves none either."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))

@@ -48,7 +48,6 @@ def test_the_current_context_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KUBECONFIG may list files, which are merged; ~/.kube/config is taken without it."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text(CONTEXTS + "current-context: b\n")
     second.write_text(CLUSTERS + USERS)
@@ -173,7 +172,6 @@ def _with_file(key: str, name: str) -> str:
 def test_a_foreign_kubeconfig_runs_no_programs_and_reads_no_files_elsewhere(
     tmp_path: Path, content: str, needs: str
 ) -> None:
-    """It is refused before any program is run or file is read, also where it changes later."""
     folder = tmp_path / "of-the-owner"
     (folder / "below").mkdir(parents=True)
     (tmp_path / "secret").write_text(SECRET)
@@ -236,7 +234,6 @@ def test_nothing_of_a_connection_shows_its_credentials(tmp_path: Path) -> None:
 
 
 def test_a_token_file_is_read_again_when_it_changes(script: Script, tmp_path: Path) -> None:
-    """A rotated token file is in use at the latest after a 401; it wins over `token`."""
     token = tmp_path / "token"
     token.write_text("first\n")
     answers = (scale(1), UNAUTHORIZED, scale(2), UNAUTHORIZED, scale(3))
@@ -249,7 +246,6 @@ def test_a_token_file_is_read_again_when_it_changes(script: Script, tmp_path: Pa
 
 
 def test_no_certificate_is_trusted_unasked(tmp_path: Path) -> None:
-    """Plain HTTP where TLS is expected is a sentence about TLS, and is not tried again."""
     with ScriptedServer(Answer()) as server:
         path = server.write_kubeconfig(tmp_path / "k")
         path.write_text(path.read_text().replace("http://", "https://"))
@@ -291,7 +287,6 @@ def test_the_service_account_is_used_and_its_token_rotates(
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """A kubeconfig without certificate authority means the system's: no request is sent."""
     path = tmp_path / "kubeconfig"
     config = yaml.safe_load(control_plane.kubeconfig.read_text())
     del config["clusters"][0]["cluster"]["certificate-authority"]

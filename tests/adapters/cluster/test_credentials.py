@@ -48,7 +48,6 @@ def test_a_token_that_no_header_can_carry(
 
 
 def test_a_rotation_to_a_bad_token_is_told_and_mended(script: Script, tmp_path: Path) -> None:
-    """After a 401 a bad file is told, and once it is mended reads go on."""
     token = tmp_path / "token"
     token.write_text("one")
     server, api = script(UNAUTHORIZED, scale(2), user={"tokenFile": str(token)})
@@ -144,7 +143,6 @@ NO_DATE = "\nexpires: 2020-13-45\n"
 def test_whatever_a_provider_raises_the_last_token_stands(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again some time later, and no thread dies of it."""
     died: list[object] = []
     monkeypatch.setattr(threading, "excepthook", died.append)
     asked: list[Configuration] = []
@@ -169,7 +167,6 @@ def test_whatever_a_provider_raises_the_last_token_stands(
 
 
 def test_an_issuer_out_of_reach_is_a_sentence(tmp_path: Path) -> None:
-    """The client asks it when the kubeconfig is read; its texts are not repeated."""
     expired = "a.eyJleHAiOiAxMH0.c"
     options = {"idp-issuer-url": "https://127.0.0.1:1", "client-id": "a", "refresh-token": "s3cret"}
     provider = {"name": "oidc", "config": {**options, "client-secret": "s", "id-token": expired}}
@@ -182,7 +179,6 @@ def test_an_issuer_out_of_reach_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_date_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
-    """At a start it ends the command; while requests go on it ends none."""
     path = tmp_path / "kubeconfig"
     with ScriptedServer(failure(401, "Unauthorized", "Unauthorized")) as server:
         server.write_kubeconfig(path, token="one")  # noqa: S106 - no secret
@@ -200,7 +196,6 @@ def test_a_date_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object]
 ) -> None:
-    """It is checked first, and then read by the client."""
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig({"server": "http://127.0.0.1:1"}, {"token": "s3cret"}))
     check = connection._check_form
@@ -341,7 +336,6 @@ def test_a_kubeconfig_that_is_read_again_may_impersonate_another_user(
     ],
 )
 def test_what_cannot_be_impersonated_is_refused(tmp_path: Path, user: User, fault: str) -> None:
-    """Nothing is sent with the rights of the base identity."""
     path = tmp_path / "k"
     path.write_text(kubeconfig({"server": "https://127.0.0.1:1"}, {"token": "base", **user}))
     with pytest.raises(ConnectError) as refused:
@@ -352,7 +346,6 @@ def test_what_cannot_be_impersonated_is_refused(tmp_path: Path, user: User, faul
 def test_the_api_server_takes_requests_for_those_of_the_other_user(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """It reads names, groups and extras as they are in the kubeconfig."""
     path = control_plane.write_kubeconfig(tmp_path / "k", control_plane.admin_token)
     document = yaml.safe_load(path.read_text())
     document["users"][0]["user"] |= {

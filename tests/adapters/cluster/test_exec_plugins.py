@@ -102,7 +102,6 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
     allow_exec: bool | None,
     token: str,
 ) -> None:
-    """It has the usual variables and its own; that of the daemon's own kubeconfig has all."""
     monkeypatch.setenv("PASSWORD_OF_ANOTHER", "password")
     monkeypatch.setenv("TZ", "here")
     spoken = credential("'$PART-$PASSWORD_OF_ANOTHER-$TZ'")
@@ -135,7 +134,6 @@ def test_a_plugin_of_a_foreign_kubeconfig_has_a_minimal_environment(
 def test_a_failing_plugin_prints_nothing_of_the_clients(
     tmp_path: Path, plugin: Plugin, script: str, why: str
 ) -> None:
-    """The only word of it is our sentence; logging is left as it was."""
     where = f"{tmp_path / 'plugin'} " if why.startswith("ended") else ""
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=plugin(script))
@@ -177,7 +175,6 @@ def refusal(folder: Path, **run: object) -> str:
 def test_a_plugin_that_is_not_there_is_named_with_its_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, interactive: bool
 ) -> None:
-    """Also where the client shows the plugin's errors on the terminal, and reads none of them."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: interactive)
     monkeypatch.setattr(sys, "stdin", subprocess.DEVNULL)
     monkeypatch.setattr(sys, "stderr", subprocess.DEVNULL)
@@ -212,7 +209,6 @@ def test_a_plugin_that_is_not_there_is_named_with_its_hint(
 def test_the_words_of_a_failing_plugin_have_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, shown: str | None
 ) -> None:
-    """Neither those that it gets in its environment, nor what looks like a token."""
     monkeypatch.setenv("OF_THE_DAEMON_TOKEN", "daemon-own")
     variables = [{"name": "API_KEY", "value": "very-own"}, {"name": "PROFILE", "value": "prod-eu"}]
     script = f'echo "{words}" >&2; exit 1'
@@ -238,7 +234,6 @@ def test_why_a_plugin_fails_later_is_said_once_its_token_is_refused(
 
 
 def test_a_plugin_that_is_not_waited_for_says_why_it_fails(tmp_path: Path, plugin: Plugin) -> None:
-    """A daemon starts without its credentials, and repeats the cause at each request."""
     run = plugin("echo sign in first >&2; exit 7")
     with ScriptedServer(scale(1)) as server:
         kubeconfig = server.write_kubeconfig(tmp_path / "k", exec=run)
@@ -294,7 +289,6 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
 def test_a_plugin_that_hangs_later_delays_nobody(
     script: Script, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests go on with the last token, and what the plugin says next is taken up."""
     monkeypatch.setattr(exec_plugin, "SECONDS", 5.0)
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.1)
     answer, hangs = tmp_path / "answer", tmp_path / "hangs"
@@ -404,7 +398,6 @@ def test_a_wrapper_that_is_told_to_end_takes_the_plugin_along(
 def test_a_plugin_that_is_not_waited_for(
     tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is there at once; its requests end in time, and are sent once it has ended."""
     monkeypatch.setattr(credentials, "_PLUGIN_FRESH_SECONDS", 0.0)
     go = tmp_path / "go"
     run = plugin(f"while [ ! -f {go} ]; do sleep 0.02; done; echo '{credential('late')}'")
@@ -423,7 +416,6 @@ def test_a_plugin_that_is_not_waited_for(
 
 
 def test_plugins_of_many_clusters_are_bounded_together(tmp_path: Path, plugin: Plugin) -> None:
-    """So many run at once, and the others after them."""
     begun, go = tmp_path / "begun", tmp_path / "go"
     wait = f"echo x >> {begun}; while [ ! -f {go} ]; do sleep 0.05; done"
     run = plugin(f"{wait}; echo '{credential('late')}'")

@@ -58,7 +58,6 @@ from tests.worlds.waiting import SetByTheFirstWait, wait_until
 def test_a_read_is_tried_again_after_what_is_transient(
     script: Script, fault: Answer, sentence: str
 ) -> None:
-    """Two faults, then the scale; after five tries the cause is told in the same words."""
     server, api = script(fault, fault, scale(3))
     assert read_web(api) == Scale(3, 1, "app=web", "7")
     assert server.methods == ["GET"] * 3
@@ -78,7 +77,6 @@ def test_a_read_is_tried_again_after_what_is_transient(
     ],
 )
 def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
-    """What another try cannot change is not tried again, and no redirect is followed."""
     server, api = script(refusal)
     assert isinstance(read_web(api), Unavailable)
     deadline = clock.monotonic() + 5
@@ -88,7 +86,6 @@ def test_a_refusal_is_asked_for_once(script: Script, refusal: Answer) -> None:
 
 
 def test_a_slow_try_leaves_time_for_another(script: Script) -> None:
-    """The time-out of one request is shorter than the deadline."""
     server, api = script(HANG, scale(3), timeout=2.5)
     assert read_web(api, 20.0) == Scale(3, 1, "app=web", "7")
     assert len(server.asked) == 2
@@ -153,7 +150,6 @@ def test_a_path_that_went_is_looked_for_again(script: Script) -> None:
 
 
 def test_a_429_holds_back_everybody(script: Script) -> None:
-    """While one read waits out its Retry-After of 3 s others wait with it, to their deadline."""
     asked_to_wait = Answer(429, SLOW_DOWN.body, {"Retry-After": "3"})
     server, api = script(asked_to_wait, scale(3), scale(3))
     with ThreadPoolExecutor(1) as pool:
@@ -261,7 +257,6 @@ def _sent(server: ScriptedServer) -> list[str]:
 def test_a_write_that_was_not_carried_out_goes_out_again_unless_the_count_is_another(
     script: Script, answers: list[Answer], outcome: WriteOutcome, sent: list[str]
 ) -> None:
-    """After a conflict under the version that is read then; the last is told."""
     server, api = script(*answers)
     assert _write(api) == outcome
     assert _sent(server) == sent
@@ -324,7 +319,6 @@ UNSURE = [
 def test_after_a_put_whose_end_is_unknown_we_look_first(
     script: Script, fault: Answer, then: list[Answer], outcome: WriteOutcome, sent: list[str]
 ) -> None:
-    """A count that is ours is not written again, one of others stands."""
     server, api = script(fault, *then, timeout=2.0)
     assert _write(api) == outcome
     assert _sent(server) == sent

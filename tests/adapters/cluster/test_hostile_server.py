@@ -98,7 +98,6 @@ def _header(token: str) -> str:
 def test_a_token_that_comes_back_is_told_nobody(
     hostile: Connect, status: str, kind: str, form: Callable[[str], str]
 ) -> None:
-    """Whichever answer to a write repeats the Authorization header, wherever it is cut."""
     sent = form(TOKEN)
 
     def echo(peer: Peer) -> None:
@@ -126,7 +125,6 @@ def test_a_token_that_comes_back_is_told_nobody(
     ],
 )
 def test_a_token_in_any_other_part_is_told_nobody(hostile: Connect, step: Step) -> None:
-    """The status line, a content type, an encoding, and what is read of a list."""
     _, api = hostile(step)
     outcomes = (
         api.once("PUT", "/x", clock.monotonic() + 20, body={"a": 1}),
@@ -137,7 +135,6 @@ def test_a_token_in_any_other_part_is_told_nobody(hostile: Connect, step: Step) 
 
 
 def test_words_of_the_server_are_one_short_line(hostile: Connect) -> None:
-    """No escape sequence, no line break, no change of direction, and no novel."""
     words = "no\x1b[31m\r\n\u202eforged\u2028line " + "and so on " * 50_000
     _, api = hostile(answer(_status(words), "403 Forbidden"))
     message = _get(api).message
@@ -176,7 +173,6 @@ ENDLESS = [
 
 @pytest.mark.parametrize("step", ENDLESS)
 def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
-    """A write is given up in time, with the usual sentence, and leaves no thread behind."""
     server, api = hostile(step, timeout=0.3)
     with within(5.0):
         message = _write(api, 1.0)
@@ -307,7 +303,6 @@ def test_a_watch_is_not_decompressed(hostile: Connect) -> None:
 
 
 def test_answers_together_have_a_bound(hostile: Connect) -> None:
-    """While a large one is kept another waits in vain; once it is freed it has room again."""
     large: dict[str, object] = {"items": [[]] * 100_000}
     server, api = hostile(answer(large), timeout=1.0)
     api.memory = AnswerMemory(MIB, parsed=20 * MIB, kept_for_small=MIB)
@@ -341,7 +336,6 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
 
 
 def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
-    """What has no line break by then is given up, and costs no more than it is long."""
     size = MOST_BYTES + MIB
     _, api = hostile(_chunked(b"3\r\n{}\n\r\n", f"{size:x}\r\n".encode(), b" " * size))
     stream = _stream(api, 60.0)

@@ -155,7 +155,6 @@ def names(cache: PodCache) -> list[str] | None:
 
 
 def test_a_list_has_no_finished_pods(tmp_path: Path) -> None:
-    """Neither one of a Job that is done, nor one that was evicted."""
     listed = {"metadata": {"resourceVersion": "5"}, "items": PODS}
     with ScriptedServer(answer(listed)) as server:
         path = tmp_path / "kubeconfig"
@@ -175,7 +174,6 @@ def test_a_watch_has_no_finished_pods() -> None:
 
 @pytest.mark.parametrize("phase", FINISHED)
 def test_a_pod_that_finishes_leaves(phase: str) -> None:
-    """And what happens to it then changes nothing."""
     cache = watched([pod("a", "Running"), pod("b", "Running")])
     assert names(cache) == ["a", "b"]
     cache.apply("MODIFIED", pod("b", phase), "2")
@@ -259,6 +257,5 @@ def test_a_selector_is_printed_as_go_prints_it(selector: JsonObject, text: str) 
 
 
 def test_an_unknown_operator_is_refused() -> None:
-    """What cannot be printed is not guessed."""
     with pytest.raises(ValueError, match="Gt"):
         selector_text({"matchExpressions": [{"key": "a", "operator": "Gt"}]})

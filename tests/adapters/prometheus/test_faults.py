@@ -78,7 +78,6 @@ def test_what_may_pass_is_tried_again_until_the_deadline(step: Step, sentence: s
 
 
 def test_each_retry_is_told_with_the_failure_before_it() -> None:
-    """Two failures and an answer: whoever waits learns what for."""
     told: list[str] = []
     busy = answer("busy", "503 Service Unavailable")
     with ScriptedServer(busy, faults.hang_up, answer()) as server:

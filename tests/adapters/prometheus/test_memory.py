@@ -104,7 +104,6 @@ def test_answers_that_are_kept_leave_less_room() -> None:
 
 
 def test_large_answers_are_received_a_few_at_a_time() -> None:
-    """Who has no turn in time says so; what it had received is dropped."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b" " * 300_000
     with ScriptedServer(_all_then_silence(head)) as server:
         memory = AnswerMemory(MOST_BYTES, parsed=200 * MIB, at_once=1)

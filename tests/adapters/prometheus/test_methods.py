@@ -38,7 +38,6 @@ def parameters(target: str) -> dict[str, list[str]]:
     "status", ["403 Forbidden", "405 Method Not Allowed", "501 Not Implemented"]
 )
 def test_the_method_that_works_is_remembered_for_each_server(status: str, refused: str) -> None:
-    """One request is refused, then instant and range queries use the other method at once."""
     refusal = answer(RBAC, status)
     steps = (refusal, vector_or_matrix) if refused == "POST" else (vector_or_matrix, refusal)
     works = "GET" if refused == "POST" else "POST"
@@ -69,7 +68,6 @@ def test_a_range_query_finds_the_method_too() -> None:
 
 
 def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> None:
-    """It has no body; both methods send the same parameters."""
     step = by_method(answer("", "405 Method Not Allowed"), answer())
     promql = 'sum(rate(x{a="ü&b=c"}[5m])) + 1'
     with ScriptedServer(step) as server:
@@ -83,7 +81,6 @@ def test_a_get_has_the_query_and_the_parameters_of_the_settings_in_its_url() -> 
 
 
 def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
-    """The signature covers the method and the query in the URL."""
     (tmp_path / "key").write_text(SECRET)
     keyed = SigV4Settings.model_construct(
         region="eu-west-1", access_key="AKIA", secret_key_file=tmp_path / "key"
@@ -107,7 +104,6 @@ def test_a_server_that_permits_the_other_method_later_is_followed() -> None:
 
 
 def test_a_query_that_is_too_long_for_a_url_is_sent_by_post() -> None:
-    """Where GET is what worked last."""
     script = (answer("", "405 Method Not Allowed"), answer(), answer("", "414 URI Too Long"))
     with ScriptedServer(*script, answer()) as server, reading(server.url) as reader:
         for _ in range(2):
@@ -152,7 +148,6 @@ BOTH: dict[str, tuple[Step, Step, str]] = {
 def test_a_failure_of_both_methods_names_both(
     case: str,
 ) -> None:
-    """It quotes the answer that says more; each method is tried once."""
     post, get, sentence = BOTH[case]
     with ScriptedServer(by_method(post, get)) as server:
         failure = ask(server.url, "x")

@@ -59,7 +59,6 @@ def test_what_was_written_is_read(
     begin: int,
     end: int,
 ) -> None:
-    """Of a part all that it has, and nothing besides; every float is the same."""
     files = RangeFiles(tmp_path_factory.mktemp("ranges"))
     series = [
         MatrixSeries(
@@ -104,7 +103,6 @@ def test_what_is_stored_of_a_range(
     end: int,
     found: list[tuple[int, int]],
 ) -> None:
-    """In order, without overlaps, from as few files as can be."""
     files = RangeFiles(tmp_path)
     written(files, *stored)
     assert spans(files, begin, end) == found
@@ -121,7 +119,6 @@ def test_what_is_stored_of_a_range(
     ],
 )
 def test_a_file_is_about_its_own_query(tmp_path: Path, other: RangeKey) -> None:
-    """Of the same server, PromQL, grid, and of what became of the answer."""
     files = RangeFiles(tmp_path)
     part = files.write(KEY, 0, 10, Matrix([line(0, 10)]))
     assert spans(files, 0, 10, other) == []
@@ -132,7 +129,6 @@ def test_a_file_is_about_its_own_query(tmp_path: Path, other: RangeKey) -> None:
 
 
 def test_a_damaged_file_is_not_there(tmp_path: Path) -> None:
-    """Whichever byte is another, or missing; a folder in its place does no harm either."""
     files = RangeFiles(tmp_path)
     file = files.write(KEY, 0, 10, Matrix([line(0, 10)])).file
     content = file.read_bytes()
@@ -216,7 +212,6 @@ def test_a_line_that_is_no_json_is_not_there(tmp_path: Path, body: bytes) -> Non
 
 
 def test_names_and_links_of_strangers_do_no_harm(tmp_path: Path) -> None:
-    """A pipe, a name that is no span, a link in place of a folder: nothing behind it is removed."""
     files, other = RangeFiles(tmp_path / "cache", most_bytes=0), tmp_path / "other"
     other.mkdir()
     (other / "mine").write_text("mine")
@@ -232,7 +227,6 @@ def test_names_and_links_of_strangers_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_files_that_were_not_used_for_longest_go_first(tmp_path: Path) -> None:
-    """Until the rest is as small as it has to be; what somebody else has put there stays."""
     other, empty = tmp_path / "mine" / "0-10.range", tmp_path / "empty"
     other.parent.mkdir()
     empty.mkdir()
@@ -266,7 +260,6 @@ def test_files_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_a_part_of_a_matrix() -> None:
-    """A series that has nothing there is not in it."""
     matrix = Matrix([line(0, 5, a="1"), line(8, 10, a="2")], ("a warning",))
     assert cut(matrix, 3, 7) == Matrix(
         [MatrixSeries({"a": "1"}, [(3, 2)], array("d", [3, 4]))], ("a warning",)
@@ -274,7 +267,6 @@ def test_a_part_of_a_matrix() -> None:
 
 
 def test_whose_answers_they_are(tmp_path: Path) -> None:
-    """The URL, the tenant and the user make a difference, and no secret is in a key."""
     several = [
         settings("http://p"),
         settings("http://q"),

@@ -69,7 +69,6 @@ def covered(parts: Sequence[AnsweredPart]) -> list[tuple[int, int]]:
 
 
 def test_series_are_values_at_instants_of_the_grid() -> None:
-    """Where a series is not there its run ends; NaN and infinities are values as any other."""
     found = matrix(
         series((0, "1"), (15, "NaN"), (45, "+Inf"), queue="a"), series((30, "2.5"), queue="b")
     )
@@ -109,7 +108,6 @@ def test_series_are_values_at_instants_of_the_grid() -> None:
     ],
 )
 def test_what_is_no_range_that_was_asked_for_is_told(body: object, sentence: str) -> None:
-    """Duplicate, descending and foreign instants too: none of such an answer is used."""
     with ScriptedServer(answer(body)) as server:
         parts = asked_at(server.url)
     assert covered(parts) == [(FIRST, FIRST + 4)]
@@ -141,7 +139,6 @@ def test_a_range_of_more_points_than_prometheus_gives_is_asked_in_parts(
 def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
     prometheus_server: PrometheusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its refusal of 12,000 points is one of a limit: both halves are asked and answered."""
     monkeypatch.setattr(range_fetching, "MOST_POINTS", 20_000)
     grid = Grid(1_000, 0)
     begin = grid.first_from(clock.wall() - 50_000)
@@ -153,7 +150,6 @@ def test_prometheus_refuses_more_points_by_the_words_that_are_looked_for(
 
 
 def test_a_limit_of_samples_is_kept_to_by_smaller_parts(start_prometheus: StartPrometheus) -> None:
-    """A server that loads no more than 1,000 samples answers 3,000 points in four parts."""
     server = start_prometheus(flags=["--query.max-samples=1000"])
     grid = Grid(1_000, 0)
     begin = grid.first_from(clock.wall() - 50_000)
@@ -163,7 +159,6 @@ def test_a_limit_of_samples_is_kept_to_by_smaller_parts(start_prometheus: StartP
 
 
 def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
-    """Of 64 KiB that are allowed: each half is asked again until it fits, and nothing is lost."""
     with ScriptedServer(whole) as server:
         parts = asked_at(
             server.url,
@@ -179,7 +174,6 @@ def test_an_answer_that_is_too_large_is_asked_in_smaller_parts() -> None:
 
 
 def test_a_limit_that_no_part_keeps_to_ends_the_query() -> None:
-    """The sentence says how small a part was; what comes after it is not asked."""
     refusal = answer(error("execution", "exceeded series limit"), "422 Unprocessable Entity")
     with ScriptedServer(refusal) as server:
         parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 64))
@@ -207,7 +201,6 @@ BROKEN = answer("broken", "500 Internal Server Error")
 
 
 def test_a_part_that_could_not_be_read_is_a_failure_and_the_others_are_read() -> None:
-    """Nothing is made up for it."""
     with ScriptedServer(whole, BROKEN, whole) as server:
         parts = asked_at(server.url, LONG)
     failed = [part for part in parts if isinstance(part.answer, QueryFailure)]
@@ -217,7 +210,6 @@ def test_a_part_that_could_not_be_read_is_a_failure_and_the_others_are_read() ->
 
 
 def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
-    """Neither of this query nor of another one: a server that is gone costs no more."""
     with ScriptedServer(BROKEN) as server, range_reading(server.url) as reader:
         parts = list(reader.parts("x", LONG))
         others = list(reader.parts("y", ASKED))
@@ -228,7 +220,6 @@ def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
 
 
 def test_failures_between_answers_do_not_add_up() -> None:
-    """A server that answers now and then goes on being asked."""
     with ScriptedServer(BROKEN, BROKEN, whole, BROKEN, BROKEN, whole) as server:
         parts = asked_at(server.url, AskedRange(GRID, FIRST, FIRST + 80_000))
         assert len(server.received) == len(parts) == 8
@@ -245,7 +236,6 @@ def test_a_server_that_is_asked_too_often_is_not_asked_more_often() -> None:
 
 
 def test_a_server_that_is_too_slow_is_asked_for_less_and_then_left_alone() -> None:
-    """An eighth at a time, down to the fewest points; then nothing more is asked of it."""
     with ScriptedServer(faults.hang) as server, range_reading(server.url, timeout=0.2) as reader:
         parts = list(reader.parts("x", AskedRange(GRID, FIRST, FIRST + 8_192)))
         others = list(reader.parts("y", ASKED))
@@ -265,7 +255,6 @@ def test_what_is_slow_is_answered_by_an_eighth() -> None:
 
 
 def test_a_server_that_is_not_there_costs_a_moment() -> None:
-    """It is tried for a second over all parts, then once for each, and then no more."""
     begin = time.monotonic()
     parts = asked_at("http://127.0.0.1:9", LONG)
     assert len(failures(parts)) == 4
@@ -274,7 +263,6 @@ def test_a_server_that_is_not_there_costs_a_moment() -> None:
 
 
 def test_the_rate_is_kept() -> None:
-    """Ten requests take nine times the least time between two, and never overlap."""
     times: list[float] = []
 
     def noting(peer: Peer) -> None:

@@ -43,7 +43,6 @@ def test_a_vectors_series_have_labels_values_and_a_time(
 def test_scalars_no_series_and_what_is_no_number_arrive_as_such(
     prometheus_server: PrometheusServer, promql: str, values: list[float]
 ) -> None:
-    """A scalar is a series without labels; no series is no failure and no zero."""
     found = answered(ask(prometheus_server.url, promql)).series
     assert [one.value for one in found] == pytest.approx(values, nan_ok=True)
     assert all(one.labels == {} for one in found)
@@ -100,7 +99,6 @@ def test_parameters_of_the_user_never_replace_the_query(
 def test_a_query_is_evaluated_as_of_the_instant_that_is_given(
     prometheus_server: PrometheusServer,
 ) -> None:
-    """Without one, as of the server's now."""
     with reading(prometheus_server.url) as reader:
         then, now = 1_700_000_000.125, clock.wall()
         (past,) = answered(query(reader, "vector(time())", at=then)).series

@@ -59,7 +59,6 @@ def options(base: str, folder: Path, *, basic: bool) -> PrometheusSettings:
 def test_no_secret_in_failures(
     step: Step, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, basic: bool
 ) -> None:
-    """Even a server that echoes what it was sent brings no secret into a message or a log."""
     caplog.set_level(logging.INFO)
     with ScriptedServer(step) as server:
         secretive = options(server.url, tmp_path, basic=basic)
@@ -134,7 +133,6 @@ KIND = "x" * 35 + "from-file\x1b[2J"
     ],
 )
 def test_no_half_of_a_secret_is_left_where_a_part_is_cut(step: Step, tmp_path: Path) -> None:
-    """Of a page, an error's type, a redirect, an encoding; all of it is one printable line."""
     with ScriptedServer(step) as server:
         message = failed(ask(options(server.url, tmp_path, basic=True), "x"))
     assert "from" not in message

@@ -173,7 +173,6 @@ def test_a_bearer_token_is_read_for_every_request(tmp_path: Path) -> None:
 def test_the_environment_gives_no_credentials(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """.netrc gives no credentials, and no proxy stands before a loopback address."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login root password from-netrc\n")
     monkeypatch.setenv("NETRC", str(netrc))

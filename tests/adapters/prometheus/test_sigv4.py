@@ -92,7 +92,6 @@ def assert_signed(
 
 
 def test_the_check_knows_amazons_own_example() -> None:
-    """The signature that the documentation gives for its request."""
     headers = {
         "Content-Type": "application/x-www-form-urlencoded; charset=utf-8",
         "Host": "iam.amazonaws.com",
@@ -142,7 +141,6 @@ def keyed(tmp_path: Path) -> SigV4Settings:
 def test_queries_are_signed(
     keyed: SigV4Settings, promql: str, parameters: dict[str, tuple[str, ...]]
 ) -> None:
-    """As the reader sends them: the query in the body, the user's parameters in the URL."""
     with ScriptedServer(answer()) as server:
         base = f"{server.url}/workspaces/ws-1:a/%7Eb"
         headers = {"X-Scope-OrgID": "shop", "X-Amz-Custom": "a  b"}
@@ -260,7 +258,6 @@ def test_credentials_that_have_expired_when_they_come_are_told(
 def test_what_is_wrong_with_sts_is_told(
     keyed: SigV4Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reason, or that of the network; nothing is sent unsigned."""
     with ScriptedServer(answer()) as server:
         with ScriptedServer(sts_error("AccessDenied", f"No {SECRET} may assume it")) as sts:
             options = assumed(keyed, sts, monkeypatch)
@@ -354,7 +351,6 @@ def test_no_signature_is_told(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nor a session token, by a server that repeats them, a log or a repr; in labels neither."""
     caplog.set_level(logging.DEBUG)
     tries = 2 if status == "403 Forbidden" else 1  # by POST and by GET
 

@@ -401,7 +401,6 @@ def test_credentials_are_sent_to_nobody_else(way: Way) -> None:
 def test_the_application_default_credentials(
     tmp_path: Path, private_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no file is named, those that GOOGLE_APPLICATION_CREDENTIALS names."""
     file = tmp_path / "account.json"
     with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(token(TOKEN)) as tokens:
         file.write_text(account(tokens.url, private_key))
@@ -463,7 +462,6 @@ def machine_of(client_id: str | None) -> AzureAdSettings:
 
 @pytest.mark.parametrize("client_id", [None, "11111111-2222-3333-4444-555555555555"])
 def test_a_managed_identity(client_id: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine gives the token: for its identity, or the one that is named."""
     with ScriptedServer(only_with(TOKEN)) as server, ScriptedServer(of_machine(TOKEN)) as machine:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", machine.url)
         answered(ask(server.url, "x", sign_in=machine_of(client_id)))

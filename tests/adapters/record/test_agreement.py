@@ -61,7 +61,6 @@ def test_the_last_day_is_added_up_too(tmp_path: Path) -> None:
 
 
 def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
-    """It is written again with another end, also by another process."""
     for seconds in (60, 120):
         kept(tmp_path, stretch(0, seconds))
     record = kept(tmp_path, stretch(0, 180))
@@ -69,7 +68,6 @@ def test_a_stretch_that_continues_is_one(tmp_path: Path) -> None:
 
 
 def test_differences_are_listed_the_longest_first(tmp_path: Path) -> None:
-    """As many as are asked for, with all that differed; reasons with their times."""
     reading = DifferingReading("queue", 1000, 2500)
     longest = Stretch(BASE + 100, BASE + 190, DIFFERENT, 9, 7, (FIELD,), (reading,))
     record = kept(
@@ -93,7 +91,6 @@ def test_what_is_too_old_goes_out(tmp_path: Path) -> None:
 
 
 def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
-    """Also what is handed in just before the end, and where nothing else is recorded."""
     for number in (1, 2):
         with running(tmp_path) as writer:
             writer.put_agreement(WEB, stretch(0, 10 * number))
@@ -112,7 +109,6 @@ def older(directory: Path) -> None:
 
 
 def test_a_record_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
-    """What it holds stays, and nothing is set aside."""
     older(tmp_path)
     record = kept(tmp_path, stretch(0, 60))
     assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 60
@@ -133,7 +129,6 @@ def test_a_record_of_the_version_before_is_read_as_it_is(tmp_path: Path) -> None
 
 
 def test_an_older_record_with_other_tables_is_set_aside(tmp_path: Path) -> None:
-    """It is damaged, as one of this version would be."""
     older(tmp_path)
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         connection.execute("DROP TABLE runs")

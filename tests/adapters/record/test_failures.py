@@ -59,7 +59,6 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    """Nothing is recorded then, and both sides say why."""
     fill(tmp_path)
     with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -95,7 +94,6 @@ def test_a_file_whose_damage_is_met_later_is_set_aside_then(tmp_path: Path, name
 
 
 def test_a_disk_that_does_not_answer_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """What does not fit is dropped; a lapse remains, and what comes later is recorded again."""
     heard, time = Sayings(), Time()
     with running(tmp_path, heard, time=time) as writer:
         writer.put(decided())

@@ -17,7 +17,6 @@ DAY = 24 * HOUR
 
 
 def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
-    """A change that still holds is kept however old it is; all else ends with its age."""
     record, time = DirectoryRecord(tmp_path), Time()
     limits = Limits(max_age=2 * HOUR)
     with running(tmp_path, limits=limits, time=time) as writer:
@@ -43,7 +42,6 @@ def test_the_old_goes_and_what_holds_stays(tmp_path: Path) -> None:
 
 
 def test_a_removed_target_is_forgotten(tmp_path: Path) -> None:
-    """Once its removal is as old as anything that is kept."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, limits=Limits(max_age=HOUR), time=time) as writer:
         writer.put(decided(target="shop/Deployment/gone"))
@@ -57,7 +55,6 @@ def test_a_removed_target_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_the_size_is_kept(tmp_path: Path) -> None:
-    """What is deleted leaves the file, and the last hours remain."""
     record, time, chance = DirectoryRecord(tmp_path), Time(), random.Random(1)  # noqa: S311 - no secret
     most = 6_000_000
     with running(tmp_path, limits=Limits(max_size=most), time=time) as writer:
@@ -139,7 +136,6 @@ def size_of(directory: Path) -> int:
 
 
 def test_samples_become_steps_of_a_minute(tmp_path: Path) -> None:
-    """After a day each minute has the least, the most and the last; a lapse stays a lapse."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         for number in range(960):

@@ -44,7 +44,6 @@ def fill(writer: RecordWriter, memory: MemoryRecord) -> None:
 
 
 def test_an_hour_is_read_as_it_was(tmp_path: Path) -> None:
-    """Changes, entries and samples are those of a record in memory; also once it has ended."""
     memory, record, time = MemoryRecord(), DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         fill(writer, memory)
@@ -90,7 +89,6 @@ def test_a_first_decision_is_no_dictionary_of_longer_ones(tmp_path: Path) -> Non
 
 
 def test_a_restart_goes_on_and_shows_when_it_was_away(tmp_path: Path) -> None:
-    """No sample is said to hold over the lapse, and after it everything begins anew."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         writer.put(decided())
@@ -128,7 +126,6 @@ def test_a_state_is_dated_over_restarts_and_changes_within_it(tmp_path: Path) ->
 
 
 def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> None:
-    """It has a change without an entry, also if it went while the daemon was away, and only one."""
     record, time = DirectoryRecord(tmp_path), Time()
     with running(tmp_path, time=time) as writer:
         writer.put(decided())
@@ -150,7 +147,6 @@ def test_a_target_that_is_no_longer_configured_is_removed(tmp_path: Path) -> Non
 
 
 def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
-    """Set back by ten minutes: all samples can be read, and ids tell the order of the changes."""
     record = DirectoryRecord(tmp_path)
     with running(tmp_path) as writer:
         for row in (decided(), plain(15, 31), plain(30, 32)):
@@ -165,7 +161,6 @@ def test_a_step_of_the_clock_breaks_nothing(tmp_path: Path) -> None:
 
 
 def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
-    """Killed while it records, again and again: what was read before is there after."""
     record = DirectoryRecord(tmp_path)
     before: dict[int, list[tuple[float, int | None]]] = {}
     for begin in (0, 10_000, 20_000):
@@ -189,7 +184,6 @@ def test_a_kill_leaves_what_was_written(tmp_path: Path) -> None:
 
 
 def test_it_is_read_where_one_may_only_read(tmp_path: Path) -> None:
-    """Nothing is created beside the file; without one, and with others, a sentence says so."""
     record = DirectoryRecord(tmp_path)
     with pytest.raises(RecordError, match=r"nothing is recorded in .*: there is no record.db"):
         record.targets()

@@ -23,7 +23,6 @@ def breakers_in(directory: Path, time: Time | None = None) -> dict[str, BreakerS
 
 
 def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
-    """Also without any history."""
     with running(tmp_path, Sayings()) as (store, _):
         store.keep_breakers(STATES)
     assert breakers_in(tmp_path) == STATES
@@ -33,7 +32,6 @@ def test_what_was_kept_is_what_is_read_back(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_later_takes_the_place_of_all_before(tmp_path: Path) -> None:
-    """A server without a state is as at the start; histories leave the states alone."""
     with running(tmp_path, Sayings()) as (store, _):
         store.keep_breakers(STATES)
         store.keep_breakers({"mimir": STATES["mimir"]})

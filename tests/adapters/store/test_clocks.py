@@ -71,7 +71,6 @@ def test_nothing_gets_older_than_it_is_or_comes_from_the_future(
 
 
 def test_time_that_passes_passes(tmp_path: Path) -> None:
-    """Within a boot nothing moves, and the absence is known."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([("web", nth(3), decided_at(3))])
@@ -84,7 +83,6 @@ def test_time_that_passes_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("boot_id", ["this boot", "another boot"])
 def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
-    """Histories and when they were decided about; and once moved, it is not moved again."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(20)])
@@ -101,7 +99,6 @@ def test_all_that_is_kept_moves_at_once(tmp_path: Path, boot_id: str) -> None:
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 def test_a_shift_reaches_what_was_handed_in_before_it(tmp_path: Path, *, at_once: bool) -> None:
-    """What comes later is by the new clock already, whether or not all of it waits together."""
     time = Time()
     with running(tmp_path, time=time) as (store, _), ExitStack() as waiting:
 
@@ -153,7 +150,6 @@ def test_a_clock_that_was_set_and_not_told_of_is_noticed_at_the_next_start(tmp_p
 
 
 def test_the_clocks_are_those_of_the_system(tmp_path: Path) -> None:
-    """A store that is given none reads the real ones."""
     time = Time(clock.wall(), clock.steady(), this_boot())
     with running(tmp_path, time=time) as (store, _):
         store.keep([("web", shifted(nth(3), time.wall - T0), time.wall)])

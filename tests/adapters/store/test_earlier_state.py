@@ -67,7 +67,6 @@ def assert_keeps(directory: Path, sayings: Sayings) -> None:
 
 @pytest.mark.parametrize("logged", [False, True], ids=["closed", "killed"])
 def test_a_database_of_a_newer_version_is_left_as_it_is(tmp_path: Path, *, logged: bool) -> None:
-    """Byte for byte, and so is a write-ahead log that its process left behind."""
     fill(tmp_path)
     path = tmp_path / DATABASE
     with closing(sqlite3.connect(path)) as connection:
@@ -178,7 +177,6 @@ def broken_index(path: Path) -> None:
     "damage", [no_database, other_tables, half_a_file, broken_index, *TAMPERED, *FIELDS]
 )
 def test_a_damaged_database_is_set_aside(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """It gets another name, which is said, and a new one is begun, which keeps."""
     fill(tmp_path)
     path = tmp_path / DATABASE
     damage(path)
@@ -208,7 +206,6 @@ def begun_in(directory: Path, sayings: Sayings | None = None) -> str:
 
 @pytest.mark.parametrize("left", ["nothing", "no database", "a database of no sync"])
 def test_a_start_without_earlier_state_says_so(tmp_path: Path, left: str) -> None:
-    """State can be kept, and what is missing is told with what it does; the next start has it."""
     if left == "no database":
         (tmp_path / "autoscaler.lock").touch()
     elif left == "a database of no sync":
@@ -256,7 +253,6 @@ def test_state_is_its_users_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["of its own", "with other files"])
 def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: bool) -> None:
-    """Files that were open; the folder too, unless something else is in it."""
     fill(tmp_path / "state")
     aside = f"{DATABASE}.unreadable-20270115T080000Z"
     (tmp_path / "state" / aside).touch()
@@ -275,7 +271,6 @@ def test_state_of_an_earlier_run_is_closed_to_others(tmp_path: Path, *, shared: 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
-    """A volume that somebody else made stays as it is, and is used."""
     fill(tmp_path / "state")
     for path in (tmp_path / "state", tmp_path / "state" / DATABASE):
         path.chmod(0o777)
@@ -287,7 +282,6 @@ def test_what_belongs_to_others_is_left(tmp_path: Path) -> None:
 
 
 def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
-    """Where SQLite has left one, it belongs to the database that it lies beside."""
     names = [DATABASE, *(f"{DATABASE}-{end}" for end in ("shm", "wal", "journal"))]
     for name in names:
         (tmp_path / name).write_text(name)
@@ -301,7 +295,6 @@ def test_a_log_is_set_aside_with_its_database(tmp_path: Path) -> None:
 
 
 def test_no_damage_stops_the_store(tmp_path: Path) -> None:
-    """Bytes changed at random, in the database, its log or both: it says what it makes of it."""
     chance = random.Random(4)  # noqa: S311 - any damage does
     fill(tmp_path / "whole")
     with closing(sqlite3.connect(tmp_path / "whole" / DATABASE)) as connection:
@@ -328,7 +321,6 @@ def found(directory: Path, time: Time) -> Saved:
 
 
 def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
-    """While the daemon runs, and after it; moved where the clock was set meanwhile."""
     time = Time()
     with running(tmp_path, time=time) as (store, _):
         store.keep([("a", nth(3), decided_at(3))])
@@ -347,7 +339,6 @@ def test_what_is_found_is_what_a_start_goes_on_with(tmp_path: Path) -> None:
 
 
 def test_reading_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
-    """Not a byte of the database, and a start right after it is as without it."""
     fill(tmp_path)
     before = (tmp_path / DATABASE).read_bytes()
     assert isinstance(read_saved(tmp_path), Saved)

@@ -86,7 +86,6 @@ def overwrite(path: Path) -> None:
 def test_a_file_that_is_lost_while_in_use_is_made_anew(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """Everything is written again, also what nothing is said of any more."""
     sayings, directory = Sayings(), tmp_path / "state"
     with running(directory, sayings, timeouts=RETRYING) as (store, _):
         store.keep([(f"t{one}", nth(one), decided_at(one)) for one in range(1, 50)])
@@ -115,7 +114,6 @@ def test_nothing_is_tried_in_the_pause_after_an_error(tmp_path: Path) -> None:
 
 
 def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
-    """A defect is told like a failing disk, and is over when the value is gone."""
     sayings = Sayings()
     with running(tmp_path, sayings, timeouts=RETRYING) as (store, _):
         odd = History((Recommendation(2**70, T0),))
@@ -129,7 +127,6 @@ def test_a_value_that_cannot_be_kept_stops_nobody(tmp_path: Path) -> None:
 
 
 def test_nothing_happens_after_the_end(tmp_path: Path) -> None:
-    """Calls of a thread that comes late neither fail nor wait."""
     with running(tmp_path) as (store, _):
         store.keep([("shop/Deployment/a", nth(1), decided_at(1))])
     store.keep([("shop/Deployment/a", nth(2), decided_at(2))])

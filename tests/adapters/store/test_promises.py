@@ -67,7 +67,6 @@ def test_a_sync_is_one_transaction(tmp_path: Path) -> None:
 
 
 def test_a_promise_waits_no_longer_than_its_time(tmp_path: Path) -> None:
-    """A disk that stalls is told; from then on nobody waits; all is written when it goes on."""
     sayings = Sayings()
     with running(tmp_path, sayings, timeouts=IMPATIENT) as (store, _):
         store.intend(TARGETS[0], nth(0)).result(LONG)
@@ -121,7 +120,6 @@ def test_the_end_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 
 
 def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
-    """It begins with nothing; what the file turns out to hold stays until there is a later word."""
     with running(tmp_path) as (store, _):
         store.keep([(one, nth(9), decided_at(1)) for one in TARGETS[:9]])
     with closing(sqlite3.connect(tmp_path / DATABASE)) as other:
@@ -140,7 +138,6 @@ def test_a_start_does_not_wait_for_a_disk_that_stalls(tmp_path: Path) -> None:
 
 
 def test_the_benchmark_prints_its_figures(tmp_path: Path) -> None:
-    """With few targets, and it leaves nothing behind."""
     command = [sys.executable, "-m", "benchmarks.store", "--targets", "20", "--syncs", "1"]
     done = subprocess.run(
         [*command, "--directory", str(tmp_path)], capture_output=True, text=True, check=False

@@ -74,7 +74,6 @@ def test_whatever_is_done_is_there_after_a_restart(runs: list[list[Step]]) -> No
 def test_the_rows_that_differ_lead_from_any_history_to_any_other(
     old: History, new: History
 ) -> None:
-    """Lists that grow, shrink, change in the middle, appear and disappear."""
     assert_leads(old, new)
 
 
@@ -96,7 +95,6 @@ def test_a_field_that_alone_differs_is_written(old: History, other: History, nam
 
 
 def test_only_what_changed_is_written() -> None:
-    """A sync that adds a recommendation and decides as the one before writes two rows."""
     before = nth(9)
     equal = replace(nth(9), recommendations=before.recommendations)
     latest = Recommendation(7, T0 + 150.0)
@@ -117,7 +115,6 @@ def test_only_what_changed_is_written() -> None:
 
 
 def test_a_target_that_was_dropped_begins_anew(tmp_path: Path) -> None:
-    """Nothing of its former history comes back with its name."""
     with running(tmp_path) as (store, _):
         store.keep([("shop/Deployment/a", nth(9), decided_at(1)), ("b", nth(3), decided_at(1))])
     with running(tmp_path) as (store, _):
@@ -129,7 +126,6 @@ def test_a_target_that_was_dropped_begins_anew(tmp_path: Path) -> None:
 
 
 def test_every_table_of_targets_is_known() -> None:
-    """A table that is new is emptied with its target."""
     with closing(sqlite3.connect(":memory:")) as connection:
         create_tables(connection, SCHEMA)
         tables = "SELECT name FROM sqlite_schema WHERE type = 'table'"

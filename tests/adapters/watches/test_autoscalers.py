@@ -107,7 +107,6 @@ def test_group_kind_and_name_tell_the_object(
 
 
 def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
-    """Nobody waits while they are put in force; the first by name is told."""
     cache = AutoscalerCache("shop")
     cache.begin()
     cache.add([autoscaler(f"hpa-{number:05}", "Deployment", "web") for number in range(30_000)])
@@ -120,7 +119,6 @@ def test_very_many_of_one_object_cost_no_more_than_of_many() -> None:
 
 
 def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
-    """Until their first list is there no scale is at hand, nor is one asked for; it says why."""
     pace = replace(SLOW, trusted=60.0)
     server, watched, _ = watch(pace=pace, synced=False, autoscalers=[BROKEN])
     eventually(lambda: server.count("watch"), bool)
@@ -138,7 +136,6 @@ def test_nothing_is_decided_before_they_are_known(watch: Watch) -> None:
 
 @pytest.mark.parametrize("fault", [BROKEN, FORBIDDEN])
 def test_the_last_list_stands_while_the_watch_is_broken(watch: Watch, fault: Answer) -> None:
-    """However long it is broken, or forbidden by now; what was deleted meanwhile is seen after."""
     pace = replace(
         SLOW, trusted=0.2, longest_pause=0.1, refused_pause=0.3, refusal_confirmed_after=0.0
     )
@@ -170,7 +167,6 @@ def shops(lone_cluster: ClusterUnderTest) -> Iterator[list[str]]:
 def test_each_namespace_has_its_own_rights(
     lone_cluster: ClusterUnderTest, limited: Api, shops: list[str]
 ) -> None:
-    """Where all namespaces at once are forbidden, those that are allowed are known all the same."""
     for shop in shops:
         grant(lone_cluster, shop, "watch", WATCH)
     grant(lone_cluster, shops[0], "autoscalers", AUTOSCALERS)
@@ -203,7 +199,6 @@ def _plan(
 def test_a_plan_lists_them_once(
     lone_cluster: ClusterUnderTest, lone_api: Api, limited: Api, shops: list[str]
 ) -> None:
-    """All at once, or by namespace where only that is allowed; what is forbidden is kept apart."""
     assert _plan(lone_api, shops) == ([HAND_MADE, HAND_MADE], [], [])
     grant(lone_cluster, shops[1], "autoscalers", AUTOSCALERS)
     await_granted(limited, path_of(shops[1]))
@@ -232,7 +227,6 @@ def test_a_plan_asks_a_server_that_is_gone_only_once(script: Script) -> None:
 def test_a_watch_that_ends_by_a_defect_begins_again(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One note says so, what is known stands, and the next thread goes on from a new list."""
     pace = replace(SLOW, longest_pause=0.2)
     server, watched, notes = watch(pace=pace, autoscalers=[listed("9", autoscaler("by-hand"))])
     (broken,) = watched._autoscaler_watches.watches()

@@ -84,7 +84,6 @@ class EndlessServer:
 def test_a_list_without_an_end_is_given_up_and_nothing_of_it_is_kept(
     make: Callable[[], Cache], made: Callable[[str], JsonObject]
 ) -> None:
-    """The list that was there before stays, and counts as before."""
     cache, server = make(), EndlessServer(made)
     cache.budget = budget = CacheBudget(MOST)
     cache.begin()
@@ -106,7 +105,6 @@ def test_a_list_without_an_end_is_given_up_and_nothing_of_it_is_kept(
 def test_events_without_an_end_are_bounded(
     make: Callable[[], Cache], made: Callable[[str], JsonObject]
 ) -> None:
-    """Objects that go make room again; a change of one that is kept takes no more."""
     cache = make()
     cache.budget = budget = CacheBudget(MOST)
     cache.begin()
@@ -186,7 +184,6 @@ def test_pods_that_nobody_selects_cost_nothing() -> None:
 
 
 def test_a_pod_costs_little_memory(record_property: Callable[[str, object], None]) -> None:
-    """Of kilobytes of JSON less than one is kept for each pod; the figure is printed."""
     command = [sys.executable, "-m", __name__]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     kept, sent = map(int, done.stdout.split())

@@ -93,7 +93,6 @@ def test_a_list_that_is_older_than_our_write_does_not_undo_it(watch: Watch) -> N
 
 
 def test_versions_that_are_no_numbers_are_not_compared(watch: Watch) -> None:
-    """After our write the scale is read directly, until the watch brings its very version."""
     server, watched, _ = watch(
         listed("a", deployment("a", 1)),
         put=scale(5, "c"),
@@ -111,7 +110,6 @@ def test_versions_that_are_no_numbers_are_not_compared(watch: Watch) -> None:
 
 @pytest.mark.parametrize("by", ["event", "status"])
 def test_after_410_everything_is_listed_anew(watch: Watch, by: str) -> None:
-    """What changed, went and came in the gap is seen, whether the 410 is a status or an event."""
     targets = [target("shop", name) for name in ("web", "old", "new")]
     server, watched, _ = watch(
         listed("7", deployment("7", 1), deployment("6", 1, "old")),
@@ -174,7 +172,6 @@ def test_an_event_that_cannot_be_read_leads_to_a_list(watch: Watch, line: bytes)
 
 
 def test_an_object_that_cannot_be_read_is_read_directly(watch: Watch) -> None:
-    """One object of an odd form takes nothing from the others."""
     odd = deployment("6", 1, "odd") | {"spec": {"replicas": "many"}}
     targets = [target("shop", "web"), target("shop", "odd")]
     _, watched, _ = watch(listed("7", deployment("7", 1), odd), targets=targets)
@@ -194,7 +191,6 @@ def test_an_object_that_cannot_be_read_is_read_directly(watch: Watch) -> None:
     ids=["429", "500", "HTML", "odd", "hang"],
 )
 def test_a_first_list_that_fails_is_tried_again(watch: Watch, fault: Answer) -> None:
-    """Until it is there nothing is at hand."""
     server, watched, _ = watch(fault, listed("7", deployment("7", 1)), synced=False)
     assert not isinstance(watched.cached_scale("shop", WEB), Scale)
     assert not watched.wait_synced(clock.monotonic())
@@ -221,7 +217,6 @@ def test_a_429_to_a_list_holds_all_others_back(script: Script) -> None:
 
 
 def test_a_server_that_ends_each_watch_at_once_is_not_hammered(watch: Watch) -> None:
-    """The pauses grow as after any failure."""
     pace = replace(SLOW, first_pause=0.1, longest_pause=5.0)
     server, _, _ = watch(pace=pace)
     server.send(*[END] * 100)
@@ -258,7 +253,6 @@ def test_close_is_prompt_and_leaves_no_thread(watch: Watch) -> None:
 
 
 def test_close_does_not_wait_for_a_dead_server(watch: Watch) -> None:
-    """A server that answers nothing delays the end by a second, not more."""
     _, watched, _ = watch(Answer(fault="hang"), synced=False)
     began = clock.monotonic()
     watched.close()

@@ -93,7 +93,6 @@ METRICS: list[tuple[Json, MetricSpec]] = [
 
 @pytest.mark.parametrize(("given", "expected"), METRICS, ids=[one["type"] for one, _ in METRICS])
 def test_each_metric_type_is_read(given: Json, expected: MetricSpec) -> None:
-    """With the quantities in milli-units; as the configuration reads it."""
     spec = hpa_of(made(metrics=[given])).spec
     assert spec is not None
     assert spec.metrics == (expected,)
@@ -160,7 +159,6 @@ def test_a_status_has_counts_values_and_conditions() -> None:
     ],
 )
 def test_each_value_is_read(current: object, value: int | None) -> None:
-    """One that cannot be read is none, and no 0."""
     read = {"type": "External", "external": {"metric": {"name": "queue"}, "current": current}}
     status = hpa_of(made(decided(currentMetrics=[read]))).status
     assert status is not None
@@ -205,7 +203,6 @@ def test_what_is_no_count_is_none(status: object, count: int | None) -> None:
 
 
 def test_a_status_is_bounded() -> None:
-    """By the metrics of the spec, and in conditions and texts."""
     condition = {"type": "x" * 5000, "status": "True", "reason": "y\x1b" * 5000}
     status = hpa_of(made(decided(conditions=[condition] * 500, currentMetrics=[{}] * 500))).status
     assert status is not None
@@ -262,7 +259,6 @@ def cached(monkeypatch: pytest.MonkeyPatch) -> Cached:
 
 
 def test_statuses_since_an_instant_begin_with_the_one_in_force_then(cached: Cached) -> None:
-    """Each was in force from its event to the next one."""
     for at, count in ((100.0, 3), (110.0, 4), (120.0, 5)):
         cached.event(made(decided(count)), at)
     assert cached.statuses() == [(100, 3), (110, 4), (120, 5)]
@@ -272,7 +268,6 @@ def test_statuses_since_an_instant_begin_with_the_one_in_force_then(cached: Cach
 
 
 def test_what_says_nothing_new_is_as_old_as_before(cached: Cached) -> None:
-    """An event about something else, and a list after a lost watch."""
     cached.event(made(decided(3)), 100)
     cached.event(made(decided(3)), 110)
     cached.relist(made(decided(3)), at=120)
@@ -302,7 +297,6 @@ def test_a_status_that_is_lost_for_a_moment_ends_what_was_before(cached: Cached)
 
 
 def test_of_several_none_is_the_one(cached: Cached) -> None:
-    """Until only one is left."""
     cached.event(made(decided(3), "one"), 100)
     cached.event(made(decided(4), "two"), 100)
     assert cached.cache.hpa("shop", WEB, 0.0) is None

@@ -78,7 +78,6 @@ def test_who_set_the_replicas_is_told(
 def test_our_own_write_stands_under_our_name(
     lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """Another instance sees that it was one of us."""
     with (
         watching(lone_api, [target(shop, "web")], pace=SLOW) as ours,
         watching(lone_api, [target(shop, "web")], pace=SLOW) as others,
@@ -95,7 +94,6 @@ def test_our_own_write_stands_under_our_name(
 def test_a_zero_of_ours_is_told_from_one_by_hand(
     lone_cluster: ClusterUnderTest, lone_api: Api, shop: str
 ) -> None:
-    """With a watch and without, and also once the count has been above zero and is zero again."""
     scales, path = Scales(lone_api), f"{manifests.deployments(shop)}/web/scale"
 
     def who_set(count: int) -> str:
@@ -139,7 +137,6 @@ def test_a_zero_over_another_change_is_a_conflict(
 def test_the_manager_of_a_custom_count_is_told(
     lone_cluster: ClusterUnderTest, lone_api: Api, shop: str, part: str
 ) -> None:
-    """The path of the definition is looked up in the managed fields."""
     # The one before may still be on its way out.
     subgroup = "managed-scale" if part else "managed-object"
     with (
@@ -183,7 +180,6 @@ def test_the_manager_of_a_custom_count_is_told(
     ids=["none", "empty", "odd", "other field", "odd fields", "one", "several"],
 )
 def test_the_latest_owner_of_the_field_is_taken(entries: object, manager: str) -> None:
-    """What cannot be read tells nobody's name, and breaks nothing."""
     obj: Json = {"metadata": {"managedFields": entries}}
     assert manager_of(obj, ("spec", "replicas")) == manager
 
@@ -203,7 +199,6 @@ def _annotated(annotations: Json) -> Json:
 def test_they_come_with_the_scale_and_go(
     cluster: ClusterUnderTest, api: Api, namespace: str, ref: ScaleTargetRef
 ) -> None:
-    """Those of others are left out; listed, told by an event and read for a plan they are alike."""
     if ref is CREW:
         path = manifests.crews(namespace)
         cluster.create(path, manifests.crew("alpha", 4))
@@ -260,7 +255,6 @@ def test_they_are_asked_for_while_the_first_list_is_not_there(watch: Watch) -> N
 
 
 def test_nothing_is_decided_while_they_cannot_be_read(script: Script) -> None:
-    """A server that answers for the scale and not for them leaves a pause unknown."""
     server, api = script(Answer(body=deployment("7", 1)), Answer(body={"items": [{}]}))
     scale = UncachedCluster(api).read_scale("shop", WEB, clock.monotonic() + 1)
     assert scale == Unavailable(f"the API server {api.server} sent no list of deployments")

@@ -66,7 +66,6 @@ def is_blocked(watched: WatchedCluster, namespace: str = "shop") -> bool:
 
 @pytest.mark.parametrize("refusal", [FORBIDDEN, UNKNOWN], ids=["403", "404"])
 def test_a_refusal_that_passes_lets_nothing_be_decided(watch: Watch, refusal: Answer) -> None:
-    """From the start until the list there is no scale; nobody is told; the HPA is then known."""
     _, watched, notes = watch(
         pace=LASTING, synced=False, autoscalers=[*[refusal] * 6, listed("9", autoscaler("by-hand"))]
     )
@@ -169,7 +168,6 @@ def test_all_at_once_and_each_namespace_are_doubted_together(watch: Watch) -> No
 def test_namespaces_beyond_the_most_wait_for_all_at_once(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have no watch of their own; that they are not watched is told once it is certain."""
     monkeypatch.setattr(watch_scopes, "_MOST_WATCHES", 1)
     _, watched, notes = watch(
         targets=[SHOP, TILL], pace=DOUBTFUL, synced=False, autoscalers=[FORBIDDEN]
@@ -186,7 +184,6 @@ def test_namespaces_beyond_the_most_wait_for_all_at_once(
 
 @pytest.mark.parametrize("pace", [LASTING, replace(SLOW, refused_pause=0.1)])
 def test_all_at_once_takes_over_when_the_roles_are_there(watch: Watch, pace: WatchTimings) -> None:
-    """One list serves all, believed as refused or not; the watches of each namespace end."""
     _, watched, _ = watch(
         targets=[SHOP, TILL],
         pace=pace,
@@ -202,7 +199,6 @@ NO_ROLES = failure(403, "Forbidden", "deployments is forbidden: its roles are no
 
 @pytest.mark.parametrize("refusal", [NO_ROLES, UNKNOWN], ids=["403", "404"])
 def test_a_refusal_that_passes_is_not_believed(watch: Watch, refusal: Answer) -> None:
-    """What is at hand stays so, nobody is told, and the watch goes on without a list."""
     pace = replace(SLOW, refusal_confirmed_after=60.0)
     server, watched, notes = watch(pace=pace)
     # Only a watch that was open has something to believe in.
@@ -220,7 +216,6 @@ def test_a_refusal_that_passes_is_not_believed(watch: Watch, refusal: Answer) ->
 
 
 def test_a_refusal_that_lasts_is_believed(watch: Watch) -> None:
-    """The scale is then to be read, and one note says so."""
     pace = replace(SLOW, refusal_confirmed_after=0.3, longest_pause=60, refused_pause=60)
     server, watched, notes = watch(pace=pace)
     eventually(lambda: server.count("watch"), bool)
@@ -257,7 +252,6 @@ def is_awaited(watched: WatchedCluster, namespace: str) -> bool:
 
 
 def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:
-    """Until the new list comes, it is waited for; nobody is named who was there once."""
     by_hand = listed("9", autoscaler("by-hand"))
     server, watched, _ = watch(targets=[SHOP, TILL], pace=ONCE, autoscalers=[FORBIDDEN, by_hand])
     assert watched.cached_controller("shop", WEB) == HAND_MADE
@@ -274,7 +268,6 @@ def test_what_was_known_of_it_is_forgotten(watch: Watch) -> None:
 
 
 def test_where_all_are_watched_at_once_it_is_known_on_its_return(watch: Watch) -> None:
-    """The watch of all namespaces saw it all the time; nothing is listed anew."""
     server, watched, _ = watch(
         targets=[SHOP, TILL], pace=ONCE, autoscalers=[listed("9", autoscaler("by-hand"))]
     )

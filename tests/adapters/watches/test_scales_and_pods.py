@@ -93,7 +93,6 @@ def test_what_is_at_hand_is_what_the_server_answers(
     plural: str,
     workload: Json,
 ) -> None:
-    """Counts, selector text and version equal those of GET scale, listed or told by an event."""
     root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
     path = f"{root}/namespaces/{namespace}/{plural}"
     ref = ScaleTargetRef(api_version, kind, "web")
@@ -116,7 +115,6 @@ def test_what_is_at_hand_is_what_the_server_answers(
 def test_a_custom_resource_is_read_by_the_paths_of_its_definition(
     cluster: ClusterUnderTest, api: Api, namespace: str
 ) -> None:
-    """Counts and selector come from where the CRD says, with and without a status."""
     path = manifests.crews(namespace)
     cluster.create(path, manifests.crew("alpha", 4))
     with watching(api, [target(namespace, CREW)]) as watched:
@@ -265,7 +263,6 @@ def test_a_namespace_is_watched_when_it_is_asked_for(
 def test_a_selector_that_is_not_understood_is_left_to_the_server(
     api: Api, namespace: str, selector: str
 ) -> None:
-    """It is never at hand, and nothing is watched for it."""
     with watching(api, [target(namespace, "web")]) as watched:
         assert watched.cached_pods(namespace, selector) is None
         assert len(watch_threads()) == 1

@@ -52,7 +52,6 @@ def test_a_silent_cut_is_noticed(watch: Watch) -> None:
 
 
 def test_a_watch_that_stays_broken_is_not_trusted(watch: Watch) -> None:
-    """After the time of trust the reason is given with the instant; then a list, not a watch."""
     pace = replace(SLOW, trusted=4.0, longest_pause=0.2)
     server, watched, _ = watch(
         listed("7", deployment("7", 1)),
