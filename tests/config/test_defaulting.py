@@ -15,7 +15,6 @@ from autoscaler.core.spec import (
     Operator,
     Requirement,
     ResourceMetric,
-    SelectPolicy,
     TargetType,
 )
 from tests.config.api_form import defaulted
@@ -45,34 +44,6 @@ def test_a_bare_spec() -> None:
     assert core.behavior is None
     target = MetricTarget(TargetType.UTILIZATION, average_utilization=80)
     assert core.metrics == (ResourceMetric("cpu", target),)
-
-
-def test_an_empty_behavior_is_a_behavior() -> None:
-    """`behavior: {}` is completed in both directions; a null direction is an absent one."""
-    behaviors: tuple[JsonValue, ...] = ({}, {"scaleUp": None}, {"scaleDown": {}})
-    for behavior in behaviors:
-        spec = defaulted(parse_spec({**SPEC, "behavior": behavior}))
-        assert spec["behavior"] == {"scaleUp": UP, "scaleDown": DOWN}
-
-
-def test_a_direction_is_completed_field_by_field() -> None:
-    """What is set wins, policies as a whole; the window down stays unset, and so tolerances."""
-    policy: JsonValue = {"type": "Pods", "value": 1, "periodSeconds": 60}
-    behavior: JsonValue = {
-        "scaleUp": {"policies": [policy]},
-        "scaleDown": {"selectPolicy": "Disabled", "tolerance": 0.05, "policies": None},
-    }
-    spec = parse_spec({**SPEC, "behavior": behavior})
-    assert defaulted(spec)["behavior"] == {
-        "scaleUp": {**UP, "policies": [policy]},
-        "scaleDown": {**DOWN, "selectPolicy": "Disabled", "tolerance": "50m"},
-    }
-    core = to_core(spec).behavior
-    assert core is not None
-    assert core.scale_down.stabilization_window_seconds is None
-    assert core.scale_down.select_policy is SelectPolicy.DISABLED
-    assert core.scale_up.tolerance is None
-    assert core.scale_up.stabilization_window_seconds == 0
 
 
 def test_numbers_of_a_behavior_are_those_that_the_controller_computes_with() -> None:

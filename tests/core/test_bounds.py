@@ -262,28 +262,6 @@ def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> N
     target.asked_bounds(least=3).at("5m15s", queue=20).want(3, outcome="ok")
 
 
-def test_a_ceiling_of_an_incomplete_answer_takes_nothing_down() -> None:
-    """The last one of a whole answer goes on for five minutes, unless that is the lower one."""
-    target = Timeline(spec(QUEUE, maximum=20, behavior=FREE), replicas=4)
-    target.asked_bounds(most=8).at("0s", queue=90).want(8)
-    target.bounds = (None, partly(3))
-    target.at("15s", queue=90).want(8, outcome="partial")
-    target.bounds = (None, partly(9))
-    target.at("30s", queue=90).want(9)
-    target.bounds = (None, partly(3))
-    target.at("45s", queue=90).want(9).at("5m15s", queue=120).want(12)
-
-
-def test_an_unknown_maximum_is_the_targets_own() -> None:
-    (
-        Timeline(spec(QUEUE, maximum=20, behavior=FREE), replicas=4)
-        .asked_bounds(most=5)
-        .at("0s", queue=90).want(5)
-        .asked_bounds(most=math.nan).at("15s", queue=90).want(5)
-        .at("5m15s", queue=90).want(9)
-    )  # fmt: skip
-
-
 def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
     """Unless that is below the target's own; a query has to raise it; `after` begins at its end."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)

@@ -202,25 +202,6 @@ def act(world: TwoWriters, step: str, number: int) -> None:
         world.takes_over(other, remembers=step == "take over")
 
 
-def end(world: TwoWriters) -> None:
-    """Let everything settle: what a leader did not see holds it no longer than a period."""
-    longest = max(
-        policy.period_seconds
-        for one in (world.rules.scale_up, world.rules.scale_down)
-        for policy in one.policies
-    )
-    world.load = world.replicas
-    world.pass_time(longest + PERIOD)
-    for load in (900, 1):
-        before = world.replicas
-        allowed = world.allowed(load)
-        world.load = load
-        world.pass_time(PERIOD)
-        assert world.replicas == allowed != before
-        world.load = world.replicas
-        world.pass_time(longest + PERIOD)
-
-
 @pytest.mark.parametrize("steps", list(product(STEPS, repeat=3)))
 def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> None:
     """Changes by the leader and by hand, stops, takeovers: the judge sees every write of ours."""
@@ -232,7 +213,7 @@ def test_three_things_in_every_order_break_no_rate(steps: tuple[str, ...]) -> No
     act(world, "take over", 0)
     world.load = 1 if world.replicas > 6 else 40
     world.pass_time(40)
-    end(world)
+    world.settle()
 
 
 def test_an_object_made_anew_is_not_taken_for_a_known_one() -> None:

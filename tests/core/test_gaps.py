@@ -298,15 +298,32 @@ def usage(*milli: int | None) -> PodSamples:
     return PodSamples({f"p{n}": found[f"p{n}"] for n, one in enumerate(milli) if one is not None})
 
 
-def test_pods_whose_samples_return_are_charged_as_missing_until_they_are_whole() -> None:
+def rates(*units: int | None) -> PodSamples:
+    """Return likewise samples of a metric of pods, whose target is 10."""
+    return usage(*(None if one is None else one * 1000 for one in units))
+
+
+@pytest.mark.parametrize(
+    ("of", "whole", "half", "back"),
+    [
+        (CPU, usage(*[500] * 4), usage(500, 500, None, None), usage(500, 500, 100, 100)),
+        (
+            spec(per_pod("10"), behavior=CPU.behavior),
+            *(rates(*[10] * 4), rates(10, 10, None, None), rates(10, 10, 2, 2)),
+        ),
+    ],
+    ids=["utilization", "average"],
+)
+def test_pods_whose_samples_return_are_charged_as_missing_until_they_are_whole(
+    of: HorizontalPodAutoscalerSpec, whole: PodSamples, half: PodSamples, back: PodSamples
+) -> None:
     """Half of the pods had none for a minute, and read a fifth when they return."""
-    line = Line(CPU, replicas=4).run(600, usage(500, 500, 500, 500))
-    line.run(60, usage(500, 500, None, None))
+    line = Line(of, replicas=4).run(600, whole).run(60, half)
     returned = line.now
-    line.run(HELD, usage(500, 500, 100, 100))
+    line.run(HELD, back)
     assert line.replicas == 4
     assert line.history.gaps[0].until == returned + WHOLE
-    line.sync(usage(500, 500, 100, 100))
+    line.sync(back)
     assert line.replicas == 3, "whole again, and really less"
     assert line.history.gaps == ()
 
@@ -357,18 +374,6 @@ def test_a_rolling_restart_of_all_exporters_takes_nothing_down() -> None:
                 read.append(480)
         line.sync(usage(*read))
         assert line.replicas == 8
-
-
-def test_a_metric_of_pods_whose_charge_is_the_target_goes_no_lower() -> None:
-    """The same for averages, where a missing pod counts with its target."""
-    rate = spec(per_pod("10"), behavior=CPU.behavior)
-    whole = PodSamples(samples(*[10_000] * 4))
-    half = PodSamples(samples(*[10_000] * 2))
-    back = PodSamples(samples(10_000, 10_000, 2_000, 2_000))
-    line = Line(rate, replicas=4).run(600, whole).run(60, half).run(HELD, back)
-    assert line.replicas == 4
-    line.sync(back)
-    assert line.replicas == 3
 
 
 @given(

@@ -1,7 +1,5 @@
 """Rate limits, bounds and scale events (semantics 4.1, 4.3, 4.4)."""
 
-import math
-
 import pytest
 
 from autoscaler.core.decision import Limit, Stabilization
@@ -317,19 +315,6 @@ def test_without_behavior_the_largest_of_the_window_counts(
     assert result.reason == ("ReadyForNewScale" if after == desired else "ScaleDownStabilized")
 
 
-@pytest.mark.parametrize("window", [0.0, 15.0, 300.0, 300.5])
-def test_without_behavior_until_is_the_first_instant_without_the_holder(window: float) -> None:
-    """At the end of the window the entry still counts; at the next instant it does not."""
-    entries = recent((9, window / 2), (9, window / 4), (4, 0))
-    result, _ = stabilize_legacy(3, entries, window, BASE)
-    assert (result.after, result.held_by) == (9, entries[1])
-    assert result.until is not None
-    before, _ = stabilize_legacy(3, entries, window, math.nextafter(result.until, 0))
-    after, _ = stabilize_legacy(3, entries, window, result.until)
-    assert before.after == 9
-    assert after.after < 9
-
-
 @pytest.mark.parametrize(
     ("entries", "kept"),
     [
@@ -381,6 +366,13 @@ def test_with_behavior(
     assert (result.before, result.after, result.reason) == (desired, after, reason)
 
 
+def test_with_behavior_the_last_entry_that_is_at_least_as_far_holds() -> None:
+    """Of those beyond the count as well; `test_properties` has until when."""
+    down, up = recent((4, 50), (9, 20), (3, 5)), recent((7, 25), (1, 20), (8, 5))
+    assert stabilized(5, 2, down, windows(30, 60)).held_by == down[1]
+    assert stabilized(5, 9, up, windows(30, 60)).held_by == up[1]
+
+
 def test_with_behavior_the_windows_default() -> None:
     """No window upwards; the flag's downwards, truncated to whole seconds."""
     flags = Flags(downscale_stabilization=60.9)
@@ -391,30 +383,6 @@ def test_with_behavior_the_windows_default() -> None:
     assert up.after == 9
     none = stabilized(5, 2, recent((5, 0), (5, 1)), windows(0, 0))
     assert none.after == 2, "zero is a choice, not an absence"
-
-
-@pytest.mark.parametrize(
-    ("desired", "entries", "holder"),
-    [
-        (2, recent((4, 50), (4, 20), (3, 5)), 1),
-        # Everything at least as high as the result holds it.
-        (2, recent((9, 50), (5, 20), (7, 30)), 1),
-        (9, recent((7, 25), (7, 20), (8, 5)), 1),
-        (9, recent((3, 25), (5, 20), (1, 22)), 1),
-    ],
-)
-def test_with_behavior_until_is_the_first_instant_without_the_holder(
-    desired: int, entries: Recommendations, holder: int
-) -> None:
-    """Just before it the result stands; at it the result moves toward the desired count."""
-    rules = windows(30, 60)
-    result = stabilized(5, desired, entries, rules)
-    assert result.held_by == entries[holder]
-    assert result.until == entries[holder].time + (30 if desired > 5 else 60)
-    before = stabilized(5, desired, entries, rules, math.nextafter(result.until, 0))
-    after = stabilized(5, desired, entries, rules, result.until)
-    assert before.after == result.after
-    assert abs(after.after - desired) < abs(result.after - desired)
 
 
 @pytest.mark.parametrize(

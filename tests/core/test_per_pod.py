@@ -27,7 +27,6 @@ from tests.core.builders import (
     BASE,
     FALSE,
     TENTH,
-    TRUE,
     UNKNOWN,
     container,
     container_cpu,
@@ -247,10 +246,10 @@ IGNORED = PodGroups(0, (), (), ("p0",))
 FLAGS = Flags(cpu_initialization_period=300.0, initial_readiness_delay=30.0)
 
 
-def grouped(one: Pod, resource: str = "cpu", at: float | None = 0.0) -> PodGroups:
+def grouped(one: Pod, at: float | None) -> PodGroups:
     """Group one pod with a sample at ``at`` with a window of 60 s, or without a sample."""
     samples = {} if at is None else {"p0": Sample(500, BASE + at, 60.0)}
-    return group_pods([one], samples, resource, FLAGS, BASE)
+    return group_pods([one], samples, "cpu", FLAGS, BASE)
 
 
 INITIALIZING = -299.0
@@ -258,42 +257,56 @@ BORDER = -300.0
 """Start + 300 s == now: the initialization period is over."""
 
 
+RULE = UnreadyRule
+
+
 @pytest.mark.parametrize(
     ("one", "at", "groups"),
     [
         (pod(phase="Unknown"), 0.0, READY),
         (pod(deleted=True, phase="Pending"), 0.0, IGNORED),
+        (pod(phase="Pending"), 0.0, (RULE.PENDING, None)),
         (pod(ready=None), None, MISSING),
-        (pod(ready=None), 0.0, UNREADY),
-        (pod(start=None), 0.0, UNREADY),
-        (pod(ready=None, start=None), 0.0, UNREADY),
+        (pod(ready=None), 0.0, (RULE.NO_STATUS, None)),
+        (pod(start=None), 0.0, (RULE.NO_STATUS, None)),
         # Within the initialization period.
-        (pod(start=INITIALIZING, ready=FALSE), 0.0, UNREADY),
+        (pod(start=INITIALIZING, ready=FALSE), 0.0, (RULE.NOT_READY, 1.0)),
+        (pod(start=-100.0, ready=FALSE, transition=-90.0), 0.0, (RULE.NOT_READY, 200.0)),
         (pod(start=INITIALIZING, transition=-100.0), 0.0, READY),
         # A sample counts once a whole window lies after the transition: -60 + 60 is not > 0.
         (pod(start=INITIALIZING, transition=-60.0), 0.0, READY),
-        (pod(start=INITIALIZING, transition=-59.75), 0.0, UNREADY),
+        (pod(start=INITIALIZING, transition=-59.75), 0.0, (RULE.SAMPLE_WINDOW, 0.25)),
+        (pod(start=-100.0, transition=-20.0), 0.0, (RULE.SAMPLE_WINDOW, 40.0)),
+        (pod(start=-290.0, transition=-20.0), 0.0, (RULE.SAMPLE_WINDOW, 10.0)),
         (pod(start=INITIALIZING, transition=-100.0), -40.0, READY),
-        (pod(start=INITIALIZING, transition=-100.0), -40.25, UNREADY),
+        (pod(start=INITIALIZING, transition=-100.0), -40.25, (RULE.SAMPLE_WINDOW, -40.0)),
         (pod(start=INITIALIZING, transition=None), 0.0, READY),
         (pod(start=INITIALIZING, ready=UNKNOWN, transition=-100.0), 0.0, READY),
-        (pod(start=INITIALIZING, ready=UNKNOWN, transition=-10.0), 0.0, UNREADY),
+        (pod(start=INITIALIZING, ready=UNKNOWN, transition=-10.0), 0.0, (RULE.SAMPLE_WINDOW, 1.0)),
         # On the border of the period the sample's window no longer matters.
         (pod(start=BORDER, transition=-10.0), 0.0, READY),
-        (pod(start=BORDER + 0.25, transition=-10.0), 0.0, UNREADY),
+        (pod(start=BORDER + 0.25, transition=-10.0), 0.0, (RULE.SAMPLE_WINDOW, 0.25)),
         # After it: unready only if it never became ready, i.e. went unready near its start.
-        (pod(start=-1000.0, ready=FALSE, transition=-971.0), 0.0, UNREADY),
-        (pod(start=-1000.0, ready=FALSE, transition=-970.25), 0.0, UNREADY),
+        (pod(start=-1000.0, ready=FALSE, transition=-970.25), 0.0, (RULE.NEVER_READY, None)),
         (pod(start=-1000.0, ready=FALSE, transition=-970.0), 0.0, READY),
-        (pod(start=-1000.0, ready=FALSE, transition=-10.0), 0.0, READY),
-        (pod(start=-1000.0, ready=FALSE, transition=None), 0.0, UNREADY),
-        (pod(start=-1000.0, ready=TRUE, transition=-999.0), 0.0, READY),
+        (pod(start=-1000.0, ready=FALSE, transition=None), 0.0, (RULE.NEVER_READY, None)),
         (pod(start=-1000.0, ready=UNKNOWN, transition=-999.0), 0.0, READY),
     ],
 )
-def test_rules_for_cpu(one: Pod, at: float | None, groups: PodGroups) -> None:
-    """CPU of a pod that is starting says nothing of its load; all comparisons are strict."""
-    assert grouped(one, "cpu", at) == groups
+def test_rules_for_cpu(
+    one: Pod, at: float | None, groups: PodGroups | tuple[UnreadyRule, float | None]
+) -> None:
+    """CPU of a pod that is starting says nothing of its load; all comparisons are strict.
+
+    A full sample window ends its rule, the initialization period both; the rest has no end.
+    """
+    found = grouped(one, at)
+    if isinstance(groups, PodGroups):
+        assert found == groups
+    else:
+        rule, until = groups
+        assert found == UNREADY
+        assert found.unready_by == (Unready("p0", rule, None if until is None else BASE + until),)
 
 
 def test_groups_keep_the_order_of_pods() -> None:
@@ -320,26 +333,6 @@ def test_the_flags_are_obeyed() -> None:
     never = pod(start=-400.0, ready=FALSE, transition=-400.0)
     assert group_pods([never], samples, "cpu", Flags(), BASE) == UNREADY
     assert group_pods([never], samples, "cpu", off, BASE) == READY
-
-
-@pytest.mark.parametrize(
-    ("one", "rule", "until"),
-    [
-        (pod(phase="Pending"), UnreadyRule.PENDING, None),
-        (pod(ready=None), UnreadyRule.NO_STATUS, None),
-        (pod(start=None), UnreadyRule.NO_STATUS, None),
-        (pod(start=-100.0, ready=FALSE, transition=-90.0), UnreadyRule.NOT_READY, 200.0),
-        (pod(start=-100.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 40.0),
-        (pod(start=-290.0, ready=TRUE, transition=-20.0), UnreadyRule.SAMPLE_WINDOW, 10.0),
-        (pod(start=-400.0, ready=FALSE, transition=-400.0), UnreadyRule.NEVER_READY, None),
-    ],
-)
-def test_an_unready_pod_says_by_which_rule_and_until_when(
-    one: Pod, rule: UnreadyRule, until: float | None
-) -> None:
-    """A full sample window ends its rule, the initialization period both; the rest has no end."""
-    (unready,) = grouped(one).unready_by
-    assert unready == Unready("p0", rule, None if until is None else BASE + until)
 
 
 # -- what a pod requests ---------------------------------------------------------------------------

@@ -34,8 +34,9 @@ class Beside:
     """A live target, and one in shadow of the same object; both sync at the same instants."""
 
     def __init__(self, of: HorizontalPodAutoscalerSpec, replicas: int = 3) -> None:
-        self.live = Timeline(of, replicas=replicas)
-        self.shadow = Timeline(of, replicas=replicas, extensions=IN_SHADOW).controlled_by(HPA)
+        self.live = Timeline(of, replicas=replicas).over(30.0)
+        self.shadow = Timeline(of, replicas=replicas, extensions=IN_SHADOW).over(30.0)
+        self.shadow.controlled_by(HPA)
         self.syncs = 0
 
     def sync(self, queue: float | None) -> None:
@@ -75,7 +76,7 @@ SPECS = st.builds(
 def test_it_decides_what_a_live_target_decides(
     of: HorizontalPodAutoscalerSpec, loads_: list[int | None]
 ) -> None:
-    """Beside one of the same spec that is written, sync for sync: limits and windows too."""
+    """Beside one of the same spec that is written, sync for sync: limits, windows and gaps too."""
     beside = Beside(of)
     for load in loads_:
         beside.sync(load)
@@ -352,17 +353,6 @@ def test_failed_metrics_are_failures_in_shadow_too() -> None:
     line = Timeline(spec(QUEUE), replicas=3, extensions=IN_SHADOW).at("0s", queue=None)
     assert classify(line.decision).state is State.FAILING
     assert line.replicas == 3
-
-
-def test_a_gap_holds_the_count_in_shadow_too() -> None:
-    """What nothing goes down for live, nothing would go down for in shadow."""
-    line = Timeline(spec(QUEUE), replicas=9, extensions=IN_SHADOW).over(120.0)
-    for number in range(30):
-        line.at(f"{15 * number}s", queue=90)
-    for number in range(30, 60):
-        line.at(f"{15 * number}s", queue=None)
-    line.at(f"{15 * 60}s", queue=10)
-    assert line.decision.desired == 9
 
 
 def test_a_restart_keeps_what_was_followed() -> None:

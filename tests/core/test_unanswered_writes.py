@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from autoscaler.core.spec import Behavior, SelectPolicy
 from tests.core.builders import percent_policy, pods_policy, rules
-from tests.core.two_writers import PERIOD, Fate, TwoWriters
+from tests.core.two_writers import Fate, TwoWriters
 
 ANSWERED = Fate()
 LANDED, NEVER = Fate(answered=False), Fate(math.inf, answered=False)
@@ -74,24 +74,6 @@ _STEPS: st.SearchStrategy[Step] = st.one_of(
 _COURSES = st.lists(st.tuples(_STEPS, st.sampled_from([0, 5, 5, 10, 40])), max_size=20)
 
 
-def settled(world: TwoWriters) -> None:
-    """Find that once every write is answered, each goes as far as the policies permit."""
-    longest = max(
-        policy.period_seconds
-        for each in (world.rules.scale_up, world.rules.scale_down)
-        for policy in each.policies
-    )
-    world.fate = ANSWERED
-    world.requests.clear()
-    for load in (900, 1):
-        world.load = world.replicas
-        world.pass_time(2 * longest + 3 * PERIOD)
-        before, allowed = world.replicas, world.allowed(load)
-        world.load = load
-        world.pass_time(PERIOD)
-        assert world.replicas == allowed != before
-
-
 @given(
     _BEHAVIORS,
     _COURSES,
@@ -109,4 +91,4 @@ def test_no_course_of_events_breaks_a_rate(
     for load in (60, 1):
         world.load = load
         world.pass_time(20)
-    settled(world)
+    world.settle()

@@ -121,6 +121,20 @@ class TwoWriters:
         known = History(scale_ups=self.ups, scale_downs=self.downs)
         return limit(self.replicas, wanted, _FREE, self.rules, known, self.now).after
 
+    def settle(self) -> None:
+        """Find that once every write is answered, each goes as far as the policies permit."""
+        policies = (*self.rules.scale_up.policies, *self.rules.scale_down.policies)
+        longest = max(policy.period_seconds for policy in policies)
+        self.fate = Fate()
+        self.requests.clear()
+        for load in (900, 1):
+            self.load = self.replicas
+            self.pass_time(2 * longest + 3 * PERIOD)
+            before, allowed = self.replicas, self.allowed(load)
+            self.load = load
+            self.pass_time(PERIOD)
+            assert self.replicas == allowed != before
+
     def _land(self) -> None:
         due = [one for one in self.requests if one.lands <= self.now]
         self.requests = [one for one in self.requests if one not in due]
