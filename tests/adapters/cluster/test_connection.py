@@ -17,6 +17,7 @@ from tests.worlds.controlplane.server import ControlPlane
 
 SECRET = "s3cr3t"  # noqa: S105 - what must not be seen
 OLD_TOKEN = {"token": "one"}
+NEW_TOKEN = {"token": "two"}
 
 CLUSTERS = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
 CONTEXTS = (
@@ -243,6 +244,13 @@ def test_a_token_file_is_read_again_when_it_changes(script: Script, tmp_path: Pa
         assert isinstance(read_web(api), Scale)
     sent = [asked.authorization.removeprefix("Bearer ") for asked in server.asked]
     assert sent == ["first", "first", "second", "second", "third"]
+
+
+def test_a_kubeconfig_is_read_again_after_a_401(script: Script, tmp_path: Path) -> None:
+    server, api = script(UNAUTHORIZED, scale(2), user=OLD_TOKEN)
+    server.write_kubeconfig(tmp_path / "kubeconfig", **NEW_TOKEN)
+    assert isinstance(read_web(api), Scale)
+    assert [asked.authorization for asked in server.asked] == ["Bearer one", "Bearer two"]
 
 
 def test_no_certificate_is_trusted_unasked(tmp_path: Path) -> None:

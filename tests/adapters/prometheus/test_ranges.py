@@ -16,7 +16,7 @@ from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.answers import AnswerMemory
 from tests.adapters.prometheus.reading import Observed, reading
 from tests.worlds.prometheus import faults
-from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer, error
+from tests.worlds.prometheus.faults import Peer, ScriptedServer, Step, answer, error
 from tests.worlds.prometheus.fixtures import StartPrometheus
 from tests.worlds.prometheus.server import PrometheusServer
 
@@ -207,6 +207,17 @@ def test_a_part_that_could_not_be_read_is_a_failure_and_the_others_are_read() ->
     assert covered(failed) == [(FIRST + 10_000, FIRST + 20_000)]
     assert failures(parts)[0].endswith("answered HTTP 500 Internal Server Error: broken")
     assert covered(parts) == [(at, at + 10_000) for at in range(FIRST, FIRST + 40_000, 10_000)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [faults.break_off, faults.reset, answer("busy", "429 Too Many Requests", {"Retry-After": "1"})],
+)
+def test_a_part_whose_failure_may_pass_is_asked_again(step: Step) -> None:
+    with ScriptedServer(step, whole) as server:
+        parts = asked_at(server.url)
+        assert len(server.received) == 2
+    assert failures(parts) == []
 
 
 def test_after_three_failures_in_a_row_nothing_more_is_asked() -> None:
