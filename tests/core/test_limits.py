@@ -367,10 +367,12 @@ def test_with_behavior(
 
 
 def test_with_behavior_the_last_entry_that_is_at_least_as_far_holds() -> None:
-    """Of those beyond the count as well; `test_properties` has until when."""
-    down, up = recent((4, 50), (9, 20), (3, 5)), recent((7, 25), (1, 20), (8, 5))
-    assert stabilized(5, 2, down, windows(30, 60)).held_by == down[1]
-    assert stabilized(5, 9, up, windows(30, 60)).held_by == up[1]
+    """Also one beyond the count; `test_properties` has until when."""
+    of_both = windows(30, 60)
+    for entries in (recent((4, 50), (4, 20), (3, 5)), recent((9, 50), (5, 20), (7, 30))):
+        assert stabilized(5, 2, entries, of_both).held_by == entries[1]
+    for entries in (recent((7, 25), (7, 20), (8, 5)), recent((3, 25), (5, 20), (1, 22))):
+        assert stabilized(5, 9, entries, of_both).held_by == entries[1]
 
 
 def test_with_behavior_the_windows_default() -> None:
