@@ -494,7 +494,5 @@ def as_yaml(value: object, *, blocks: bool = False) -> str:
 
 def as_flow(value: object) -> str:
     """Write a value as YAML on one line, as ``{a: 1, b: [2]}``."""
-    written = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, width=10**9, default_flow_style=True
-    )
-    return written.removesuffix("...\n").rstrip("\n")
+    flow = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=10**9, default_flow_style=True)
+    return flow.removesuffix("...\n").rstrip("\n")

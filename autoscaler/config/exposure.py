@@ -93,13 +93,10 @@ def _open_ones(secrets: Iterable[tuple[str, Path]]) -> list[str]:
 
 
 def _fault_of(path: Path) -> str | None:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if _mounted(path):
-            return None
-    except OSError:
-        return None  # reading it fails with a message
-    others = []
+    status = _status(path)
+    if status is None:
+        return None
+    mode, others = stat.S_IMODE(status.st_mode), []
     if mode & stat.S_IROTH:
         others.append("read by every user of this machine")
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -130,11 +127,8 @@ def _changeable(sources: Sources) -> list[str]:
 
 def _writers(path: Path, sticky: int) -> str | None:
     """Say who else may write a file, or a folder unless its mode has the bit ``sticky``."""
-    try:
-        status = path.stat()
-        if _is_volume(path):
-            return None
-    except OSError:
+    status = _status(path)
+    if status is None:
         return None
     mode = stat.S_IMODE(status.st_mode)
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & sticky:
@@ -150,11 +144,15 @@ def _writers(path: Path, sticky: int) -> str | None:
     return None
 
 
+def _status(path: Path) -> os.stat_result | None:
+    """Look at a file; None where reading it fails with a message, or only a pod sees it."""
+    try:
+        return None if _is_volume(path) else path.stat()
+    except OSError:
+        return None
+
+
 def _is_volume(path: Path) -> bool:
-    """Return whether a file or folder is of a volume of the kubelet, or is one."""
-    return _mounted(path) or (path / "..data").is_symlink()
-
-
-def _mounted(path: Path) -> bool:
-    """Return whether a file is of a volume of the kubelet (`..*`), which only its pod sees."""
-    return any(part.startswith("..") for part in path.resolve().parts)
+    """Return whether a file or folder is of a volume of the kubelet (`..*`), or is one."""
+    mounted = any(part.startswith("..") for part in path.resolve().parts)
+    return mounted or (path / "..data").is_symlink()

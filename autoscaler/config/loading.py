@@ -148,8 +148,7 @@ def _checked(files: _Files, checking: "_Checking", own_namespace: str | None) ->
         checking.add(main, [Finding(("prometheus",), message, show_value=False)])
     form = "a configuration is a mapping with `prometheus`, `targets` and so on"
     document = checking.document(main, MainFile, form)
-    read_parts = [_included_file(source, checking) for source in files.others]
-    parts = [part for part in read_parts if part is not None]
+    parts = [part for part in map(checking.included, files.others) if part is not None]
     every = [main, *files.others]
     all_read = len(files.others) == len(inclusion.files) and not inclusion.faults
     checks = check_files(every, own_namespace, complete=all_read and not is_part)
@@ -199,15 +198,6 @@ def _in_order(
     return sorted(problems, key=lambda problem: (order[problem.file], problem.line or 0))
 
 
-def _included_file(source: Source, checking: "_Checking") -> IncludedFile | None:
-    message = "belongs in the main file: an included one has `queries` and `targets`"
-    value = source.value if isinstance(source.value, dict) else {}
-    others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
-    checking.add(source, (Finding((key,), message, show_value=False) for key in others))
-    form = "an included file is a mapping with `queries` and `targets`"
-    return checking.document(source, IncludedFile, form)
-
-
 class _Checking:
     """Checks the shapes of files, and collects the findings, as many as are looked for."""
 
@@ -234,6 +224,15 @@ class _Checking:
         self.add(source, manifests)
         left: dict[str, Value] = {"targets": []} if manifests or isinstance(targets, list) else {}
         return self._valid(source, value | left, model, ())
+
+    def included(self, source: Source) -> IncludedFile | None:
+        """Check likewise an included file, in which the main one's keys have no place."""
+        message = "belongs in the main file: an included one has `queries` and `targets`"
+        value = source.value if isinstance(source.value, dict) else {}
+        others = sorted((KEYS - INCLUDED_KEYS) & value.keys())
+        self.add(source, (Finding((key,), message, show_value=False) for key in others))
+        form = "an included file is a mapping with `queries` and `targets`"
+        return self.document(source, IncludedFile, form)
 
     def targets(self, sources: Iterable[Source]) -> Iterator[TargetModel]:
         """Check target by target, as pydantic makes all errors of a call, and yield the right."""

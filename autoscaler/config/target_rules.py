@@ -72,10 +72,9 @@ def _window_upside_down(key: str, schedule: Fields, context: Context) -> tuple[s
     return (whose, bound) if wrong else None
 
 
-def _left(one: Fields) -> tuple[str, str]:
-    field, kind, why = (one.get(key) for key in ("field", "type", "why"))
-    of_type = f" (type {kind})" if kind else ""
-    return f"{field or 'something'}{of_type}", str(why or "something")
+def _left(one: Fields, _: Context) -> tuple[str, str]:
+    of_type = f" (type {kind})" if (kind := one.get("type")) else ""
+    return f"{one.get('field') or 'something'}{of_type}", str(one.get("why") or "something")
 
 
 def _never_opens(schedule: Fields) -> bool:
@@ -213,13 +212,9 @@ def _other_source(metric: Fields, key: str) -> object:
 
 
 def _source_rules(kind: str, key: str) -> Iterator[Rule]:
-    yield Rule(
-        key,
-        lambda metric, _: metric.get("type") == kind and not form.given(metric, key),
-        f"is missing: type {kind} needs its source here",
-        form.implies(form.where("type", kind), form.has(key)),
-        fixed_by=(key,),
-    )
+    missing = f"is missing: type {kind} needs its source here"
+    needed = form.implies(form.where("type", kind), form.has(key))
+    yield form.stated(key, needed, missing, fixed_by=(key,))
     yield Rule(
         key,
         lambda metric, _: _other_source(metric, key),
@@ -377,7 +372,7 @@ TARGET_RULES: Mapping[type[Model], Sequence[Rule]] = {
     model.UndecidedModel: (
         Rule(
             "",
-            lambda one, _: _left(one),
+            _left,
             "is left to decide: {}: {}; delete this entry once that is done, or not wanted",
         ),
     ),
