@@ -1,7 +1,9 @@
 """What a configuration says reaches the rest of the program in seconds, paths and core types."""
 
 import os
+import socket
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,17 @@ from autoscaler.config.settings import PrometheusServers, Record
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.spec import ExternalMetric, Flags
 from autoscaler.core.target import Query, SeriesLabels
-from tests.config.documents import EXTERNAL, loaded, metric, prometheus, target, top
+from autoscaler.transport.credentials import SecretError, SecretFile
+from tests.config.documents import (
+    EXTERNAL,
+    PROMETHEUS,
+    loaded,
+    metric,
+    prometheus,
+    refused,
+    target,
+    top,
+)
 
 
 def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
@@ -268,3 +280,54 @@ def test_ten_thousand_targets_load_in_order(tmp_path: Path) -> None:
     assert len(config.targets) == 10_000
     assert config.targets[-1].key == "n99/Deployment/w9999"
     assert len({id(found.queries[0]) for found in config.targets}) == 1
+
+
+# -- what is no file is refused at once: nothing waits for what a pipe or a device might give ------
+
+
+@pytest.fixture(params=["a pipe", "a socket", "a device"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Name what is no file."""
+    return str(request.param)
+
+
+@pytest.fixture
+def special(tmp_path: Path, kind: str) -> Iterator[Path]:
+    """Give a path that leads to one."""
+    path = tmp_path / "special"
+    with socket.socket(socket.AF_UNIX) as bound:
+        if kind == "a pipe":
+            os.mkfifo(path)
+        elif kind == "a socket":
+            bound.bind(str(path))
+        else:
+            path = Path("/dev/zero")
+        yield path
+
+
+@pytest.mark.timeout(20)
+def test_a_special_file_is_told_wherever_a_file_belongs(
+    tmp_path: Path, special: Path, kind: str
+) -> None:
+    """As the main file, where `include` or a key names it, and should one replace a secret's."""
+    with pytest.raises(ConfigError) as caught:
+        load(special)
+    assert str(caught.value) == (
+        f"{special}: it is {kind}, not a file; what is piped to `autoscaler validate -` can be "
+        "checked"
+    )
+    for path, text in (
+        ("include[0]", f"{PROMETHEUS}include: [{special}]\n"),
+        ("prometheus.bearerTokenFile", prometheus(f"bearerTokenFile: {special}\n")),
+    ):
+        (problem,) = refused(tmp_path, text)
+        assert problem.path == path
+        assert problem.message == f"must name a file, and {special} is {kind}"
+    with pytest.raises(SecretError, match=f"cannot be read: it is {kind}, not a file"):
+        SecretFile("bearer token", special).read()
+
+
+def test_standard_input_is_as_bounded_as_a_file() -> None:
+    """More than a file may have is refused like one."""
+    with pytest.raises(ConfigError, match="more than 16 MiB"):
+        load(Path("standard input"), content=b"#" * (32 * 2**20 + 1))
