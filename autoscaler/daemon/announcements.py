@@ -8,8 +8,8 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from http.client import responses
-from itertools import islice
 from pathlib import Path
 
 import structlog
@@ -20,10 +20,10 @@ from autoscaler.config.exposure import warnings_of
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.daemon.service_manager import Notifier
-from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
+from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
@@ -49,7 +49,7 @@ class Announcements(Observer):
     def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:
         self._log = structlog.get_logger()
         self._health = health
-        self._instruments = instruments
+        self.instruments = instruments
         self._notifier = notifier
         self._role = ""
         self._refusal = ""
@@ -65,6 +65,12 @@ class Announcements(Observer):
         self._led: set[str] = set()
         """The clusters that this process leads."""
         self._unreached: dict[str, str] = {}
+        self.web_file_changed = partial(self.log_state, "web_file")
+        """Reports that a file of `web` cannot be used any more, or can again."""
+        self.state = partial(self.log_state, "state", part=Component.STATE)
+        """Reports whether state can be saved."""
+        self.record = partial(self.log_state, "record", part=Component.RECORD)
+        """Reports whether decisions are recorded."""
 
     # -- life --------------------------------------------------------------------------------
 
@@ -121,7 +127,7 @@ class Announcements(Observer):
 
     def sign_in_failed(self, way: str, client: str) -> None:
         """Count a client with wrong credentials; log the first ones, then one a minute."""
-        self._instruments.sign_ins_failed.labels(way).inc()
+        self.instruments.sign_ins_failed.labels(way).inc()
         with self._lock:
             if not self._sign_ins_told.take(clock.monotonic()):
                 self._sign_ins_untold += 1
@@ -138,27 +144,6 @@ class Announcements(Observer):
     def alike(self, sentence: str) -> None:
         """Warn of two entries of `clusters` with one API server."""
         self._log.warning("clusters_alike", message=sentence)
-
-    def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
-        """Report what can be watched again, or cannot."""
-        self._log_state("watched" if ok else "not_watched", ok, sentence)
-        self._instruments.watch_notes.inc()
-
-    def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether Events can be written."""
-        self._log_state("events", ok, sentence)
-
-    def web_file_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report that a file of `web` cannot be used any more, or can again."""
-        self._log_state("web_file", ok, sentence)
-
-    def state(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether state can be saved."""
-        self._log_state("state", ok, sentence, Component.STATE)
-
-    def record(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
-        """Report whether decisions are recorded."""
-        self._log_state("record", ok, sentence, Component.RECORD)
 
     def stands_by(self, directory: Path, holder: str) -> None:
         """Report who has the state directory, at each look; who waits in reserve is ready."""
@@ -204,18 +189,12 @@ class Announcements(Observer):
                 seconds=round(resumption.moved, 3),
             )
 
-    def cluster_role(self, cluster: str, role: Role, sentence: str) -> None:
-        """Report the role of this process in a cluster; it leads where it leads any."""
-        ok = role not in {Role.LOST, Role.UNREADABLE}
-        # Of one that a reload takes away nothing is left in the health.
-        gone = bool(cluster) and role is Role.RESIGNED
-        component = None if gone else part_of(Component.LEADERSHIP, cluster)
-        told = of_cluster(cluster, sentence)
-        self._log_state("leadership", ok, told, component, standing=role.value)
+    def leads(self, cluster: str, role: Role) -> None:
+        """Note the role of this process in a cluster; it leads where it leads any."""
         with self._lock:
             (self._led.add if role is Role.LEADER else self._led.discard)(cluster)
             leads = bool(self._led)
-            self._instruments.leads(cluster, leading=role is Role.LEADER)
+            self.instruments.leads(cluster, leading=role is Role.LEADER)
         self._role = Role.LEADER.value if leads else role.value
         self._notifier.status(self._status())
 
@@ -253,31 +232,31 @@ class Announcements(Observer):
     def fault(self, error: BaseException) -> None:
         """Log a defect with its traceback, and count it."""
         self._log.error("fault", exc_info=error)
-        self._instruments.faults.inc()
+        self.instruments.faults.inc()
 
     # -- requests ------------------------------------------------------------------------------
 
     def asks(self, servers: AbstractSet[str]) -> None:
         """Report which Prometheus servers the targets ask from now on."""
         self._health.expect_servers(servers)
-        self._instruments.expect_servers(servers)
+        self.instruments.expect_servers(servers)
 
     def prometheus_request(self, server: str, status: str, seconds: float) -> None:
         """Count a request; a query that is refused for what it says was answered all the same."""
-        self._instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
+        self.instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
         problem = None if status in {"200", "400", "422"} else _problem(status)
-        self._server(component_of(server), _prometheus(server), problem)
+        self.request_ended(component_of(server), _prometheus(server), problem)
 
     def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
         """Count a request that could not be sent, and report why."""
-        self._instruments.asked_prometheus(server, NO_ANSWER, 0.0)
+        self.instruments.asked_prometheus(server, NO_ANSWER, 0.0)
         name = _prometheus(server)
         problem = f"cannot sign in to {name}: {sentence}"
-        self._server(component_of(server), name, problem, problem)
+        self.request_ended(component_of(server), name, problem, problem)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""
-        self._instruments.asked_prometheus_again(server)
+        self.instruments.asked_prometheus_again(server)
 
     def of_cluster(self, name: str) -> ElectionObserver:
         """Return what observes a cluster, which has no name where it is the only one."""
@@ -286,7 +265,7 @@ class Announcements(Observer):
     def serves(self, clusters: AbstractSet[str]) -> None:
         """Report which clusters are served from now on."""
         self._health.expect_clusters(clusters)
-        self._instruments.expect_clusters(clusters)
+        self.instruments.expect_clusters(clusters)
         with self._lock:
             self._led &= clusters
 
@@ -302,19 +281,10 @@ class Announcements(Observer):
             self._log.info("cluster_reached", cluster=name, message=message)
         self._unreached = dict(clusters)
 
-    def cluster_request(self, cluster: str, verb: str, status: str, seconds: float) -> None:
-        """Count a request; most refusals are of one object or one verb, and so answers."""
-        self._instruments.asked_kubernetes(cluster, verb, status or NO_ANSWER, seconds)
-        answered = bool(status) and status < "500" and status not in {"401", "429"}
-        problem = None if answered else _problem(status)
-        name = f"the API server of {cluster}" if cluster else "the API server"
-        self._server(part_of(Component.KUBERNETES, cluster), name, problem)
-
-    def cluster_retry(self, cluster: str) -> None:
-        """Count another try of a call to a cluster."""
-        self._instruments.asked_kubernetes_again(cluster)
-
-    def _server(self, server: str, name: str, problem: str | None, sentence: str = "") -> None:
+    def request_ended(
+        self, server: str, name: str, problem: str | None, sentence: str = ""
+    ) -> None:
+        """Report that a server begins to answer, or ceased to; ``sentence`` may say more of it."""
         seconds = self._health.request_ended(server, problem)
         if seconds is None:
             return
@@ -359,32 +329,26 @@ class Announcements(Observer):
         self._not_reloaded(sentence)
 
     def _not_reloaded(self, sentence: str) -> None:
-        self._instruments.reloaded(ok=False)
+        self.instruments.reloaded(ok=False)
         self._health.report(Component.RELOAD, ok=False, message=sentence)
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
-    def reloaded(self, config: Config, refused: Mapping[str, ConfigError]) -> None:
-        """Report that a reload succeeded, but for documents that are ``refused``."""
-        self._instruments.reloaded(ok=True)
-        message = "the last reload succeeded"
-        for document, error in islice(refused.items(), _MOST_PROBLEMS):
-            message = f"{document} is refused: {error.problems[0]}; all else is in force"
-            self._log.error("document_refused", document=document, message=message)
-        if (left := len(refused) - _MOST_PROBLEMS) > 0:
-            message = f"{left} more documents are refused"
-            self._log.error("more_documents_refused", message=message, documents=left)
-        self._health.report(Component.RELOAD, ok=not refused, message=message)
+    def reloaded(self, config: Config) -> None:
+        """Report that a reload succeeded."""
+        self.instruments.reloaded(ok=True)
+        self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
         self._configured(config)
 
-    def _log_state(
+    def log_state(
         self,
         event: str,
-        ok: bool,  # noqa: FBT001 - as above
+        ok: bool,  # noqa: FBT001 - a callback's shape
         sentence: str,
         part: str | None = None,
         **fields: str,
     ) -> None:
+        """Report whether something works, as a warning where it does not; ``part`` is of health."""
         (self._log.info if ok else self._log.warning)(event, message=sentence, **fields)
         if part is not None:
             self._health.report(part, ok=ok, message=sentence)
@@ -416,27 +380,37 @@ class ClusterObserver(ElectionObserver):
     def __init__(self, announcements: Announcements, name: str) -> None:
         self._announcements = announcements
         self._name = name
+        self.fault = announcements.fault  # type: ignore[method-assign]
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
-        """Count a request."""
-        self._announcements.cluster_request(self._name, verb, status, seconds)
+        """Count a request; most refusals are of one object or one verb, and so answers."""
+        name, announcements = self._name, self._announcements
+        announcements.instruments.asked_kubernetes(name, verb, status or NO_ANSWER, seconds)
+        answered = bool(status) and status < "500" and status not in {"401", "429"}
+        problem = None if answered else _problem(status)
+        server = f"the API server of {name}" if name else "the API server"
+        announcements.request_ended(part_of(Component.KUBERNETES, name), server, problem)
 
     def kubernetes_retry(self, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a call."""
-        self._announcements.cluster_retry(self._name)
+        self._announcements.instruments.asked_kubernetes_again(self._name)
 
     def watch_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - the observer's shape
         """Report what can be watched again, or cannot."""
-        self._announcements.watch_changed(ok, of_cluster(self._name, sentence))
+        event = "watched" if ok else "not_watched"
+        self._announcements.log_state(event, ok, of_cluster(self._name, sentence))
+        self._announcements.instruments.watch_notes.inc()
 
     def events_changed(self, ok: bool, sentence: str) -> None:  # noqa: FBT001 - as above
         """Report whether Events can be written."""
-        self._announcements.events_changed(ok, of_cluster(self._name, sentence))
-
-    def fault(self, error: BaseException) -> None:
-        """Report a defect."""
-        self._announcements.fault(error)
+        self._announcements.log_state("events", ok, of_cluster(self._name, sentence))
 
     def role_changed(self, role: Role, sentence: str) -> None:
         """Report the role of this process in the election."""
-        self._announcements.cluster_role(self._name, role, sentence)
+        ok = role not in {Role.LOST, Role.UNREADABLE}
+        # Of one that a reload takes away nothing is left in the health.
+        gone = bool(self._name) and role is Role.RESIGNED
+        component = None if gone else part_of(Component.LEADERSHIP, self._name)
+        told = of_cluster(self._name, sentence)
+        self._announcements.log_state("leadership", ok, told, component, standing=role.value)
+        self._announcements.leads(self._name, role)

@@ -26,7 +26,7 @@ from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
 from autoscaler.kubernetes.watch_requests import CacheBudget
-from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter, SyncSummary
+from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter
 
 _BYTES_OF_ONE = 64 << 20
 """How much is kept of each of several clusters, whose owners may not trust each other."""
@@ -192,11 +192,6 @@ class ClusterEvents(Reporter):
         reporter = self._reporters.get(result.target.cluster)
         if reporter is not None:
             reporter.report(result)
-
-    def synced(self, summary: SyncSummary) -> None:
-        """Report the end of a sync."""
-        for reporter in self._reporters.values():
-            reporter.synced(summary)
 
 
 def events_of(cluster: ConnectedCluster) -> EventReporter:

@@ -20,11 +20,11 @@ from autoscaler.core.extensions import Pause
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.writes import NotWritten
-from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from autoscaler.rendering import reasons, target_rules, wording
-from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter, SyncSummary
+from autoscaler.sync.calls import TokenBucket
+from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.retries import GrowingPause
@@ -115,6 +115,9 @@ class EventReporter(Reporter):
     def report(self, result: SyncResult) -> None:
         """Queue the Events of one target's result; returns at once."""
         decision, target = result.decision, result.target
+        if len(self._uids) > _MOST_UIDS:  # some targets are gone
+            self._uids.clear()
+            self._paused.clear()
         ours = self._of_pause(target.key, decision)
         if isinstance(decision.scale, Scale):
             self._uids[target.key] = decision.scale.uid
@@ -161,12 +164,6 @@ class EventReporter(Reporter):
         if key not in self._uids:
             return ()
         return (Event("Normal", "Paused", target_rules.pause(now, decision.time)),)
-
-    def synced(self, summary: SyncSummary) -> None:  # noqa: ARG002 - a reporter's shape
-        """Forget all objects once there are too many, since some targets are gone."""
-        if len(self._uids) > _MOST_UIDS:
-            self._uids.clear()
-            self._paused.clear()
 
     # -- life ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 from autoscaler import clock
 from autoscaler.core.text import printable
 from autoscaler.daemon import LogFormat, LogLevel
-from autoscaler.daemon.token_bucket import TokenBucket
+from autoscaler.sync.calls import TokenBucket
 from autoscaler.transport.credentials import silence
 
 # The values of variables may be secrets.
@@ -172,6 +172,5 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # Both repeat as a log line what our own lines say in a sentence.
-    for library in ("apscheduler", "urllib3"):
-        silence(library)
+    # It repeats as a log line what our own lines say in a sentence.
+    silence("urllib3")

@@ -10,8 +10,8 @@ from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey
-from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering.no_series import Findings, Missing, missing_in, of_target
+from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import MetricsReader, Reporter
 
 _MOST_WAITING = 2000

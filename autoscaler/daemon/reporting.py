@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,11 +24,11 @@ from autoscaler.core.status import SCALE_DOWN_HELD
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.text import duration, rfc3339
 from autoscaler.core.writes import Superseded, Written
-from autoscaler.daemon.token_bucket import TokenBucket
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import Decided, Metric
 from autoscaler.rendering.record import WRITTEN, decided, decision_metric, stages_of
 from autoscaler.rendering.wording import time_of_day
+from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import Reporter, SyncSummary
 
 _ROUNDING = 1e-3
@@ -322,10 +322,6 @@ class LogReporter(Reporter):
             since=begun,
         )
 
-    def fault(self, error: BaseException) -> None:
-        """Log a defect with its traceback."""
-        self._log.error("fault", exc_info=error)
-
     def clock_set(self, seconds: float) -> None:
         """Log a step of the clock."""
         self._states.shift(seconds)
@@ -348,10 +344,13 @@ class LogReporter(Reporter):
 
 
 class Reporters(Reporter):
-    """Several reporters as one; a defect of one is reported, and stops no other."""
+    """Several reporters as one; ``fault`` is told of a defect of one, which stops no other."""
 
-    def __init__(self, reporters: Sequence[Reporter]) -> None:
+    def __init__(
+        self, reporters: Sequence[Reporter], fault: Callable[[BaseException], None]
+    ) -> None:
         self._reporters = tuple(reporters)
+        self._fault = fault
 
     def report(self, result: SyncResult) -> None:
         """Report to each of them."""
@@ -359,12 +358,11 @@ class Reporters(Reporter):
             try:
                 reporter.report(result)
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
-                self.fault(error)
+                self._fault(error)
 
     def fault(self, error: BaseException) -> None:
-        """Report to each of them."""
-        for reporter in self._reporters:
-            reporter.fault(error)
+        """Report a defect."""
+        self._fault(error)
 
     def clock_set(self, seconds: float) -> None:
         """Report to each of them."""

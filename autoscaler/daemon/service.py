@@ -28,7 +28,7 @@ from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
-from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
+from autoscaler.daemon.reload import RETRY_SECONDS, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
@@ -121,7 +121,7 @@ class MainLoop:
         signals: Signals,
         stack: ExitStack,
         telemetry: Telemetry | None = None,
-        source: ConfigSource | None = None,
+        source: FileSource | None = None,
     ) -> None:
         self.config = config
         self.signals = signals
@@ -211,7 +211,7 @@ class MainLoop:
             refused = announcements.release_refused
             look_for_releases(self.config.state_directory, stop, self.syncer.release, refused)
         while not stop.wait(_POLL_SECONDS):
-            self.schedule.poll()
+            self.schedule.follow_clock()
             led = self._led()
             if led - led_before:
                 self.schedule.run_part(partial(_is_in, led - led_before))
@@ -290,7 +290,7 @@ class MainLoop:
         telemetry.announcements.serves(config.connections.keys())
         telemetry.announcements.unreached(connections.unreached)
         telemetry.metrics.per_target = config.per_target_metrics
-        telemetry.metrics.set_targets(targets)
+        telemetry.metrics.states.set_targets(targets)
         telemetry.log_reporter.retain({target.key for target in targets})
         if self._recorder is not None:
             self._recorder.configure(targets, config.flags)
@@ -314,6 +314,7 @@ class MainLoop:
         no_series, pod = self._no_series.use(connections.prometheus), own_pod()
         recorders = (self._recorder, self._comparer)
         reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
+        fault = telemetry.announcements.fault
 
         def leads_since(name: str, namespace: str) -> float | None:
             return clusters[name].gate.leads_since(namespace) if name in clusters else None
@@ -334,7 +335,7 @@ class MainLoop:
                 **{name: one.caches for name, one in clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
-            reporter=Reporters([reporter for reporter in reporters if reporter is not None]),
+            reporter=Reporters([each for each in reporters if each is not None], fault),
             history_store=self._memory.history_store,
             leads_since=leads_since,
             listing_anew=listing_anew,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,29 +23,46 @@ Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
 
 
-class RateLimiter:
-    """Permits at most so many calls a second, after a burst of ten seconds' worth."""
+@dataclass(slots=True)
+class TokenBucket:
+    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first."""
 
-    def __init__(self, per_second: float) -> None:
-        self.per_second = per_second
-        self._burst = max(1.0, per_second * 10.0)
-        self._left = self._burst
-        self._since = clock.monotonic()
-        self._lock = threading.Lock()
+    most: float
+    refill_seconds: float
+    refilled: float = 0.0
+    """The instant of the last refill, by the clock of the caller."""
+    left: float = field(init=False)
+    """Less than none while tokens are reserved that are still to come."""
 
-    def take(self) -> float:
-        """Take one permit, and return the seconds to wait before it may be used."""
-        with self._lock:
-            now = clock.monotonic()
-            self._left = min(self._burst, self._left + (now - self._since) * self.per_second)
-            self._since = now
-            self._left -= 1.0
-            return max(0.0, -self._left / self.per_second)
+    def __post_init__(self) -> None:
+        self.left = self.most
+
+    def take(self, now: float) -> bool:
+        """Take a token; return False if there is none."""
+        self._refill(now)
+        if self.left < 1.0:
+            return False
+        self.left -= 1.0
+        return True
+
+    def reserve(self, now: float) -> float:
+        """Take a token that is there or will be, and return the seconds until it is."""
+        self._refill(now)
+        self.left -= 1.0
+        return max(0.0, -self.left * self.refill_seconds)
 
     def give_back(self) -> None:
-        """Return a permit that was not used."""
-        with self._lock:
-            self._left += 1.0
+        """Return a token that was not used."""
+        self.left += 1.0
+
+    def empty_until(self) -> float | None:
+        """Return the instant of the next token; None if there is one now."""
+        missing = 1.0 - self.left
+        return self.refilled + missing * self.refill_seconds if missing > 0.0 else None
+
+    def _refill(self, now: float) -> None:
+        earned = max(0.0, now - self.refilled) / self.refill_seconds
+        self.left, self.refilled = min(self.most, self.left + earned), now
 
 
 class _WaitingCall(NamedTuple):
@@ -76,7 +94,7 @@ class PriorityPool:
     ) -> None:
         self._threads = ThreadPoolExecutor(at_once, name)
         self._most_of_a_group = max(1, at_once * 2 // 3)
-        self._limiter = None if per_second is None else RateLimiter(per_second)
+        self._bucket: TokenBucket | None = None
         self._stop = stop
         self._lock = threading.Lock()
         self._numbers = itertools.count()
@@ -84,11 +102,14 @@ class PriorityPool:
         self._held: dict[str, list[_WaitingCall]] = {}
         """By group, what waits until a call of the same group has ended."""
         self._running: Counter[str] = Counter()
+        if per_second is not None:
+            self.set_rate(per_second)
 
     def set_rate(self, per_second: float) -> None:
-        """Run at most so many calls a second from now on."""
-        if self._limiter is None or self._limiter.per_second != per_second:
-            self._limiter = RateLimiter(per_second)
+        """Run at most so many calls a second from now on, after a burst of ten seconds' worth."""
+        most, seconds = max(1.0, per_second * 10.0), 1.0 / per_second
+        if self._bucket is None or self._bucket.refill_seconds != seconds:
+            self._bucket = TokenBucket(most, seconds, clock.monotonic())
 
     def submit(self, how_urgent: Urgency, group: str, call: Callable[[], R]) -> Future[R]:
         """Run a call; its future may be cancelled until that begins."""
@@ -114,13 +135,12 @@ class PriorityPool:
             _drop_cancelled(self._waiting)
             if not self._waiting:
                 return False
-        limiter = self._limiter
-        if limiter is not None and (wait := limiter.take()) > 0:
+            bucket = self._bucket
+            wait = 0.0 if bucket is None else bucket.reserve(clock.monotonic())
+        if wait > 0:
             self._stop.wait(wait)
-        chosen = self._choose()
+        chosen = self._choose(bucket)
         if chosen is None:
-            if limiter is not None:
-                limiter.give_back()
             return False
         try:
             result = chosen.call()
@@ -130,8 +150,11 @@ class PriorityPool:
             chosen.future.set_result(result)
         return self._release(chosen.group)
 
-    def _choose(self) -> _WaitingCall | None:
-        """Take the most urgent call whose group has room; the others of a full group are held."""
+    def _choose(self, bucket: TokenBucket | None) -> _WaitingCall | None:
+        """Take the most urgent call whose group has room; the others of a full group are held.
+
+        Without one the token goes back into the ``bucket``.
+        """
         with self._lock:
             while self._waiting:
                 waiting = heapq.heappop(self._waiting)
@@ -144,6 +167,8 @@ class PriorityPool:
                 elif waiting.future.set_running_or_notify_cancel():
                     self._running[waiting.group] += 1
                     return waiting
+            if bucket is not None:
+                bucket.give_back()
         return None
 
     def _release(self, group: str) -> bool:

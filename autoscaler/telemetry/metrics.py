@@ -24,7 +24,6 @@ from prometheus_client.registry import Collector
 
 from autoscaler import __version__, clock
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 from autoscaler.persistence.record import Status as RecordStatus
 from autoscaler.rendering import wording
@@ -219,20 +218,12 @@ class Metrics(Collector, Reporter):
         self.instruments.registry.register(self)
         self._one_page_at_a_time = threading.Lock()
 
-    def set_targets(self, targets: Sequence[Target]) -> None:
-        """Show these targets and no others; no sync may run of one that is changed or removed."""
-        self.states.set_targets(targets)
-
     def report(self, result: SyncResult) -> None:
         """Keep a target's result for the pages, and count its write."""
         self.states.note(result)
         if result.write is not None and not result.decision.in_shadow:
             up = result.decision.desired > (result.decision.current or 0)
             self.instruments.writes[type(result.write), up].inc()
-
-    def fault(self, error: BaseException) -> None:  # noqa: ARG002 - the log has it
-        """Count a defect."""
-        self.instruments.faults.inc()
 
     def clock_set(self, seconds: float) -> None:
         """Count a step of the clock."""

@@ -54,7 +54,7 @@ def fleet() -> Metrics:
         result_of(target_of("gone"), scale=Unavailable('deployments.apps "gone" not found')),
     )
     known = [one.target for one in metrics.states.known()]
-    metrics.set_targets([*known, target_of("new")])
+    metrics.states.set_targets([*known, target_of("new")])
     return metrics
 
 
@@ -126,7 +126,7 @@ def test_the_last_line_says_how_far_a_move_has_come(others: list[Target], last: 
     """Of all targets, failing ones and ones that were not synced yet too, whichever are shown."""
     metrics = metrics_of(shadowed(REFUSED), *map(result_of, others))
     new = target_of("new", extensions=Extensions(mode=Mode.SHADOW))
-    metrics.set_targets([*(one.target for one in metrics.states.known()), new])
+    metrics.states.set_targets([*(one.target for one in metrics.states.known()), new])
     views = views_of(metrics, well())
     assert asked(views)[1].splitlines()[-1] == last
     assert asked(views, "shop/Deployment/web")[1].splitlines()[-1] == last

@@ -35,24 +35,20 @@ def lines() -> Iterator[Lines]:
         yield found
 
 
-@pytest.mark.parametrize(
-    ("part", "failed", "well"),
-    [
-        ("watch_changed", "not_watched", "watched"),
-        ("events_changed", "events", "events"),
-        ("state", "state", "state"),
-    ],
-)
-def test_a_fault_is_a_warning_and_its_end_is_not(
-    told: Announced, lines: Lines, part: str, failed: str, well: str
-) -> None:
+def test_a_fault_is_a_warning_and_its_end_is_not(told: Announced, lines: Lines) -> None:
     """Whoever is woken by warnings sleeps through good news."""
-    tell = getattr(told.announcements, part)
-    for ok, sentence in ((False, "it fails"), (True, "it is well")):
-        tell(ok, sentence)
-    assert lines == [
-        {"event": failed, "log_level": "warning", "message": "it fails"},
-        {"event": well, "log_level": "info", "message": "it is well"},
+    of_cluster = told.announcements.of_cluster("eu")
+    for tell in (of_cluster.watch_changed, of_cluster.events_changed, told.announcements.state):
+        for ok, sentence in ((False, "it fails"), (True, "it is well")):
+            tell(ok, sentence)
+    fields = ("event", "log_level", "message")
+    assert [tuple(line[field] for field in fields) for line in lines] == [
+        ("not_watched", "warning", "cluster eu: it fails"),
+        ("watched", "info", "cluster eu: it is well"),
+        ("events", "warning", "cluster eu: it fails"),
+        ("events", "info", "cluster eu: it is well"),
+        ("state", "warning", "it fails"),
+        ("state", "info", "it is well"),
     ]
 
 

@@ -12,8 +12,7 @@ import pytest
 from autoscaler import clock
 from autoscaler.core.extensions import Extensions
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.daemon.comparing import Comparer
-from autoscaler.daemon.recording import open_recording
+from autoscaler.daemon.recording import Comparer, open_recording
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter
 from autoscaler.persistence.record.agreement import Agreement, Stretch
 from tests.core.builders import average, external, spec

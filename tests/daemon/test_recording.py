@@ -131,7 +131,7 @@ def test_how_targets_stood_is_known_after_a_restart(tmp_path: Path) -> None:
         writer.put(decided(target=target.key))
     with ExitStack() as stack:
         opened = Opened(config, stack)
-        opened.metrics.set_targets([target])
+        opened.metrics.states.set_targets([target])
         states = opened.metrics.states
         wait_until("it is said", opened.told)
 

@@ -18,8 +18,8 @@ from autoscaler.core.writes import Superseded
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from autoscaler.telemetry.health import Health
-from autoscaler.telemetry.metrics import Metrics
+from autoscaler.sync.ports import Reporter
+from tests.worlds.announced import Announced
 from tests.worlds.log import log_lines
 from tests.worlds.memory import T0, Memory, answer, external
 
@@ -153,7 +153,7 @@ def test_a_traceback_shows_no_values() -> None:
     try:
         fail("hunter2")
     except ValueError as error:
-        LogReporter().fault(error)
+        structlog.get_logger().error("fault", exc_info=error)
     structlog.reset_defaults()
     line = json.loads(stream.getvalue())
     assert (line["event"], line["level"]) == ("fault", "error")
@@ -171,7 +171,8 @@ def test_equal_tracebacks_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             int(value)
         except (TypeError, ValueError) as error:
-            LogReporter().fault(ExceptionGroup("faults", [error]) if group else error)
+            given = ExceptionGroup("faults", [error]) if group else error
+            structlog.get_logger().error("fault", exc_info=given)
 
     for number in range(50):
         fault(f"x{number}", group=number % 2 == 1)
@@ -241,16 +242,19 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
     lines_of(told)
     (result,) = told.results
 
-    class Broken(Metrics):
+    class Broken(Reporter):
         def report(self, result: SyncResult) -> None:  # noqa: ARG002
             raise ValueError("a defect")
 
-    broken = Broken(Health())
+    announced = Announced()
     with capture_logs() as lines:
-        Reporters([broken, LogReporter(), told]).report(result)
+        reporters = Reporters([Broken(), told], announced.announcements.fault)
+        reporters.report(result)
+        reporters.fault(ValueError("another one"))
     assert len(told.results) == 2
-    assert [line["event"] for line in lines if line["log_level"] == "error"] == ["fault"]
-    assert broken.instruments.registry.get_sample_value("autoscaler_faults_total") == 1
+    assert [(line["event"], line["log_level"]) for line in lines] == [("fault", "error")] * 2
+    counted = announced.metrics.instruments.registry.get_sample_value
+    assert counted("autoscaler_faults_total") == 2
 
 
 def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:

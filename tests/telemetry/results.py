@@ -132,7 +132,7 @@ def extended() -> tuple[SyncResult, ...]:
 def metrics_of(*results: SyncResult, health: Health | None = None) -> Metrics:
     """Return metrics that were told of results, whose targets are all there is."""
     metrics = Metrics(health or Health())
-    metrics.set_targets([result.target for result in results])
+    metrics.states.set_targets([result.target for result in results])
     for result in results:
         metrics.report(result)
     return metrics

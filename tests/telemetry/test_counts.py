@@ -21,7 +21,7 @@ def test_a_whole_sync_is_counted_as_it_was() -> None:
         scales={"shop/a": Scale(1, 1, "app=a"), "shop/b": Scale(3, 3, "app=b")},
     )
     targets = [external("shop", name) for name in ("a", "b")]
-    metrics.set_targets(targets)
+    metrics.states.set_targets(targets)
     with world.syncer() as syncer:
         syncer.sync(targets, T0, 10.0)
     for result in world.results:
@@ -42,7 +42,7 @@ def test_how_punctual_syncs_are_is_counted() -> None:
     metrics.instruments.sync_lags.observe(0.2)
     metrics.instruments.syncs_skipped.inc()
     metrics.instruments.syncs_failed.inc()
-    metrics.fault(ValueError())
+    metrics.instruments.faults.inc()
     metrics.clock_set(60.0)
     metrics.synced(SyncSummary(targets=5, queries=1, changed=0, failed=2, seconds=0.3))
     assert [value_of(metrics, f"autoscaler_{name}_total") for name in names] == [1, 1, 1, 1]

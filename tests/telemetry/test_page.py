@@ -118,7 +118,7 @@ def test_a_report_does_not_wait_for_a_page() -> None:
 
     metrics = Metrics(Slow())
     target = target_of()
-    metrics.set_targets([target])
+    metrics.states.set_targets([target])
     page = threading.Thread(target=lambda: list(metrics.page()[1]))
     page.start()
     try:

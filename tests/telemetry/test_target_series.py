@@ -234,10 +234,10 @@ def test_a_target_value_that_is_edited_shows_at_once() -> None:
     """What was measured stays beside it; of another kind of target it would be another unit."""
     metrics = metrics_of(result_of(target_of("web", external(average("30")))))
     spec, status = (f"autoscaler_target_{one}_target_metric" for one in ("spec", "status"))
-    metrics.set_targets([target_of("web", external(average("60")))])
+    metrics.states.set_targets([target_of("web", external(average("60")))])
     assert list(series_of(metrics, spec).values()) == [60]
     assert list(series_of(metrics, status).values()) == [30]
-    metrics.set_targets([target_of("web", external(value("60")))])
+    metrics.states.set_targets([target_of("web", external(value("60")))])
     assert series_of(metrics, status) == {}
 
 
@@ -292,7 +292,7 @@ def test_targets_are_counted_by_outcome_and_those_not_synced_yet_are_among_them(
     """The sum is always the number of targets of the configuration."""
     metrics = Metrics(Health())
     targets = [target_of(name) for name in "abcd"]
-    metrics.set_targets(targets)
+    metrics.states.set_targets(targets)
     metrics.report(result_of(targets[0]))
     metrics.report(result_of(targets[1], EMPTY))
     assert series_of(metrics, "autoscaler_targets") == {
@@ -307,13 +307,13 @@ def test_a_removed_targets_series_disappear_all_of_them() -> None:
     """No line names it any more, not even after a report that comes late."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
-    metrics.set_targets([kept.target])
+    metrics.states.set_targets([kept.target])
     metrics.report(removed)
     text = b"".join(metrics.page()[1])
     assert b"removed" not in text
     assert b'target="shop/Deployment/kept"' in text
     assert sum(series_of(metrics, "autoscaler_targets").values()) == 1
-    metrics.set_targets([kept.target, removed.target])
+    metrics.states.set_targets([kept.target, removed.target])
     assert b"removed" not in b"".join(metrics.page()[1])
 
 
@@ -321,9 +321,9 @@ def test_an_edited_target_keeps_its_series_unless_its_metrics_are_others() -> No
     """Old proposals are never shown under the name of a new metric."""
     before = result_of(target_of("web"))
     metrics = metrics_of(before)
-    metrics.set_targets([target_of("web", maximum=5)])
+    metrics.states.set_targets([target_of("web", maximum=5)])
     assert series_of(metrics, "autoscaler_target_current_replicas") == {(): 3}
-    metrics.set_targets([target_of("web", external(average("30"), "jobs"))])
+    metrics.states.set_targets([target_of("web", external(average("30"), "jobs"))])
     assert series_of(metrics, "autoscaler_target_proposed_replicas") == {}
     assert series_of(metrics, "autoscaler_target_current_replicas") == {}
 

@@ -103,7 +103,7 @@ def test_a_metric_that_was_not_asked_for_is_no_missing_one() -> None:
 def test_a_target_before_its_first_sync_says_so_in_its_place() -> None:
     """The order is the configuration's, whichever was synced."""
     metrics = Metrics(Health())
-    metrics.set_targets([target_of(name) for name in "bac"])
+    metrics.states.set_targets([target_of(name) for name in "bac"])
     metrics.report(result_of(target_of("a")))
     shown = listed(metrics)
     assert [(one["name"], one["state"]) for one in shown] == [
@@ -132,7 +132,7 @@ def test_a_state_is_dated_by_the_first_sync_of_it() -> None:
     assert since_after(metrics, target, 15) == "08:00:00Z"
     assert since_after(metrics, target, 30, EMPTY) == "08:00:30Z"
     assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
-    metrics.set_targets([target_of("web", maximum=9)])
+    metrics.states.set_targets([target_of("web", maximum=9)])
     metrics.report(result_of(target, values(600), write=WriteFailed("refused"), now=NOW + 60))
     assert since_after(metrics, target, 75, EMPTY) == "08:00:30Z"
     assert since_after(metrics, target, 90) == "08:01:30Z"
@@ -151,7 +151,7 @@ def test_what_there_is_stands_after_the_sentence() -> None:
     metrics.states.find(target.key, "")
     assert listed(metrics)[0]["message"] == before
     metrics.states.find(target.key, "queue: there are no series redy")
-    metrics.set_targets([target])
+    metrics.states.set_targets([target])
     assert listed(metrics)[0]["message"] == before
 
 
@@ -166,7 +166,7 @@ def test_a_state_goes_on_over_a_restart() -> None:
     metrics.states.resume({target.key: Standing("failing", early)})
     assert since_after(metrics, target, 45, EMPTY) == "08:00:30Z"
     restarted = metrics_of()
-    restarted.set_targets([target])
+    restarted.states.set_targets([target])
     restarted.states.resume({target.key: Standing("failing", early)})
     assert since_after(restarted, target, 60) == "08:01:00Z"
 
@@ -175,13 +175,13 @@ def test_a_state_goes_on_when_the_metrics_change() -> None:
     """By one reload or by two before the next sync; another state begins with that sync."""
     target, other = target_of(), target_of("web", external(average("30"), "jobs"))
     metrics = metrics_of(result_of(target))
-    metrics.set_targets([other])
-    metrics.set_targets([target])
+    metrics.states.set_targets([other])
+    metrics.states.set_targets([target])
     assert since_after(metrics, target, 15) == "08:00:00Z"
-    metrics.set_targets([other])
+    metrics.states.set_targets([other])
     assert since_after(metrics, other, 30, EMPTY) == "08:00:30Z"
-    metrics.set_targets([])
-    metrics.set_targets([other])
+    metrics.states.set_targets([])
+    metrics.states.set_targets([other])
     assert since_after(metrics, other, 45, EMPTY) == "08:00:45Z"
 
 
@@ -212,7 +212,7 @@ def test_a_removed_target_is_on_it_no_more() -> None:
     """Nor one whose metrics were changed, until it is synced again."""
     kept, removed = result_of(target_of("kept")), result_of(target_of("removed"))
     metrics = metrics_of(kept, removed)
-    metrics.set_targets([target_of("kept", external(average("30"), "jobs"))])
+    metrics.states.set_targets([target_of("kept", external(average("30"), "jobs"))])
     metrics.report(removed)
     assert [(one["name"], one["state"]) for one in listed(metrics)] == [("kept", "unknown")]
 
@@ -265,7 +265,7 @@ def test_a_result_that_is_kept_costs_under_four_kilobytes() -> None:
     gc.collect()
     tracemalloc.start()
     try:
-        metrics.set_targets(targets)
+        metrics.states.set_targets(targets)
         for target in targets:
             metrics.report(result_of(target, values(90), values(30)))
         gc.collect()

@@ -18,7 +18,7 @@ from autoscaler.daemon import events as reporter_module
 from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents, tell_breaker
 from autoscaler.kubernetes.election import WriteGate
 from autoscaler.kubernetes.events import Fate, Involved, Occurrences, Sent
-from autoscaler.sync.ports import BreakerChange, BreakerNews, SyncSummary
+from autoscaler.sync.ports import BreakerChange, BreakerNews
 from autoscaler.telemetry.metrics import EventCounts
 from autoscaler.transport import Observer
 from tests.core.builders import BASE, average, external, spec, values
@@ -235,8 +235,8 @@ def test_targets_that_are_gone_are_forgotten() -> None:
     with reporting(Notebook()) as reporter:
         for number in range(reporter_module._MOST_UIDS + 1):
             reporter._uids[str(number)] = "uid"
-        reporter.synced(SyncSummary(1, 1, 0, 0, 0.1))
-        assert reporter._uids == {}
+        reporter.report(result())
+        assert len(reporter._uids) == 1
 
 
 def test_a_defect_is_told_and_costs_one_event() -> None:

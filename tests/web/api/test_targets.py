@@ -63,11 +63,11 @@ def test_a_page_stays_right_while_targets_come_and_go() -> None:
     metrics = metrics_of(*map(result_of, targets.values()))
     with asking(views_of(metrics)) as client:
         token = client.json("/targets?limit=2")["continue"]
-        metrics.set_targets([target_of("new"), *targets.values()])
+        metrics.states.set_targets([target_of("new"), *targets.values()])
         assert names(client, f"?limit=2&continue={token}") == ["c", "d"]
-        metrics.set_targets([targets[name] for name in "abdef"])
+        metrics.states.set_targets([targets[name] for name in "abdef"])
         assert names(client, f"?limit=2&continue={token}") == ["d", "e"]
-        metrics.set_targets([targets["a"]])
+        metrics.states.set_targets([targets["a"]])
         assert names(client, f"?limit=2&continue={token}") == []
 
 
@@ -78,7 +78,7 @@ def test_targets_are_found_by_state_and_by_words() -> None:
         result_of(target_of("order-mails"), EMPTY),
         result_of(target_of("web"), EMPTY),
     )
-    metrics.set_targets([*(one.target for one in metrics.states.known()), target_of("new")])
+    metrics.states.set_targets([*(one.target for one in metrics.states.known()), target_of("new")])
     with asking(views_of(metrics)) as client:
         assert names(client, "?state=failing") == ["order-mails", "web"]
         assert names(client, "?state=limited&state=unknown") == ["orders", "new"]
@@ -95,7 +95,7 @@ def test_what_was_not_synced_since_is_not_sent_again(path: str) -> None:
     with asking(views_of(metrics)) as client:
         for change in (
             partial(metrics.report, result_of(target_of("a"), EMPTY)),
-            partial(metrics.set_targets, [target_of("a"), target_of("c")]),
+            partial(metrics.states.set_targets, [target_of("a"), target_of("c")]),
             partial(metrics.clock_set, 60.0),
         ):
             client.json(path)

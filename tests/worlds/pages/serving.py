@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from autoscaler.core.spec import Flags
-from autoscaler.daemon.comparing import Comparer
-from autoscaler.daemon.recording import Recorder
+from autoscaler.daemon.recording import Comparer, Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
 from autoscaler.persistence.record.agreement import Stretch
 from autoscaler.persistence.record.file import open_file
@@ -55,7 +54,7 @@ def serving(fleet: Fleet) -> Iterator[Served]:
         health.report(component, ok=True, message=message)
     health.expect({"every 15 s": 15.0} if fleet.players else {})
     metrics = Metrics(health)
-    metrics.set_targets([player.target for player in fleet.players])
+    metrics.states.set_targets([player.target for player in fleet.players])
     fleet.state.mkdir(parents=True, exist_ok=True)
     with recorded(fleet.state, fleet) as (recorder, comparer):
         for result in played(fleet.players, fleet.begin, fleet.begin + fleet.seconds):
