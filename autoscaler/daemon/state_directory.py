@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from autoscaler import clock
 from autoscaler.config import Config
@@ -23,6 +22,7 @@ from autoscaler.persistence.state_directory import DAEMON_LOCK, HeldError, Unusa
 from autoscaler.persistence.store import SqliteHistoryStore, releases
 from autoscaler.sync.ports import HistoryStore, NoHistoryStore
 from autoscaler.telemetry.metrics import Metrics
+from autoscaler.transport.deadline import Deadline, Expired
 
 _TRY_SECONDS = 0.5
 _DISK_SECONDS = 20.0
@@ -52,20 +52,11 @@ def await_turn(
 
 def _try(directory: Path) -> int | HeldError | None:
     """Return the lock, who has it, or None where it cannot be locked in time."""
-    results: SimpleQueue[int | HeldError | None] = SimpleQueue()
-
-    def attempt() -> None:
-        try:
-            results.put(lock(directory, DAEMON_LOCK))
-        except HeldError as error:
-            results.put(error)
-        except UnusableError:
-            results.put(None)
-
-    threading.Thread(target=attempt, name="turn", daemon=True).start()
     try:
-        return results.get(timeout=_DISK_SECONDS)
-    except Empty:
+        return Deadline(1, name="turn").run(_DISK_SECONDS, lambda: lock(directory, DAEMON_LOCK))
+    except HeldError as error:
+        return error
+    except (UnusableError, Expired):
         return None
 
 

@@ -82,16 +82,14 @@ def _drop_cancelled(waiting: list[_WaitingCall]) -> None:
 
 
 class PriorityPool:
-    """Runs calls on ``at_once`` threads in order of urgency, at most ``per_second``.
+    """Runs calls on ``at_once`` threads in order of urgency, at a rate if one is set.
 
     Which call runs is chosen when a thread is free and the rate permits one.  One ``group`` (such
     as a namespace) has at most two thirds of the threads, so that a slow one leaves room for the
     others.  Once ``stop`` is set no other call begins.
     """
 
-    def __init__(
-        self, name: str, at_once: int, stop: threading.Event, per_second: float | None = None
-    ) -> None:
+    def __init__(self, name: str, at_once: int, stop: threading.Event) -> None:
         self._threads = ThreadPoolExecutor(at_once, name)
         self._most_of_a_group = max(1, at_once * 2 // 3)
         self._bucket: TokenBucket | None = None
@@ -102,8 +100,6 @@ class PriorityPool:
         self._held: dict[str, list[_WaitingCall]] = {}
         """By group, what waits until a call of the same group has ended."""
         self._running: Counter[str] = Counter()
-        if per_second is not None:
-            self.set_rate(per_second)
 
     def set_rate(self, per_second: float) -> None:
         """Run at most so many calls a second from now on, after a burst of ten seconds' worth."""
@@ -251,42 +247,40 @@ class ClusterCalls:
 
     def __init__(self, stop: threading.Event, writes_per_second: Mapping[str, float]) -> None:
         self._stop = stop
-        self._reads: dict[str, PriorityPool] = {}
-        self._writes: dict[str, PriorityPool] = {}
+        self._pools: dict[str, tuple[PriorityPool, PriorityPool]] = {}
+        """By cluster those of reads and of writes."""
         self.change(writes_per_second)
 
     def change(self, writes_per_second: Mapping[str, float]) -> None:
         """Go on with these clusters, at their rates.  No call of another one may run."""
         at_once = _OF_ALL_AT_ONCE // max(1, len(writes_per_second))
         at_once = min(_CALLS_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))
+        gone = [pools for name, pools in self._pools.items() if name not in writes_per_second]
         # Replaced whole: syncs of other clusters run meanwhile.
-        reads, writes = self._reads, self._writes
-        self._reads = {
-            name: reads.get(name) or PriorityPool(f"read {name}".rstrip(), at_once, self._stop)
+        self._pools = {
+            name: self._pools.get(name)
+            or (
+                PriorityPool(f"read {name}".rstrip(), at_once, self._stop),
+                PriorityPool(f"write {name}".rstrip(), at_once, self._stop),
+            )
             for name in writes_per_second
         }
-        self._writes = {
-            name: writes.get(name)
-            or PriorityPool(f"write {name}".rstrip(), at_once, self._stop, per_second)
-            for name, per_second in writes_per_second.items()
-        }
         for name, per_second in writes_per_second.items():
-            self._writes[name].set_rate(per_second)
-        for gone in (reads.keys() | writes.keys()) - writes_per_second.keys():
-            reads[gone].shutdown()
-            writes[gone].shutdown()
+            self.writes(name).set_rate(per_second)
+        for pool in itertools.chain(*gone):
+            pool.shutdown()
 
     def reads(self, cluster: str) -> PriorityPool:
         """Return what reads of a cluster run on."""
-        return self._reads[cluster]
+        return self._pools[cluster][0]
 
     def writes(self, cluster: str) -> PriorityPool:
         """Return what writes to a cluster run on."""
-        return self._writes[cluster]
+        return self._pools[cluster][1]
 
     def close(self) -> None:
         """Wait for the calls that run; those that have not begun are cancelled."""
-        for pool in (*self._reads.values(), *self._writes.values()):
+        for pool in itertools.chain(*self._pools.values()):
             pool.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""Coroutines that wait for futures and for each other, all run by one thread."""
+"""Coroutines that wait for futures, all run by one thread."""
 
 import threading
 from collections import deque
@@ -14,35 +14,15 @@ R = TypeVar("R")
 _STOP_CHECK_SECONDS = 0.2
 
 
-class Latch:
-    """Opens when it was counted down to zero; coroutines yield it to wait for that."""
-
-    __slots__ = ("_count", "_ready", "_waiting")
-
-    def __init__(self, count: int, ready: "deque[Coroutine[None]]") -> None:
-        self._count = count
-        self._ready = ready
-        self._waiting: list[Coroutine[None]] = []
-
-    @property
-    def is_open(self) -> bool:
-        """Whether nothing has to be waited for."""
-        return self._count <= 0
-
-    def count_down(self) -> None:
-        """Count one down; the last one lets all that wait run."""
-        self._count -= 1
-        if self._count <= 0:
-            self._ready.extend(self._waiting)
-            self._waiting.clear()
-
-    def add(self, coroutine: "Coroutine[None]") -> None:
-        """Let a coroutine run once the latch is open."""
-        (self._ready if self.is_open else self._waiting).append(coroutine)
+Coroutine = Generator[Future[Any], None, R]
+"""Yields a future that it waits for, and is resumed once that is done."""
 
 
-Coroutine = Generator[Future[Any] | Latch, None, R]
-"""Yields what it waits for, and is resumed once that future is done or that latch is open."""
+def promise() -> Future[None]:
+    """Return a future that a coroutine will set, and that no end of time or stop cancels."""
+    future: Future[None] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 class Driver:
@@ -62,10 +42,6 @@ class Driver:
     def start(self, coroutine: Coroutine[None]) -> None:
         """Run a coroutine after those that can run already."""
         self._ready.append(coroutine)
-
-    def latch(self, count: int) -> Latch:
-        """Return a latch for coroutines of this driver."""
-        return Latch(count, self._ready)
 
     def run(self, stop: threading.Event, until: float) -> None:
         """Run all coroutines to their ends; what these raise comes as one ExceptionGroup then.
@@ -101,9 +77,7 @@ class Driver:
     def _resume(self, coroutine: Coroutine[None]) -> None:
         """Run a coroutine up to the next thing that it waits for."""
         for awaited in coroutine:
-            if isinstance(awaited, Latch):
-                awaited.add(coroutine)
-            elif awaited in self._waiting:
+            if awaited in self._waiting:
                 self._waiting[awaited].append(coroutine)
             else:
                 self._waiting[awaited] = [coroutine]

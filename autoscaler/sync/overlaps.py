@@ -6,79 +6,86 @@ pairs, the candidates, are compared.
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from autoscaler.core.observation import Pod, Unavailable
 from autoscaler.core.selectors import parse
-from autoscaler.core.spec import LabelSelector
 from autoscaler.sync.ports import Cluster
 
-_Labels = tuple[str, ...]
 Pods = tuple[Pod, ...] | Unavailable | None
 """None: the pods were not read, because the decision does not need them."""
-
 
 Place = tuple[str, str]
 """A cluster and a namespace of it (`Target.place`)."""
 
+_Labels = tuple[tuple[str, ...], tuple[str, ...]]
+"""The keys that a selector requires by matchLabels, sorted, and their values."""
+
 
 class _Selector(NamedTuple):
+    """A selector as last read; one that is empty or malformed selects nothing and has no labels."""
+
     place: Place
     text: str
-    parsed: LabelSelector
+    labels: _Labels | None
 
 
 class Overlaps:
     """The selectors of the targets as last read, and the pairs that may match the same pods."""
 
     def __init__(self) -> None:
-        self._registered: set[str] = set()
         self._selectors: dict[str, _Selector] = {}
-        self._namespaces: dict[Place, _Namespace] = defaultdict(_Namespace)
+        self._targets: dict[Place, dict[tuple[str, ...], dict[tuple[str, ...], set[str]]]] = {}
+        """By place, label keys and their values, so that few selectors are compared."""
         self._candidates: dict[str, set[str]] = defaultdict(set)
         # Syncs of different targets run at the same time.
         self._lock = threading.RLock()
 
     def __contains__(self, target: str) -> bool:
         """Return whether a target is registered, be it with a selector that cannot be parsed."""
-        return target in self._registered
+        return target in self._selectors
 
     def register(self, target: str, place: Place, selector: str) -> None:
-        """Register a target's selector; an empty or malformed one has no candidates."""
+        """Register a target's selector."""
         before = self._selectors.get(target)
         if before is not None and (before.place, before.text) == (place, selector):
             return
+        labels = _labels_of(selector)
         with self._lock:
             self.forget(target)
-            self._registered.add(target)
-            try:
-                parsed = parse(selector)
-            except ValueError:
+            self._selectors[target] = _Selector(place, selector, labels)
+            if labels is None:
                 return
-            if parsed.empty:
-                return
-            for other in self._namespaces[place].add(target, parsed):
+            keys, values = labels
+            by_keys = self._targets.setdefault(place, {})
+            for other in _overlapping(by_keys, keys, values):
                 self._candidates[target].add(other)
                 self._candidates[other].add(target)
-            self._selectors[target] = _Selector(place, selector, parsed)
+            by_keys.setdefault(keys, {}).setdefault(values, set()).add(target)
 
     def retain(self, targets: AbstractSet[str]) -> None:
         """Forget all other targets."""
-        for gone in self._registered - targets:
+        for gone in self._selectors.keys() - targets:
             self.forget(gone)
 
     def forget(self, target: str) -> None:
         """Forget a target and its selector."""
         with self._lock:
-            self._registered.discard(target)
             selector = self._selectors.pop(target, None)
-            if selector is not None:
-                in_namespace = self._namespaces[selector.place]
-                in_namespace.remove(target, selector.parsed)
-                if in_namespace.empty:
-                    del self._namespaces[selector.place]
+            if selector is None or selector.labels is None:
+                return
+            keys, values = selector.labels
+            by_keys = self._targets[selector.place]
+            by_keys[keys][values].discard(target)
+            # Nothing stays of what is empty.
+            if not by_keys[keys][values]:
+                del by_keys[keys][values]
+            if not by_keys[keys]:
+                del by_keys[keys]
+            if not by_keys:
+                del self._targets[selector.place]
             for other in self._candidates.pop(target, set()):
                 self._candidates[other].discard(target)
 
@@ -92,41 +99,30 @@ class Overlaps:
             }
 
 
-class _Namespace:
-    """Selectors of one namespace by their matchLabels, so that few are compared."""
+def _labels_of(selector: str) -> _Labels | None:
+    try:
+        parsed = parse(selector)
+    except ValueError:
+        return None
+    required = dict(sorted(parsed.match_labels))
+    return None if parsed.empty else (tuple(required), tuple(required.values()))
 
-    def __init__(self) -> None:
-        self._by_label_keys: dict[_Labels, dict[_Labels, set[str]]] = {}
 
-    def add(self, target: str, selector: LabelSelector) -> set[str]:
-        """Add a selector, and return the targets whose selectors may match the same pods."""
-        required = dict(sorted(selector.match_labels))
-        overlapping: set[str] = set()
-        for keys, by_values in self._by_label_keys.items():
-            if keys == tuple(required):
-                overlapping |= by_values.get(tuple(required.values()), set())
-                continue
-            for values, targets in by_values.items():
-                others = zip(keys, values, strict=True)
-                if all(required.get(key, value) == value for key, value in others):
-                    overlapping |= targets
-        mine = self._by_label_keys.setdefault(tuple(required), {})
-        mine.setdefault(tuple(required.values()), set()).add(target)
-        return overlapping
-
-    def remove(self, target: str, selector: LabelSelector) -> None:
-        required = dict(sorted(selector.match_labels))
-        keys, values = tuple(required), tuple(required.values())
-        by_values = self._by_label_keys[keys]
-        by_values[values].discard(target)
-        if not by_values[values]:
-            del by_values[values]
-        if not by_values:
-            del self._by_label_keys[keys]
-
-    @property
-    def empty(self) -> bool:
-        return not self._by_label_keys
+def _overlapping(
+    by_keys: Mapping[tuple[str, ...], Mapping[tuple[str, ...], AbstractSet[str]]],
+    keys: tuple[str, ...],
+    values: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield the targets that require no other value of any label."""
+    required = dict(zip(keys, values, strict=True))
+    for other_keys, by_values in by_keys.items():
+        if other_keys == keys:
+            yield from by_values.get(values, ())
+            continue
+        for other_values, targets in by_values.items():
+            others = zip(other_keys, other_values, strict=True)
+            if all(required.get(key, value) == value for key, value in others):
+                yield from targets
 
 
 class PodReads:
@@ -167,6 +163,6 @@ class PodReads:
 
     def _pods(self, namespace: str, selector: str) -> tuple[Pod, ...] | Unavailable:
         cached = self._cluster.cached_pods(namespace, selector)
-        if cached is not None:
-            return cached
-        return self._cluster.list_pods(namespace, selector, self._deadline)
+        if cached is None:
+            return self._cluster.list_pods(namespace, selector, self._deadline)
+        return cached

@@ -4,7 +4,6 @@ A target's coroutine waits only for its own inputs: a slow query or object delay
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -22,7 +21,7 @@ from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, WriteFailed
 from autoscaler.schedules import open_windows
 from autoscaler.sync.calls import NOT_BEGUN, Urgency
-from autoscaler.sync.driver import Coroutine, Driver, Latch
+from autoscaler.sync.driver import Coroutine, Driver, promise
 from autoscaler.sync.overlaps import Place, PodReads, Pods
 from autoscaler.sync.ports import SyncSummary
 from autoscaler.sync.state import SyncState
@@ -72,13 +71,14 @@ class SyncRun:
         self.write_deadline = self.begun + times.budget
         self.driver = Driver()
         self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
-        self.answered: dict[QueryKey, Latch] = {}
-        """Open once the answer is there."""
+        self.answered: dict[QueryKey, Future[None]] = {}
+        """Done once the answer is there."""
         self.listed: dict[str, Future[None]] = {}
         """By cluster that is listed anew, done when that has ended or is waited for no more."""
-        self.registered: dict[Place, Latch] = {}
-        """By cluster and namespace, open once each selector is known, or known to be unknowable."""
-        self.unregistered: set[str] = set()
+        self.registered: dict[Place, Future[None]] = {}
+        """By cluster and namespace, done once each selector is known, or known to be unknowable."""
+        self.unregistered: dict[Place, set[str]] = {}
+        """The targets that this waits for."""
         self.pod_reads = {
             name: PodReads(cluster, self.read_deadline)
             for name, cluster in self.ports.clusters.items()
@@ -100,13 +100,13 @@ class SyncRun:
                 call = partial(wait, self.begun + self.times.budget * _LIST_SHARE)
                 self.listed[name] = state.cluster_calls.reads(name).submit(_FIRST, "", call)
         state.register_cached(self.targets)
-        missing = [target for target in self.targets if target.key not in state.overlaps]
-        self.unregistered = {target.key for target in missing}
-        for place, count in Counter(target.place for target in missing).items():
-            self.registered[place] = driver.latch(count)
+        for target in self.targets:
+            if target.key not in state.overlaps:
+                self.unregistered.setdefault(target.place, set()).add(target.key)
+        self.registered = {place: promise() for place in self.unregistered}
         queries = {query.key for target in self.targets for query in target.all_queries}
         for query in state.queries.in_order(queries):
-            self.answered[query] = driver.latch(1)
+            self.answered[query] = promise()
             driver.start(self._ask(query))
         # Should their scales or pods have to be read one by one.
         orders = (state.scale_read_order, state.pod_read_order)
@@ -130,7 +130,7 @@ class SyncRun:
         self.answers[query] = yield from self._result(
             self.state.queries.ask(reader, query, self.times.at, self.read_deadline), QueryFailure
         )
-        self.answered[query].count_down()
+        self.answered[query].set_result(None)
 
     def _sync(self, target: Target) -> Coroutine[None]:
         """Sync one target, from its scale to its report."""
@@ -138,7 +138,7 @@ class SyncRun:
         pods, ambiguous_with = yield from self._pods(target, scale)
         for query in target.all_queries:
             answered = self.answered[query.key]
-            if not answered.is_open:
+            if not answered.done():
                 yield answered
         if self.state.stop.is_set():
             return
@@ -170,8 +170,11 @@ class SyncRun:
             if isinstance(scale, Scale):
                 self.state.overlaps.register(target.key, target.place, scale.selector)
         finally:
-            if target.key in self.unregistered:
-                self.registered[target.place].count_down()
+            left = self.unregistered.get(target.place, set())
+            if target.key in left:
+                left.remove(target.key)
+                if not left:
+                    self.registered[target.place].set_result(None)
         return scale
 
     def _pods(
@@ -180,7 +183,7 @@ class SyncRun:
         """Read the pods where the decision needs them, and which other targets select them too."""
         namespace = target.namespace
         registered = self.registered.get(target.place)
-        if registered is not None and not registered.is_open:
+        if registered is not None and not registered.done():
             yield registered
         candidates = self.state.overlaps.candidates(target.key)
         if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):

@@ -43,7 +43,9 @@ def calling(
     at_once: int, stop: threading.Event | None = None, per_second: float | None = None
 ) -> Iterator[Callable[[int, Callable[[], object]], Future[object]]]:
     """Give what submits a call of an urgency to a pool, all in one group."""
-    pool = PriorityPool("call", at_once, stop or threading.Event(), per_second)
+    pool = PriorityPool("call", at_once, stop or threading.Event())
+    if per_second is not None:
+        pool.set_rate(per_second)
     yield lambda urgency, call: pool.submit((urgency, 0.0), "shop", call)
     pool.shutdown()
     assert pool._held == {}

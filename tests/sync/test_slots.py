@@ -86,7 +86,7 @@ def test_of_what_is_gone_nothing_is_left() -> None:
     for number in range(3):
         overlaps.forget(f"n{number}/Deployment/web")
         overlaps.forget(f"shop/Deployment/web{number}")
-    assert overlaps._namespaces == {}
+    assert overlaps._targets == {}
     assert overlaps._selectors == {}
     assert overlaps._candidates == {}
 
