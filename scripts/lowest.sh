@@ -26,10 +26,8 @@ for module in pkgutil.walk_packages(autoscaler.__path__, "autoscaler."):
 exec "$python" -m pytest --quiet --numprocesses=2 --dist=loadfile -p no:cacheprovider \
     -W ignore::DeprecationWarning \
     tests/adapters/cluster/test_connection.py \
-    tests/adapters/prometheus/test_azure.py \
-    tests/adapters/prometheus/test_google.py \
     tests/adapters/prometheus/test_methods.py \
-    tests/adapters/prometheus/test_oauth2.py \
+    tests/adapters/prometheus/test_tokens.py \
     tests/adapters/test_proxies.py \
     tests/cli/test_times.py \
     tests/config/test_web.py \

@@ -110,26 +110,23 @@ def test_a_client_certificate_is_read_again_when_it_is_rejected(
         wait_until("the server wants the new certificate", lambda: whoami(api) == "new")
 
 
+@pytest.mark.parametrize("verified", [True, False])
 def test_an_authority_is_read_again_when_the_server_is_not_trusted(
-    trusting: Trusting, tmp_path: Path
+    trusting: Trusting, tmp_path: Path, *, verified: bool
 ) -> None:
-    plane, kubeconfig = trusting.plane, tmp_path / "kubeconfig"
-    user = {"token": plane.admin_token}
-    other = self_signed(tmp_path, "other").certificate
-    write(kubeconfig, plane.url, {"certificate-authority-data": data(other)}, user)
-    with connect(kubeconfig) as api:
-        write(kubeconfig, plane.url, {"certificate-authority-data": data(plane.ca_file)}, user)
-        assert whoami(api) == "admin"
-
-
-def test_a_server_that_had_to_prove_itself_still_has_to(trusting: Trusting, tmp_path: Path) -> None:
-    """Leaving the check out takes a restart, which warns of it."""
+    """To leave the check out takes a restart, which warns of it."""
     plane, kubeconfig = trusting.plane, tmp_path / "kubeconfig"
     user = {"token": plane.admin_token}
     other = data(self_signed(tmp_path, "other").certificate)
     write(kubeconfig, plane.url, {"certificate-authority-data": other}, user)
+    right: JsonObject = {"certificate-authority-data": data(plane.ca_file)}
     with connect(kubeconfig) as api:
-        write(kubeconfig, plane.url, {"insecure-skip-tls-verify": True}, user)
+        write(
+            kubeconfig, plane.url, right if verified else {"insecure-skip-tls-verify": True}, user
+        )
+        if verified:
+            assert whoami(api) == "admin"
+            return
         answer = api.once("GET", "/api", clock.monotonic() + 10)
     assert isinstance(answer, Failure)
     assert "CERTIFICATE_VERIFY_FAILED" in answer.message

@@ -292,33 +292,25 @@ def test_the_service_account_is_used_and_its_token_rotates(
         assert pods.pods("default", "app=none", clock.monotonic() + 5) == ()
 
 
+@pytest.mark.parametrize("verified", [True, False])
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
-    control_plane: ControlPlane, tmp_path: Path
+    control_plane: ControlPlane, tmp_path: Path, *, verified: bool
 ) -> None:
-    path = tmp_path / "kubeconfig"
-    config = yaml.safe_load(control_plane.kubeconfig.read_text())
-    del config["clusters"][0]["cluster"]["certificate-authority"]
-    path.write_text(yaml.safe_dump(config))
-    with connect(path) as api:
-        answer = Pods(api).pods("default", "app=none", clock.monotonic() + 5)
-    assert isinstance(answer, Unavailable)
-    assert answer.message.startswith(f"TLS with the API server {control_plane.url} failed: ")
-    assert "CERTIFICATE_VERIFY_FAILED" in answer.message
-    assert "tries" not in answer.message
-
-
-def test_verification_can_be_switched_off_without_a_warning_per_request(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    """The field insecure-skip-tls-verify works; a warning would be an error here."""
+    """Unless insecure-skip-tls-verify says so; a warning per request would be an error here."""
     path = tmp_path / "kubeconfig"
     config = yaml.safe_load(control_plane.kubeconfig.read_text())
     cluster = config["clusters"][0]["cluster"]
     del cluster["certificate-authority"]
-    cluster["insecure-skip-tls-verify"] = True
+    cluster |= {} if verified else {"insecure-skip-tls-verify": True}
     path.write_text(yaml.safe_dump(config))
     with connect(path) as api:
-        assert Pods(api).pods("default", "app=none", clock.monotonic() + 5) == ()
+        answer = Pods(api).pods("default", "app=none", clock.monotonic() + 5)
+    if not verified:
+        assert answer == ()
+        return
+    assert isinstance(answer, Unavailable)
+    assert answer.message.startswith(f"TLS with the API server {control_plane.url} failed: ")
+    assert "CERTIFICATE_VERIFY_FAILED" in answer.message
 
 
 def test_a_service_account_without_certificate_is_told(service_account: Path) -> None:

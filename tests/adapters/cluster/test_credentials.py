@@ -114,25 +114,19 @@ def write_contexts(path: Path, server: str, current: str, **tokens: str) -> Path
     return path
 
 
-def test_a_rejected_token_is_replaced_by_that_of_the_same_context(tmp_path: Path) -> None:
-    """Who chooses another current-context meanwhile does not send its token to this server."""
+@pytest.mark.parametrize("moved", [False, True], ids=["of this server", "of another server"])
+def test_a_rejected_token_is_replaced_by_that_of_the_same_context_and_server(
+    tmp_path: Path, *, moved: bool
+) -> None:
+    """Another current-context changes nothing meanwhile; which server it is takes a restart."""
     with ScriptedServer(UNAUTHORIZED, scale(2)) as server:
         path = write_contexts(tmp_path / "k", server.url, "one", one="first", two="other")
         with connect(path) as api:
-            write_contexts(path, server.url, "two", one="second", two="other")
-            assert isinstance(read_web(api), Scale)
-    assert [asked.authorization for asked in server.asked] == ["Bearer first", "Bearer second"]
-
-
-def test_a_token_of_another_server_is_not_sent_to_this_one(tmp_path: Path) -> None:
-    """Which server it is takes a restart."""
-    with ScriptedServer(UNAUTHORIZED) as server:
-        path = write_contexts(tmp_path / "k", server.url, "one", one="first")
-        with connect(path) as api:
-            write_contexts(path, "http://127.0.0.1:1", "one", one="second")
-            answer = read_web(api)
-    assert isinstance(answer, Unavailable)
-    assert [asked.authorization for asked in server.asked] == ["Bearer first"]
+            url = "http://127.0.0.1:1" if moved else server.url
+            write_contexts(path, url, "two", one="second", two="other")
+            assert isinstance(read_web(api), Unavailable if moved else Scale)
+    sent = [asked.authorization for asked in server.asked]
+    assert sent == ["Bearer first", *([] if moved else ["Bearer second"])]
 
 
 NO_DATE = "\nexpires: 2020-13-45\n"

@@ -92,23 +92,33 @@ def test_a_get_is_signed_as_a_post_is(tmp_path: Path) -> None:
     assert [received.method for received in server.received] == ["POST", "GET"]
 
 
-def test_a_server_that_permits_the_other_method_later_is_followed() -> None:
-    """As behind a proxy whose rules have changed."""
-    forbidden = answer("", "403 Forbidden")
-    script = (forbidden, answer(), answer(), forbidden, answer(), answer())
+OK, FORBIDDEN = answer(), answer("", "403 Forbidden")
+IN_TURN: dict[str, tuple[tuple[Step, ...], int, list[str]]] = {
+    "behind a proxy whose rules have changed": (
+        (FORBIDDEN, OK, OK, FORBIDDEN, OK, OK),
+        4,
+        ["POST", "GET", "GET", "GET", "POST", "POST"],
+    ),
+    "a query that is too long for a URL, where GET worked last": (
+        (answer("", "405 Method Not Allowed"), OK, answer("", "414 URI Too Long"), OK),
+        2,
+        ["POST", "GET", "GET", "POST"],
+    ),
+    "a server that permits only GET, and is overloaded for a moment": (
+        (FORBIDDEN, answer("busy", "503 Service Unavailable"), FORBIDDEN, OK),
+        1,
+        ["POST", "GET", "POST", "GET"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_TURN)
+def test_the_other_method_is_used_where_one_is_refused(case: str) -> None:
+    script, queries, methods = IN_TURN[case]
     with ScriptedServer(*script) as server, reading(server.url) as reader:
-        for _ in range(4):
+        for _ in range(queries):
             answered(query(reader))
-    methods = [received.method for received in server.received]
-    assert methods == ["POST", "GET", "GET", "GET", "POST", "POST"]
-
-
-def test_a_query_that_is_too_long_for_a_url_is_sent_by_post() -> None:
-    script = (answer("", "405 Method Not Allowed"), answer(), answer("", "414 URI Too Long"))
-    with ScriptedServer(*script, answer()) as server, reading(server.url) as reader:
-        for _ in range(2):
-            answered(query(reader))
-    assert [received.method for received in server.received] == ["POST", "GET", "GET", "POST"]
+    assert [received.method for received in server.received] == methods
 
 
 NOT_ALLOWED = "405 Method Not Allowed"
@@ -155,14 +165,6 @@ def test_a_failure_of_both_methods_names_both(
     assert len(server.received) == 2
     assert isinstance(failure, QueryFailure)
     assert failure.refused is (case == "a wrong query")
-
-
-def test_what_may_pass_of_the_other_method_is_tried_again() -> None:
-    busy = answer("busy", "503 Service Unavailable")
-    forbidden = answer("", "403 Forbidden")
-    with ScriptedServer(forbidden, busy, forbidden, answer()) as server:
-        answered(ask(server.url, "x"))
-    assert [received.method for received in server.received] == ["POST", "GET", "POST", "GET"]
 
 
 def test_without_time_for_the_other_method_the_first_refusal_is_reported(
