@@ -167,35 +167,32 @@ def test_a_query_moves_a_bound_within_the_open_windows() -> None:
 def test_a_window_that_opens_and_closes() -> None:
     """To its minimum at once, past the policies, and back by the metrics."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=0))
-    (
-        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
-        .at("0s", queue=10).want(1)
-        .opened(window("office-hours", 5))
-        .at("15s", queue=10).want(5, reason="Current number of replicas below Spec.MinReplicas "
-                                            "(schedule office-hours until 18:00 UTC)")
-        .at("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
-        .opened().at("45s", queue=10).want(4).at("1m", queue=10).want(3)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+    line.at("0s", queue=10).want(1)
+    line.opened(window("office-hours", 5))
+    line.at("15s", queue=10).want(
+        5,
+        reason="Current number of replicas below Spec.MinReplicas "
+        "(schedule office-hours until 18:00 UTC)",
+    )
+    line.at("30s", queue=10).want(5).conditions(ScalingLimited="TooFewReplicas")
+    line.opened().at("45s", queue=10).want(4).at("1m", queue=10).want(3)
 
 
 def test_a_window_raises_a_target_that_may_be_at_zero() -> None:
     """Its own minimum says whether zero means off; so with a query."""
     zero = spec(QUEUE, minimum=0, behavior=FREE)
-    (
-        Timeline(zero, replicas=0, extensions=SCHEDULED)
-        .opened(window("office-hours", 2)).at("0s", queue=0).want(2)
-    )  # fmt: skip
+    line = Timeline(zero, replicas=0, extensions=SCHEDULED)
+    line.opened(window("office-hours", 2)).at("0s", queue=0).want(2)
     Timeline(zero, replicas=0).asked_bounds(least=3).at("0s", queue=0).want(3)
 
 
 def test_a_query_leaves_a_gradual_bound_gradual() -> None:
     """Where it asks for no more than that."""
     slow = behavior(up=rules(pods_policy(2)))
-    (
-        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
-        .opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)
-        .at("0s", queue=10).want(3)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+    line.opened(window("ramp", 10, gradual=True)).asked_bounds(least=3)
+    line.at("0s", queue=10).want(3)
 
 
 @pytest.mark.parametrize(
@@ -218,30 +215,26 @@ def test_a_gradual_window_wakes_a_target_at_zero(up: ScalingRules, counts: tuple
 def test_a_gradual_window_obeys_the_policies() -> None:
     slow = behavior(up=rules(pods_policy(2)), down=rules(pods_policy(1), window=0))
     ramp = window("ramp", 6, 7, gradual=True)
-    (
-        Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
-        .opened(ramp)
-        .at("0s", queue=10).want(3).at("15.1s", queue=90).want(5)
-        .conditions(ScalingLimited="ScaleUpLimit")
-        .at("30.2s", queue=90).want(6).at("45.3s", queue=90).want(7)
-        .by_hand(9).at("2m", queue=90).want(8, limited="ScaleDownLimit")
-        .at("2m15.1s", queue=90).want(7)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=slow), replicas=1, extensions=SCHEDULED)
+    line.opened(ramp)
+    line.at("0s", queue=10).want(3).at("15.1s", queue=90).want(5)
+    line.conditions(ScalingLimited="ScaleUpLimit")
+    line.at("30.2s", queue=90).want(6).at("45.3s", queue=90).want(7)
+    line.by_hand(9).at("2m", queue=90).want(8, limited="ScaleDownLimit")
+    line.at("2m15.1s", queue=90).want(7)
 
 
 def test_a_bound_whose_query_fails_lowers_nothing() -> None:
     """For five minutes the last bound holds; from then on the count stays; more is free."""
-    (
-        Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
-        .asked_bounds(least=6)
-        .at("0s", queue=20).want(6)
-        .asked_bounds(least=math.nan).at("15s", queue=20).want(6, outcome="partial")
-        .by_hand(9).at("4m59s", queue=20).want(6)
-        .by_hand(9).at("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
-        .at("5m15s", queue=120).want(12)
-        .at("5m30s", queue=20).want(12)
-        .asked_bounds(least=3).at("5m45s", queue=20).want(3)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=8)
+    line.asked_bounds(least=6)
+    line.at("0s", queue=20).want(6)
+    line.asked_bounds(least=math.nan).at("15s", queue=20).want(6, outcome="partial")
+    line.by_hand(9).at("4m59s", queue=20).want(6)
+    line.by_hand(9).at("5m1s", queue=20).want(9).conditions(ScalingLimited="MinReplicasUnknown")
+    line.at("5m15s", queue=120).want(12)
+    line.at("5m30s", queue=20).want(12)
+    line.asked_bounds(least=3).at("5m45s", queue=20).want(3)
 
 
 def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> None:
@@ -265,14 +258,12 @@ def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> N
 def test_a_window_with_a_minimum_keeps_a_target_awake() -> None:
     """Unless that is below the target's own; a query has to raise it; `after` begins at its end."""
     sleepy = Extensions(idle=Idle(after=30.0), schedules=SCHEDULED.schedules)
-    (
-        Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
-        .at("0s", queue=0).want(0)
-        .opened(window("office-hours", 5)).at("15s", queue=0).want(5)
-        .at("2m", queue=0).want(5)
-        .opened(window("night", 1)).at("2m15s", queue=0).want(1).at("2m30s", queue=0).want(0)
-        .opened(window("office-hours", 2)).at("2m45s", queue=0).want(2).at("5m", queue=0).want(2)
-        .opened().at("5m15s", queue=0).want(2).at("5m30s", queue=0).want(0)
-        .asked_bounds(least=2).at("5m45s", queue=0).want(0)
-        .asked_bounds(least=3).at("6m", queue=0).want(3)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=2, behavior=FREE), replicas=0, extensions=sleepy)
+    line.at("0s", queue=0).want(0)
+    line.opened(window("office-hours", 5)).at("15s", queue=0).want(5)
+    line.at("2m", queue=0).want(5)
+    line.opened(window("night", 1)).at("2m15s", queue=0).want(1).at("2m30s", queue=0).want(0)
+    line.opened(window("office-hours", 2)).at("2m45s", queue=0).want(2).at("5m", queue=0).want(2)
+    line.opened().at("5m15s", queue=0).want(2).at("5m30s", queue=0).want(0)
+    line.asked_bounds(least=2).at("5m45s", queue=0).want(0)
+    line.asked_bounds(least=3).at("6m", queue=0).want(3)

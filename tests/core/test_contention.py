@@ -32,13 +32,11 @@ SPEC = spec(QUEUE, maximum=20)
 
 def test_a_change_by_somebody_else_is_noticed_once_and_named() -> None:
     """The sync after it tells before, after and the manager; the next one has nothing to tell."""
-    (
-        Timeline(SPEC, replicas=4)
-        .at("0s", queue=40).foreign(None)
-        .by_hand(6, "kubectl")
-        .at("15s", queue=60).foreign(ForeignChange(4, 6, "kubectl"))
-        .at("30s", queue=60).foreign(None)
-    )  # fmt: skip
+    line = Timeline(SPEC, replicas=4)
+    line.at("0s", queue=40).foreign(None)
+    line.by_hand(6, "kubectl")
+    line.at("15s", queue=60).foreign(ForeignChange(4, 6, "kubectl"))
+    line.at("30s", queue=60).foreign(None)
 
 
 def test_three_reversals_in_ten_minutes_hold_for_ten_minutes() -> None:

@@ -81,100 +81,80 @@ def test_when_a_metric_is_active(reading: Reading, activation: float, activity: 
 
 def test_to_sleep_and_to_wake() -> None:
     """Asleep one window after the last active sync; awake at once, to what the metrics ask."""
-    (
-        Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
-        .at("0s", queue=5).want(3)
-        .at("15s", queue=0).want(3)
-        .at("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
-        .conditions(ScalingActive="Idle").events("SuccessfulRescale")
-        .at("1m15s", queue=0).want(0, reason="no metric is active").events()
-        .at("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
-        .conditions(ScalingActive="ValidMetricFound")
-        .at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
-        .at("2m30s", queue=0).want(0)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=2), replicas=3, extensions=MINUTE)
+    line.at("0s", queue=5).want(3)
+    line.at("15s", queue=0).want(3)
+    line.at("1m", queue=0).want(0, reason="no metric is active", outcome="ok")
+    line.conditions(ScalingActive="Idle").events("SuccessfulRescale")
+    line.at("1m15s", queue=0).want(0, reason="no metric is active").events()
+    line.at("1m30s", queue=31).want(4, reason="external metric queue(nil) is active")
+    line.conditions(ScalingActive="ValidMetricFound")
+    line.at("1m45s", queue=0).want(4).at("2m15s", queue=0).want(4)
+    line.at("2m30s", queue=0).want(0)
 
 
 def test_the_metric_that_wakes_is_named() -> None:
     """Another one, below its activation, may ask for more."""
     extensions = replace(MINUTE, activations=(50_000, 0))
-    (
-        Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
-        .at("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, MAILS), replicas=0, extensions=extensions)
+    line.at("0s", queue=40, mails=1).want(4, reason="external metric mails(nil) is active")
 
 
 def test_waking_obeys_the_policies_and_the_minimum() -> None:
     """The minimum is the least; a window of scale-up holds nothing back."""
     slow = behavior(up=rules(pods_policy(3), window=300))
-    (
-        Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
-        .at("0s", queue=0).want(0).at("15s", queue=90).want(3, limited="ScaleUpLimit")
-    )  # fmt: skip
-    (
-        Timeline(spec(QUEUE, minimum=5, behavior=slow), replicas=0, extensions=MINUTE)
-        .at("0s", queue=90).want(5, limited="TooFewReplicas")
-        .conditions(ScalingLimited="TooFewReplicas")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=slow), replicas=0, extensions=MINUTE)
+    line.at("0s", queue=0).want(0).at("15s", queue=90).want(3, limited="ScaleUpLimit")
+    line = Timeline(spec(QUEUE, minimum=5, behavior=slow), replicas=0, extensions=MINUTE)
+    line.at("0s", queue=90).want(5, limited="TooFewReplicas")
+    line.conditions(ScalingLimited="TooFewReplicas")
 
 
 def test_what_was_before_the_sleep_is_forgotten() -> None:
     """An old peak would else be the first count after it."""
-    (
-        Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=15.0)))
-        .at("0s", queue=100).want(10)
-        .at("15s", queue=0).want(0)
-        .at("30s", queue=10).want(1)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=15.0)))
+    line.at("0s", queue=100).want(10)
+    line.at("15s", queue=0).want(0)
+    line.at("30s", queue=10).want(1)
     window = Schedule("office", "0 8 * * *", "0 18 * * *", "UTC", min_replicas=2)
     scheduled = Extensions(idle=Idle(after=15.0), schedules=(window,))
-    (
-        Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
-        .at("0s", queue=100).want(10)
-        .at("15s", queue=0).want(0)
-        .opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).at("30s", queue=10).want(2)
-        .at("45s", queue=10).want(2)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=10, extensions=scheduled)
+    line.at("0s", queue=100).want(10)
+    line.at("15s", queue=0).want(0)
+    line.opened(OpenWindow(window, BASE + 60.0, "18:00 UTC")).at("30s", queue=10).want(2)
+    line.at("45s", queue=10).want(2)
 
 
 def test_a_sleep_that_is_prevented_leaves_the_window_whole() -> None:
     """The recommendations of before hold the first count after it."""
-    (
-        Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=0.0)))
-        .at("0s", queue=100).annotated(paused="scale-down")
-        .at("15s", queue=0).want(10).at("30s", queue=0).want(10)
-        .annotated().at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
-        .releases("5m")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=10, extensions=Extensions(idle=Idle(after=0.0)))
+    line.at("0s", queue=100).annotated(paused="scale-down")
+    line.at("15s", queue=0).want(10).at("30s", queue=0).want(10)
+    line.annotated().at("45s", queue=30).want(10, stabilized="ScaleDownStabilized")
+    line.releases("5m")
     asleep = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-    (
-        asleep.at("0s", queue=5).annotated(paused="scale-down").at("1m", queue=0).want(3)
-        .conditions(ScalingLimited="ScaleDownPaused")
-        .annotated().at("1m15s", queue=0).want(0)
-        .at("1m30s", queue=0).conditions(ScalingLimited="DesiredWithinRange")
-    )  # fmt: skip
+    asleep.at("0s", queue=5).annotated(paused="scale-down").at("1m", queue=0).want(3)
+    asleep.conditions(ScalingLimited="ScaleDownPaused")
+    asleep.annotated().at("1m15s", queue=0).want(0)
+    asleep.at("1m30s", queue=0).conditions(ScalingLimited="DesiredWithinRange")
 
 
 def test_no_window_and_no_policy_delays_sleep() -> None:
     never = behavior(down=rules(pods_policy(1), select=SelectPolicy.DISABLED, window=3600))
-    (
-        Timeline(spec(QUEUE, behavior=never), replicas=9, extensions=MINUTE)
-        .at("0s", queue=5).want(9).at("59s", queue=0).want(9).at("1m", queue=0).want(0)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=never), replicas=9, extensions=MINUTE)
+    line.at("0s", queue=5).want(9).at("59s", queue=0).want(9).at("1m", queue=0).want(0)
 
 
 def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
     """It counts as active for a target that is awake."""
-    (
-        Timeline(spec(QUEUE, MAILS), replicas=3, extensions=MINUTE)
-        .at("0s", queue=5, mails=0)
-        .at("30s", queue=0, mails=None).want(3)
-        .at("1m15s", queue=0, mails=0).want(3)
-        .at("1m30s", queue=0, mails=0).want(0)
-        .at("1m45s", queue=0, mails=None).want(0, outcome="partial")
-        .at("2m", queue=None, mails=None).want(0, outcome="partial")
-        .at("2m15s", queue=11, mails=None).want(2, outcome="partial")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=MINUTE)
+    line.at("0s", queue=5, mails=0)
+    line.at("30s", queue=0, mails=None).want(3)
+    line.at("1m15s", queue=0, mails=0).want(3)
+    line.at("1m30s", queue=0, mails=0).want(0)
+    line.at("1m45s", queue=0, mails=None).want(0, outcome="partial")
+    line.at("2m", queue=None, mails=None).want(0, outcome="partial")
+    line.at("2m15s", queue=11, mails=None).want(2, outcome="partial")
     at_once = Extensions(idle=Idle(after=0.0))
     target = Timeline(spec(QUEUE, MAILS), replicas=3, extensions=at_once)
     target.at("0s", queue=5, mails=0).at("15s", queue=0, mails=None).want(3)
@@ -186,23 +166,17 @@ def test_missing_data_sends_nothing_to_sleep_and_wakes_nothing() -> None:
 def test_a_reading_that_refills_counts_as_unknown() -> None:
     """A range that lost samples may be zero only because of that."""
     target = Timeline(spec(QUEUE), replicas=3, extensions=Extensions(idle=Idle(after=0.0)))
-    (
-        target.over(60.0)
-        .at("0s", queue=0).want(3).at("1m15s", queue=0).want(3).at("1m20s", queue=0).want(0)
-    )  # fmt: skip
+    target.over(60.0)
+    target.at("0s", queue=0).want(3).at("1m15s", queue=0).want(3).at("1m20s", queue=0).want(0)
 
 
 def test_a_new_target_is_awake_for_a_while() -> None:
     """Nothing is known of before its first sync; `initially` may be longer."""
     new = Extensions(idle=Idle(after=60.0, initially=120.0))
-    (
-        Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
-        .at("0s", queue=0).want(3).at("1m", queue=0).want(0)
-    )  # fmt: skip
-    (
-        Timeline(spec(QUEUE), replicas=3, extensions=new)
-        .at("0s", queue=0).at("1m59s", queue=0).want(3).at("2m", queue=0).want(0)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=3, extensions=MINUTE)
+    line.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
+    line = Timeline(spec(QUEUE), replicas=3, extensions=new)
+    line.at("0s", queue=0).at("1m59s", queue=0).want(3).at("2m", queue=0).want(0)
     old = Timeline(spec(QUEUE), replicas=3, extensions=new)
     old.history = History(recommendations=(Recommendation(3, BASE - 15.0),))
     old.at("0s", queue=0).want(3).at("1m", queue=0).want(0)
@@ -283,35 +257,29 @@ def test_what_is_active_while_the_scale_cannot_be_read_counts() -> None:
 
 def test_zero_is_a_normal_count_whoever_set_it() -> None:
     """Without the rule it means that scaling is off."""
-    (
-        Timeline(spec(QUEUE, minimum=2), replicas=4, extensions=MINUTE)
-        .at("0s", queue=40).want(4).by_hand(0).at("15s", queue=40).want(4)
-        .by_hand(0).at("30s", queue=0).want(0)
-        .by_hand(1).at("45s", queue=0).want(2)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=2), replicas=4, extensions=MINUTE)
+    line.at("0s", queue=40).want(4).by_hand(0).at("15s", queue=40).want(4)
+    line.by_hand(0).at("30s", queue=0).want(0)
+    line.by_hand(1).at("45s", queue=0).want(2)
     Timeline(spec(QUEUE, minimum=2), replicas=0).at("0s", queue=40).want(0)
 
 
 def test_idle_may_keep_some_replicas() -> None:
     some = Extensions(idle=Idle(replicas=1, after=30.0))
-    (
-        Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
-        .at("0s", queue=5).want(3).at("30s", queue=0).want(1).at("45s", queue=0).want(1)
-        .by_hand(0).at("1m", queue=0).want(1)
-        .at("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=3), replicas=3, extensions=some)
+    line.at("0s", queue=5).want(3).at("30s", queue=0).want(1).at("45s", queue=0).want(1)
+    line.by_hand(0).at("1m", queue=0).want(1)
+    line.at("1m15s", queue=1).want(3, reason="external metric queue(nil) is active")
 
 
 def test_pods_take_no_part() -> None:
     """As in KEDA: what nobody works on, no pod is busy with."""
-    (
-        Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
-        .at("0s", queue=5, cpu=90).want(6)
-        .at("1m", queue=0, cpu=90).want(0)
-        .at("1m15s", queue=0, cpu=None).want(0, outcome="ok").events()
-        .at("1m30s", queue=12, cpu=None).want(2, outcome="ok").events("SuccessfulRescale")
-        .at("1m45s", queue=12, cpu=None).want(2, outcome="partial")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
+    line.at("0s", queue=5, cpu=90).want(6)
+    line.at("1m", queue=0, cpu=90).want(0)
+    line.at("1m15s", queue=0, cpu=None).want(0, outcome="ok").events()
+    line.at("1m30s", queue=12, cpu=None).want(2, outcome="ok").events("SuccessfulRescale")
+    line.at("1m45s", queue=12, cpu=None).want(2, outcome="partial")
 
 
 def test_the_record_says_how_it_stands() -> None:
@@ -332,12 +300,10 @@ def test_the_record_says_how_it_stands() -> None:
 def test_a_fallback_wakes_a_target() -> None:
     """The operator said how many are right without data."""
     extensions = replace(MINUTE, fallback=Fallback(6, failure_threshold=2))
-    (
-        Timeline(spec(QUEUE), replicas=0, extensions=extensions)
-        .at("0s", queue=0).want(0).at("15s", queue=None).want(0)
-        .at("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
-        .at("45s", queue=None).want(6)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=0, extensions=extensions)
+    line.at("0s", queue=0).want(0).at("15s", queue=None).want(0)
+    line.at("30s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.at("45s", queue=None).want(6)
 
 
 # -- what a metric proposes that keeps failing -----------------------------------------------------
@@ -347,20 +313,18 @@ SIX = Extensions(fallback=Fallback(6))
 
 
 def test_the_third_failure_in_a_row_brings_the_fallback() -> None:
-    (
-        Timeline(spec(QUEUE), replicas=4, extensions=SIX)
-        .at("0s", queue=None).want(4, outcome="blocked")
-        .at("15s", queue=None).want(4, outcome="blocked").conditions(Fallback=None)
-        .at("30s", queue=None)
-        .want(6, outcome="partial", reason="fallback for external metric queue(nil)")
-        .conditions(Fallback="FallbackActive", ScalingActive="ValidMetricFound")
-        .events("FailedGetExternalMetric", "FallbackActive", "SuccessfulRescale")
-        .at("45s", queue=None).want(6).events("FailedGetExternalMetric")
-        .at("1m", queue=60).want(6, outcome="ok").events("FallbackEnded")
-        .conditions(Fallback="FallbackEnded")
-        .at("1m15s", queue=60).events()
-        .at("1m30s", queue=None).want(6, outcome="blocked")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=4, extensions=SIX)
+    line.at("0s", queue=None).want(4, outcome="blocked")
+    line.at("15s", queue=None).want(4, outcome="blocked").conditions(Fallback=None)
+    line.at("30s", queue=None)
+    line.want(6, outcome="partial", reason="fallback for external metric queue(nil)")
+    line.conditions(Fallback="FallbackActive", ScalingActive="ValidMetricFound")
+    line.events("FailedGetExternalMetric", "FallbackActive", "SuccessfulRescale")
+    line.at("45s", queue=None).want(6).events("FailedGetExternalMetric")
+    line.at("1m", queue=60).want(6, outcome="ok").events("FallbackEnded")
+    line.conditions(Fallback="FallbackEnded")
+    line.at("1m15s", queue=60).events()
+    line.at("1m30s", queue=None).want(6, outcome="blocked")
 
 
 @pytest.mark.parametrize(
@@ -382,12 +346,11 @@ def test_the_four_behaviors(behavior_: FallbackBehavior, of_three: int, of_nine:
 
 def test_a_healthy_metric_that_asks_for_more_wins() -> None:
     """keda#6659."""
-    (
-        Timeline(spec(QUEUE, MAILS), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
-        .at("0s", queue=None, mails=80).want(8, outcome="partial",
-                                             reason="external metric mails(nil) above target")
-        .at("15s", queue=None, mails=20).want(8)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, MAILS), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
+    line.at("0s", queue=None, mails=80).want(
+        8, outcome="partial", reason="external metric mails(nil) above target"
+    )
+    line.at("15s", queue=None, mails=20).want(8)
 
 
 def test_a_metric_of_pods_falls_back_as_well() -> None:
@@ -413,11 +376,9 @@ def test_a_streak_is_of_one_metric_and_without_a_break() -> None:
 def test_bounds_and_policies_hold_for_a_fallback() -> None:
     """It is a proposal like any other."""
     sixty = Extensions(fallback=Fallback(60, 1))
-    (
-        Timeline(spec(QUEUE, maximum=10), replicas=4, extensions=sixty)
-        .at("0s", queue=None).want(8, limited="ScaleUpLimit")
-        .at("15s", queue=None).want(10, limited="TooManyReplicas")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, maximum=10), replicas=4, extensions=sixty)
+    line.at("0s", queue=None).want(8, limited="ScaleUpLimit")
+    line.at("15s", queue=None).want(10, limited="TooManyReplicas")
 
 
 def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
@@ -431,15 +392,13 @@ def test_a_target_without_pods_is_no_failure_of_its_cpu() -> None:
 
 def test_the_first_reading_after_a_fallback_lowers_nothing() -> None:
     """The distrust after a gap holds until the range is whole again (semantics 7.2)."""
-    (
-        Timeline(spec(QUEUE, behavior=FREE), replicas=8, extensions=SIX).over(60.0)
-        .at("0s", queue=80).at("2m", queue=80)
-        .at("2m15s", queue=None).at("2m30s", queue=None).want(8)
-        .at("2m45s", queue=None).want(6)
-        .at("3m", queue=20).want(6, outcome="ok").events("FallbackEnded")
-        .at("4m15s", queue=20).want(6)
-        .at("4m20s", queue=20).want(2)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=FREE), replicas=8, extensions=SIX).over(60.0)
+    line.at("0s", queue=80).at("2m", queue=80)
+    line.at("2m15s", queue=None).at("2m30s", queue=None).want(8)
+    line.at("2m45s", queue=None).want(6)
+    line.at("3m", queue=20).want(6, outcome="ok").events("FallbackEnded")
+    line.at("4m15s", queue=20).want(6)
+    line.at("4m20s", queue=20).want(2)
 
 
 def incomplete(milli: int) -> Values:
@@ -507,8 +466,6 @@ def test_a_fallback_that_is_configured_no_more_ends() -> None:
     target = Timeline(spec(QUEUE), replicas=4, extensions=Extensions(fallback=Fallback(6, 1)))
     target.at("0s", queue=None).want(6)
     target.extensions = Extensions()
-    (
-        target.at("15s", queue=None).want(6, outcome="blocked")
-        .conditions(Fallback="FallbackEnded")
-        .at("30s", queue=None).events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")
-    )  # fmt: skip
+    target.at("15s", queue=None).want(6, outcome="blocked")
+    target.conditions(Fallback="FallbackEnded")
+    target.at("30s", queue=None).events("FailedGetExternalMetric", "FailedComputeMetricsReplicas")

@@ -207,18 +207,19 @@ ALL = Extensions(
 def test_each_rule_gives_way_to_the_ones_before_it() -> None:
     """Paused before bounds, bounds before idle, idle before the metrics, these before policies."""
     slow = behavior(up=rules(pods_policy(1)), down=rules(pods_policy(1), window=60))
-    (
-        Timeline(spec(QUEUE, minimum=2, behavior=slow), replicas=3, extensions=ALL)
-        .at("0s", queue=30).want(3)
-        .at("15s", queue=None).want(4, reason="fallback for external metric queue(nil)")
-        .at("30.1s", queue=0).want(4, stabilized="ScaleDownStabilized")
-        .at("46s", queue=0).want(0, reason="no metric is active")
-        .opened(WINDOW).at("1m1s", queue=0)
-        .want(5, reason="Current number of replicas below Spec.MinReplicas (schedule office until "
-                        "18:00 UTC)")
-        .annotated(paused_replicas="1").at("1m16s", queue=90).want(1)
-        .controlled_by('ScaledObject "web"').at("1m31s", queue=90).want(1)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=2, behavior=slow), replicas=3, extensions=ALL)
+    line.at("0s", queue=30).want(3)
+    line.at("15s", queue=None).want(4, reason="fallback for external metric queue(nil)")
+    line.at("30.1s", queue=0).want(4, stabilized="ScaleDownStabilized")
+    line.at("46s", queue=0).want(0, reason="no metric is active")
+    line.opened(WINDOW).at("1m1s", queue=0)
+    line.want(
+        5,
+        reason="Current number of replicas below Spec.MinReplicas (schedule office until "
+        "18:00 UTC)",
+    )
+    line.annotated(paused_replicas="1").at("1m16s", queue=90).want(1)
+    line.controlled_by('ScaledObject "web"').at("1m31s", queue=90).want(1)
 
 
 @pytest.mark.parametrize("mode", [None, *PauseMode])

@@ -113,13 +113,11 @@ def test_what_cannot_be_read_pauses_and_is_told(
 def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:
     """What they ask for is recorded, so that the windows are whole when it goes on."""
     target = Timeline(spec(QUEUE, behavior=FREE), replicas=4).annotated(paused="true")
-    (
-        target.at("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
-        .conditions(ScalingActive="Paused").events()
-        .at("15s", queue=20).want(4)
-        .annotated().at("30s", queue=20).want(2, reason="All metrics below target")
-        .conditions(ScalingActive="ValidMetricFound")
-    )  # fmt: skip
+    target.at("0s", queue=70).want(4, reason=f"paused by {BY}", outcome="ok")
+    target.conditions(ScalingActive="Paused").events()
+    target.at("15s", queue=20).want(4)
+    target.annotated().at("30s", queue=20).want(2, reason="All metrics below target")
+    target.conditions(ScalingActive="ValidMetricFound")
 
 
 def test_a_paused_target_says_what_it_would_do() -> None:
@@ -134,17 +132,16 @@ def test_a_paused_target_says_what_it_would_do() -> None:
 
 def test_a_pause_with_replicas_goes_there_whatever_else_holds() -> None:
     """Past bounds, windows and failing metrics; by hand it goes back there."""
-    (
-        Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
-        .annotated(paused_replicas="9")
-        .at("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
-        .events("FailedGetExternalMetric", "FailedComputeMetricsReplicas", "SuccessfulRescale")
-        .by_hand(3).at("15s", queue=10).want(9, outcome="ok")
-        .annotated(paused_replicas="0").at("30s", queue=10).want(0)
-        .at("45s", queue=10).want(0)
-        .annotated().at("1m", queue=10).want(2, reason="Current number of replicas below "
-                                                       "Spec.MinReplicas")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=2, maximum=6), replicas=4)
+    line.annotated(paused_replicas="9")
+    line.at("0s", queue=None).want(9, reason=f"paused by {BY}-replicas", outcome="partial")
+    line.events("FailedGetExternalMetric", "FailedComputeMetricsReplicas", "SuccessfulRescale")
+    line.by_hand(3).at("15s", queue=10).want(9, outcome="ok")
+    line.annotated(paused_replicas="0").at("30s", queue=10).want(0)
+    line.at("45s", queue=10).want(0)
+    line.annotated().at("1m", queue=10).want(
+        2, reason="Current number of replicas below Spec.MinReplicas"
+    )
 
 
 def test_a_paused_target_at_zero_measures_no_pods() -> None:
@@ -155,18 +152,16 @@ def test_a_paused_target_at_zero_measures_no_pods() -> None:
 
 def test_one_direction_is_paused() -> None:
     """The other one goes on; bounds and idle obey too."""
-    (
-        Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
-        .annotated(paused="scale-down")
-        .at("0s", queue=20).want(4, reason="All metrics below target")
-        .conditions(ScalingLimited="ScaleDownPaused", ScalingActive="ValidMetricFound")
-        .at("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
-        .by_hand(8).at("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
-        .annotated(paused="scale-up").at("45s", queue=20).want(6).at("1m", queue=90).want(6)
-        .conditions(ScalingLimited="TooManyReplicas")
-        .at("1m15s", queue=30).want(3).at("1m30s", queue=60).want(3)
-        .conditions(ScalingLimited="ScaleUpPaused")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, maximum=6, behavior=FREE), replicas=4)
+    line.annotated(paused="scale-down")
+    line.at("0s", queue=20).want(4, reason="All metrics below target")
+    line.conditions(ScalingLimited="ScaleDownPaused", ScalingActive="ValidMetricFound")
+    line.at("15s", queue=60).want(6).conditions(ScalingLimited="DesiredWithinRange")
+    line.by_hand(8).at("30s", queue=20).want(8).conditions(ScalingLimited="ScaleDownPaused")
+    line.annotated(paused="scale-up").at("45s", queue=20).want(6).at("1m", queue=90).want(6)
+    line.conditions(ScalingLimited="TooManyReplicas")
+    line.at("1m15s", queue=30).want(3).at("1m30s", queue=60).want(3)
+    line.conditions(ScalingLimited="ScaleUpPaused")
     idle = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_DOWN))
     asleep = Extensions(idle=Idle(after=0.0), pause=Pause(PauseMode.SCALE_UP))
     Timeline(spec(QUEUE), replicas=4, extensions=idle).at("0s", queue=0).at("15s", queue=0).want(4)
@@ -200,7 +195,5 @@ def test_what_a_pause_prevents_is_no_saturation() -> None:
 
 def test_a_wrong_annotation_is_an_event() -> None:
     """The same at each sync, which the daemon tells once."""
-    (
-        Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
-        .at("0s", queue=90).want(4).events("InvalidAnnotation")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=4).annotated(paused="maybe")
+    line.at("0s", queue=90).want(4).events("InvalidAnnotation")

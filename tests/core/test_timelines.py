@@ -19,42 +19,38 @@ from tests.core.timeline import Timeline
 
 def test_a_spike_and_its_decline_without_behavior() -> None:
     """Up at once as far as doubling goes, and down when the window has forgotten the spike."""
-    (
-        Timeline(spec(QUEUE), replicas=1)
-        .at("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
-        .at("15s", queue=60).want(4, limited="ScaleUpLimit")
-        .at("30s", queue=60).want(6, limited="DesiredWithinRange")
-        .at("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
-        .at("2m", queue=20).want(6).releases("5m30s")
-        .at("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
-        .at("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
-        .conditions(AbleToScale="SucceededRescale", ScalingLimited="DesiredWithinRange")
-        .never_releases()
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=1)
+    line.at("0s", queue=10).want(1, limited="DesiredWithinRange", reason="")
+    line.at("15s", queue=60).want(4, limited="ScaleUpLimit")
+    line.at("30s", queue=60).want(6, limited="DesiredWithinRange")
+    line.at("45s", queue=20).want(6, stabilized="ScaleDownStabilized").releases("5m30s")
+    line.at("2m", queue=20).want(6).releases("5m30s")
+    line.at("5m30s", queue=20).want(6, stabilized="ScaleDownStabilized")
+    line.at("5m45s", queue=20).want(2, stabilized="ReadyForNewScale")
+    line.conditions(AbleToScale="SucceededRescale", ScalingLimited="DesiredWithinRange")
+    line.never_releases()
 
 
 def test_without_behavior_a_capped_spike_goes_on_climbing() -> None:
     """Raw recommendations are remembered: up to 20 while the metric asks for 8, then for 6."""
-    (
-        Timeline(spec(QUEUE), replicas=4)
-        .at("0s", queue=200).want(8, limited="ScaleUpLimit",
-                                  reason="external metric queue(nil) above target")
-        .at("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
-        .events("SuccessfulRescale")
-        .at("30s", queue=60).want(20, limited="DesiredWithinRange",
-                                  reason="All metrics below target")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=4)
+    line.at("0s", queue=200).want(
+        8, limited="ScaleUpLimit", reason="external metric queue(nil) above target"
+    )
+    line.at("15s", queue=80).want(16, limited="ScaleUpLimit", reason="")
+    line.events("SuccessfulRescale")
+    line.at("30s", queue=60).want(
+        20, limited="DesiredWithinRange", reason="All metrics below target"
+    )
 
 
 def test_with_behavior_a_capped_spike_stops_climbing() -> None:
     """The same readings: the count stays where the metric no longer asks for more."""
-    (
-        Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
-        .at("0s", queue=200).want(8, limited="ScaleUpLimit")
-        .at("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
-        .at("30.2s", queue=60).want(8, stabilized="ScaleDownStabilized")
-        .releases("5m15.1s")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=4)
+    line.at("0s", queue=200).want(8, limited="ScaleUpLimit")
+    line.at("15.1s", queue=80).want(8, stabilized="ReadyForNewScale")
+    line.at("30.2s", queue=60).want(8, stabilized="ScaleDownStabilized")
+    line.releases("5m15.1s")
 
 
 def test_scaling_down_gives_room_for_scaling_up() -> None:
@@ -62,65 +58,53 @@ def test_scaling_down_gives_room_for_scaling_up() -> None:
     both = behavior(
         up=rules(pods_policy(2, 60), window=0), down=rules(percent_policy(100, 60), window=0)
     )
-    (
-        Timeline(spec(QUEUE, behavior=both), replicas=6)
-        .at("0s", queue=10).want(1)
-        .at("15s", queue=200).want(8, limited="ScaleUpLimit")
-        .at("30s", queue=200).want(8, limited="ScaleUpLimit")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=both), replicas=6)
+    line.at("0s", queue=10).want(1)
+    line.at("15s", queue=200).want(8, limited="ScaleUpLimit")
+    line.at("30s", queue=200).want(8, limited="ScaleUpLimit")
 
 
 def test_a_blocked_sync_recommends_nothing() -> None:
     """A minute without data neither extends nor shortens what the window holds."""
-    (
-        Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
-        .at("0s", queue=60).want(6)
-        .at("4m", queue=None).want(6, outcome="blocked")
-        .at("4m15s", queue=10).want(6).releases("5m")
-        .at("5m", queue=10).want(1)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
+    line.at("0s", queue=60).want(6)
+    line.at("4m", queue=None).want(6, outcome="blocked")
+    line.at("4m15s", queue=10).want(6).releases("5m")
+    line.at("5m", queue=10).want(1)
 
 
 def test_a_failed_write_is_tried_again_with_a_whole_allowance() -> None:
     """No event was stored, so nothing of the policy's allowance is spent."""
     up = behavior(up=rules(pods_policy(4, 60), window=0))
-    (
-        Timeline(spec(QUEUE, behavior=up), replicas=1)
-        .at("0s", queue=200, write_fails="etcd is down").want(1)
-        .events("FailedRescale")
-        .conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
-        .at("15s", queue=200).want(5)
-        .at("30s", queue=200).want(5).releases("1m15s")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=up), replicas=1)
+    line.at("0s", queue=200, write_fails="etcd is down").want(1)
+    line.events("FailedRescale")
+    line.conditions(AbleToScale="FailedUpdateScale", ScalingLimited="ScaleUpLimit")
+    line.at("15s", queue=200).want(5)
+    line.at("30s", queue=200).want(5).releases("1m15s")
 
 
 def test_a_failed_write_leaves_its_recommendation() -> None:
     """It counts in the window as if the write had been accepted."""
-    (
-        Timeline(spec(QUEUE), replicas=1)
-        .at("0s", queue=40, write_fails="etcd is down").want(1)
-        .at("15s", queue=10).want(4, stabilized="ScaleDownStabilized", reason="")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE), replicas=1)
+    line.at("0s", queue=40, write_fails="etcd is down").want(1)
+    line.at("15s", queue=10).want(4, stabilized="ScaleDownStabilized", reason="")
 
 
 def test_the_bounds_spend_the_allowance() -> None:
     """A rescale to a bound is an event like any other."""
     up = behavior(up=rules(pods_policy(4, 60), window=0))
-    (
-        Timeline(spec(QUEUE, minimum=4, behavior=up), replicas=1)
-        .at("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
-        .at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=4, behavior=up), replicas=1)
+    line.at("0s", queue=None).want(4, reason="Current number of replicas below Spec.MinReplicas")
+    line.at("15s", queue=200).want(5, limited="ScaleUpLimit").releases("1m")
 
 
 def test_a_restart_holds_the_current_count_for_a_window() -> None:
     """The count that is found is the first recommendation."""
-    (
-        Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
-        .at("0s", queue=60).want(6)
-        .restart()
-        .at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, behavior=behavior()), replicas=6)
+    line.at("0s", queue=60).want(6)
+    line.restart()
+    line.at("4m", queue=10).want(6, stabilized="ScaleDownStabilized").releases("9m")
 
 
 def test_a_short_absence_is_no_news() -> None:
@@ -170,86 +154,74 @@ def test_to_zero_and_back(rule: object) -> None:
     """With minReplicas 0 an empty queue needs no replica, and its first message one."""
     flags = Flags(downscale_stabilization=60.0)
     of = spec(QUEUE, minimum=0, behavior=rule)  # type: ignore[arg-type]  # None or a behavior
-    (
-        Timeline(of, replicas=1, flags=flags)
-        .at("0s", queue=10).want(1)
-        .at("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
-        .at("1m15s", queue=0).want(0, reason="All metrics below target")
-        .events("SuccessfulRescale")
-        .at("1m30s", queue=0).want(0, reason="")
-        .at("3m", queue=1).want(1, reason="external metric queue(nil) above target")
-        .conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
-    )  # fmt: skip
+    line = Timeline(of, replicas=1, flags=flags)
+    line.at("0s", queue=10).want(1)
+    line.at("15s", queue=0).want(1, stabilized="ScaleDownStabilized")
+    line.at("1m15s", queue=0).want(0, reason="All metrics below target")
+    line.events("SuccessfulRescale")
+    line.at("1m30s", queue=0).want(0, reason="")
+    line.at("3m", queue=1).want(1, reason="external metric queue(nil) above target")
+    line.conditions(ScalingActive="ValidMetricFound", AbleToScale="SucceededRescale")
 
 
 def test_a_target_set_to_zero_by_hand_stays_off() -> None:
     """Whatever the queue says, until another count is set."""
-    (
-        Timeline(spec(QUEUE, minimum=1), replicas=3)
-        .at("0s", queue=30).want(3)
-        .by_hand(0)
-        .at("15s", queue=500).want(0, outcome="ok")
-        .conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
-        .events()
-        .by_hand(1)
-        .at("30s", queue=500).want(4, limited="ScaleUpLimit")
-        .conditions(ScalingActive="ValidMetricFound")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3)
+    line.at("0s", queue=30).want(3)
+    line.by_hand(0)
+    line.at("15s", queue=500).want(0, outcome="ok")
+    line.conditions(ScalingActive="ScalingDisabled", AbleToScale="SucceededGetScale")
+    line.events()
+    line.by_hand(1)
+    line.at("30s", queue=500).want(4, limited="ScaleUpLimit")
+    line.conditions(ScalingActive="ValidMetricFound")
 
 
 def test_our_own_zero_comes_back_when_the_minimum_is_raised() -> None:
     """It was we who brought it there, so it is we who bring it to the new minimum."""
     zero, two = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=2, behavior=FREE)
-    (
-        Timeline(zero, replicas=1)
-        .at("0s", queue=0).want(0)
-        .change(two)
-        .at("15s", queue=0).want(2, reason="Current number of replicas below Spec.MinReplicas")
-        .by_hand(0)
-        .at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
-    )  # fmt: skip
+    line = Timeline(zero, replicas=1)
+    line.at("0s", queue=0).want(0)
+    line.change(two)
+    line.at("15s", queue=0).want(2, reason="Current number of replicas below Spec.MinReplicas")
+    line.by_hand(0)
+    line.at("30s", queue=0).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_zero_by_hand_after_our_own_is_theirs() -> None:
     """Once the count has left our zero, the next zero is not ours."""
-    (
-        Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1)
-        .at("0s", queue=0).want(0)
-        .by_hand(1)
-        .at("15s", queue=10).want(1)
-        .by_hand(0)
-        .change(spec(QUEUE, minimum=1, behavior=FREE))
-        .at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=0, behavior=FREE), replicas=1)
+    line.at("0s", queue=0).want(0)
+    line.by_hand(1)
+    line.at("15s", queue=10).want(1)
+    line.by_hand(0)
+    line.change(spec(QUEUE, minimum=1, behavior=FREE))
+    line.at("30s", queue=100).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_our_own_zero_is_known_by_the_object_after_the_state_was_lost() -> None:
     """As after a window with minReplicas 0 that has ended; a zero by hand stays."""
     zero, one = spec(QUEUE, minimum=0, behavior=FREE), spec(QUEUE, minimum=1)
-    (
-        Timeline(zero, replicas=1)
-        .at("0s", queue=0).want(0)
-        .change(one)
-        .restart()
-        .at("15s", queue=0).want(1, reason="Current number of replicas below Spec.MinReplicas")
-        .by_hand(0, "kubectl")
-        .restart()
-        .at("30s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
-        .by_hand(0)
-        .at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
-    )  # fmt: skip
+    line = Timeline(zero, replicas=1)
+    line.at("0s", queue=0).want(0)
+    line.change(one)
+    line.restart()
+    line.at("15s", queue=0).want(1, reason="Current number of replicas below Spec.MinReplicas")
+    line.by_hand(0, "kubectl")
+    line.restart()
+    line.at("30s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
+    line.by_hand(0)
+    line.at("45s", queue=500).want(0).conditions(ScalingActive="ScalingDisabled")
 
 
 def test_a_pause_at_zero_ends_after_the_state_was_lost() -> None:
     """The zero that it left is ours."""
-    (
-        Timeline(spec(QUEUE, minimum=1), replicas=3)
-        .annotated(paused_replicas="0")
-        .at("0s", queue=30).want(0)
-        .annotated()
-        .restart()
-        .at("15s", queue=30).want(1)
-    )  # fmt: skip
+    line = Timeline(spec(QUEUE, minimum=1), replicas=3)
+    line.annotated(paused_replicas="0")
+    line.at("0s", queue=30).want(0)
+    line.annotated()
+    line.restart()
+    line.at("15s", queue=30).want(1)
 
 
 @pytest.mark.parametrize(
