@@ -34,7 +34,7 @@ def import_(
 
     Exit codes: 0 all was imported and the configuration is valid, 1 something could not be read,
     asked or written, 2 bad arguments, 3 something was refused or is undecided, or files of
-    secrets are missing.
+    secrets have to be mounted.
     """
     from autoscaler.migrate.importing import import_autoscalers
 
@@ -48,7 +48,6 @@ def import_(
                 options.all_namespaces and not is_of_cluster
             ),
             "--context goes with --from-cluster": options.context and not is_of_cluster,
-            "--split needs --output": options.split and output is None,
             f"{output} is there already: name another file, or write over it with --force": (
                 is_there and not options.force
             ),

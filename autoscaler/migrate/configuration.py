@@ -1,6 +1,5 @@
-"""What the manifests become -> the configuration, in one file or one for each namespace."""
+"""What the manifests become -> the configuration."""
 
-import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,10 +132,6 @@ def _is_long(value: object) -> bool:
     return False
 
 
-_PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_OTHERS = "others"
-
-
 @dataclass
 class ConfigurationFile:
     """A file of a configuration, before it is written."""
@@ -151,7 +146,7 @@ class ConfigurationFile:
 
 
 def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> ConfigurationFile:
-    """Return the configuration with the targets of ``written``, in one file."""
+    """Return the configuration with the targets of ``written``."""
     targets = [one.target for one in written]
     names = {name for target in targets for name in queries_of(target)}
     queries = {name: one for name, one in conversion.shared.queries.items() if name in names}
@@ -172,13 +167,9 @@ def configuration_of(conversion: Conversion, written: Sequence[Imported]) -> Con
         if name in queries:
             file.comments["queries", name] += texts
     for index, one in enumerate(written):
-        _comment(file, ("targets", index), one)
+        for location, text in one.draft.comments:
+            file.comments["targets", index, *location].append(text)
     return file
-
-
-def _comment(file: ConfigurationFile, place: Location, imported: Imported) -> None:
-    for location, text in imported.draft.comments:
-        file.comments[*place, *location].append(text)
 
 
 def _prometheus(conversion: Conversion, used: set[str]) -> dict[str, object]:
@@ -199,42 +190,3 @@ def _resources(
     }
     used |= {"cpu"} if any("metrics" not in target for target in targets) else set()
     return {name: one for name, one in conversion.resources.items() if name in used}
-
-
-def split(
-    conversion: Conversion, written: Sequence[Imported], folder: str
-) -> tuple[ConfigurationFile, dict[str, ConfigurationFile]]:
-    """Return the main file, and by its name in ``folder`` one for each namespace.
-
-    A query that several of them use stands in the main file.
-    """
-    main = configuration_of(conversion, written)
-    by_namespace: dict[str, list[Imported]] = defaultdict(list)
-    for one in written:
-        namespace = str(one.target["namespace"])
-        by_namespace[namespace if _PLAIN.fullmatch(namespace) else _OTHERS].append(one)
-    users: dict[str, set[str]] = defaultdict(set)
-    for namespace, those in by_namespace.items():
-        for one in those:
-            for name in queries_of(one.target):
-                users[name].add(namespace)
-    every = main.document.pop("queries", {})
-    queries = every if isinstance(every, dict) else {}
-    shared = {name: one for name, one in queries.items() if len(users[name]) > 1}
-    files = {}
-    for namespace, those in by_namespace.items():
-        own = {name: one for name, one in queries.items() if users[name] == {namespace}}
-        file = ConfigurationFile(
-            {**({"queries": own} if own else {}), "targets": [one.target for one in those]}
-        )
-        for name in own:
-            file.comments["queries", name] += main.comments.pop(("queries", name), [])
-        for index, one in enumerate(those):
-            _comment(file, ("targets", index), one)
-        files[f"{folder}/{namespace}.yaml"] = file
-    main.comments = defaultdict(
-        list, {place: texts for place, texts in main.comments.items() if place[:1] != ("targets",)}
-    )
-    document = {key: one for key, one in main.document.items() if key != "targets"}
-    main.document = {**document, "include": list(files), **({"queries": shared} if shared else {})}
-    return main, files

@@ -22,7 +22,7 @@ from autoscaler.migrate.drafts import Comment, Query, Shared, TargetDraft
 from autoscaler.migrate.fields import KeyEntry, KeyOutcome, not_filled_in, placeholder, placeholders
 from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
-from autoscaler.migrate.keda.authentications import Authentications, ReadSecret, never
+from autoscaler.migrate.keda.authentications import Authentications
 from autoscaler.migrate.keda.scaled_objects import draft_of as scaled_object
 from autoscaler.migrate.manifests import KEDA_1, Manifest, ManifestRole
 from autoscaler.migrate.options import ImportOptions
@@ -52,7 +52,7 @@ _TEMPLATE = (
     "it is a template, which has to be rendered first: import what `helm template` or your tool "
     "prints"
 )
-_KEPT_IN_FILES = "its values are kept in files, and are only read with --write-secrets"
+_KEPT_IN_FILES = "its values are kept in files, and are not read"
 _NO_URL = (
     f"no source names {{}}, so that {UNKNOWN_URL} stands there: write the URL of yours, or import "
     "with --prometheus URL"
@@ -165,11 +165,10 @@ def convert(
     options: ImportOptions,
     *,
     find_series: FindSeries | None = None,
-    read_secret: ReadSecret = never,
 ) -> Conversion:
     """Convert the autoscalers among manifests, in their order."""
     result = Conversion()
-    importer = _Importer(manifests, options, result.shared, find_series, read_secret)
+    importer = _Importer(manifests, options, result.shared, find_series)
     url = options.prometheus or importer.rules.prometheus_url
     if url:
         result.shared.servers[""] = {"url": url}
@@ -207,7 +206,6 @@ class _Importer:
         options: ImportOptions,
         shared: Shared,
         find_series: FindSeries | None,
-        read_secret: ReadSecret,
     ) -> None:
         self._options = options
         self._find_series = find_series
@@ -223,7 +221,7 @@ class _Importer:
         self.rules = merged(self.documents_of_rules.values())
         self.not_asked = ""
         """Why Prometheus is not asked any more."""
-        self._authentications = Authentications(read_secret)
+        self._authentications = Authentications()
         for one in manifests:
             if one.role is ManifestRole.AUTHENTICATION and one.group != KEDA_1:
                 self._authentications.add(one.fields, self._here)

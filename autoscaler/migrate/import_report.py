@@ -1,4 +1,4 @@
-"""What `autoscaler import` tells: what became of each source, as text, JSON or Markdown."""
+"""What `autoscaler import` tells: what became of each source, as text or JSON."""
 
 import json
 from collections import Counter, defaultdict
@@ -39,8 +39,6 @@ class ImportReport:
     """What holds for the configuration as a whole."""
     failures: Sequence[str] = ()
     """What could not be asked."""
-    secrets: Sequence[tuple[SecretValue, bool]] = ()
-    """The files that the configuration names, and whether they were written."""
     lines: Lines = field(default_factory=Lines)
     verbose: bool = False
     """Whether its text has the keys that need no attention."""
@@ -58,7 +56,12 @@ class ImportReport:
         left = (
             self.states[ImportState.REFUSED] + self.states[ImportState.IN_PART] + len(self.failures)
         )
-        return not left and all(written for _, written in self.secrets)
+        return not left and not self.secrets
+
+    @property
+    def secrets(self) -> list[SecretValue]:
+        """The files that the configuration names."""
+        return list(dict.fromkeys(file for one in self.imported for file in one.draft.secrets))
 
     @property
     def summary(self) -> str:
@@ -89,7 +92,6 @@ class ImportReport:
             if one.state not in {ImportState.OTHER, ImportState.REFUSED}:
                 yield self._source(one)
                 yield from self._keys(one) if self.verbose else ()
-        yield from self._files(written=True)
         for heading, sentences in (
             ("Differences", list(self._sentences(KeyOutcome.DIFFERENT))),
             ("To do", list(self._to_do())),
@@ -139,13 +141,9 @@ class ImportReport:
         yield from self._sentences(KeyOutcome.REFUSED)
         yield from (f"not asked: {failure}" for failure in self.failures)
         yield from self.notes
-        yield from self._files(written=False)
-
-    def _files(self, *, written: bool) -> Iterator[str]:
-        for secret, is_written in self.secrets:
-            if is_written is written:
-                of = f"the key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
-                yield f"{'written' if written else 'mount'}: {secret.file} holds {of}"
+        for secret in self.secrets:
+            of = f"the key {secret.key} of {secret.kind} {secret.namespace}/{secret.name}"
+            yield f"mount: {secret.file} holds {of}"
 
     # -- JSON --------------------------------------------------------------------------------------
 
@@ -168,9 +166,7 @@ class ImportReport:
                 ],
                 "notes": list(self.notes),
                 "failures": list(self.failures),
-                "secrets": [
-                    {**secret._asdict(), "written": written} for secret, written in self.secrets
-                ],
+                "secrets": [secret._asdict() for secret in self.secrets],
             },
             indent=2,
         )
@@ -200,35 +196,6 @@ class ImportReport:
             ],
         }
 
-    # -- Markdown ----------------------------------------------------------------------------------
-
-    def markdown(self) -> str:
-        """Return the report for a merge request: a table of sources, and what is to be done."""
-        rows = ["| source | target | outcome |", "|---|---|---|"]
-        left = []
-        for one in self.imported:
-            if one.state in {ImportState.OTHER, ImportState.USED}:
-                continue
-            place = _place(one.manifest.file, self.lines.line(one.manifest))
-            target = _target(one) if one.target else ""
-            rows.append(_row(f"{place} {_called(one)}", target, one.state.value))
-            for entry in one.entries:
-                if entry.outcome in {KeyOutcome.REFUSED, KeyOutcome.DIFFERENT}:
-                    line = self.lines.line(one.manifest, entry.location)
-                    where = _place(one.manifest.file, line)
-                    heading = _HEADINGS[entry.outcome]
-                    path = path_of(entry.location) or "all of it"
-                    left.append(
-                        f"- **{heading}** `{_cell(f'{where}: {path}')}`: {_cell(entry.why)}"
-                    )
-        for unread in self.unread:
-            place = _place(unread.file, unread.line)
-            rows.append(_row(place, "", ImportState.REFUSED.value))
-            left.append(f"- **refused** `{_cell(place)}`: {_cell(unread.why)}")
-        notes = [f"- **note** {_cell(note)}" for note in (*self.notes, *self.failures)]
-        parts = ["\n".join(rows), "\n".join([*left, *notes]), self.summary]
-        return "\n\n".join(part for part in parts if part)
-
 
 def _place(file: str, line: int | None) -> str:
     return file if line is None else f"{file}:{line}"
@@ -248,11 +215,3 @@ def _target(one: Imported) -> str:
     reference = one.target.get("scaleTargetRef")
     parts = reference if isinstance(reference, dict) else {}
     return f"{one.target.get('namespace')}/{parts.get('kind')}/{parts.get('name')}"
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
-
-
-def _cell(text: str) -> str:
-    return one_line(text, _LONGEST).replace("|", "\\|").replace("`", "'")

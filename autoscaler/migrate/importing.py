@@ -1,11 +1,8 @@
 """`autoscaler import`: the autoscalers of others become a configuration, and a report says how."""
 
-import base64
-import binascii
-import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
@@ -21,11 +18,10 @@ from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.config.sources import unusable_files
 from autoscaler.config.spec_model import HorizontalPodAutoscalerBehavior
 from autoscaler.core.series import QueryFailure
-from autoscaler.core.text import printable
-from autoscaler.file_contents import read_bytes, write_below, write_output
+from autoscaler.file_contents import write_output
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.migrate.adapter_queries import FindSeries
-from autoscaler.migrate.configuration import ConfigurationFile, configuration_of, split
+from autoscaler.migrate.configuration import configuration_of
 from autoscaler.migrate.conversion import (
     Conversion,
     Imported,
@@ -33,11 +29,10 @@ from autoscaler.migrate.conversion import (
     SeriesError,
     convert,
 )
-from autoscaler.migrate.drafts import SecretValue
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.import_report import ImportReport
 from autoscaler.migrate.import_sources import ImportSources
-from autoscaler.migrate.manifests import Manifest, ManifestRole
+from autoscaler.migrate.manifests import Manifest
 from autoscaler.migrate.manifests_of_cluster import ClusterManifests
 from autoscaler.migrate.options import ImportOptions
 from autoscaler.prometheus import PrometheusReader
@@ -48,7 +43,6 @@ _CLUSTER = "cluster"
 _LOST = 3
 """The exit code where something was refused or is undecided."""
 _MOST_ROUNDS = 100
-_MOST_NAMED = 5
 _NAME_OF_NONE = "import.yaml"
 _NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
@@ -63,7 +57,6 @@ def import_autoscalers(names: Sequence[Path], options: ImportOptions) -> int:
 class _Import:
     def __init__(self, options: ImportOptions) -> None:
         self._options = options
-        self._secrets: dict[tuple[str, str, str], Mapping[str, bytes]] = {}
         self._cluster: ClusterManifests | None = None
         self._failures: list[str] = []
 
@@ -74,16 +67,13 @@ class _Import:
         with ExitStack() as stack:
             if self._options.from_cluster:
                 self._read_cluster(sources, rules, stack)
-            self._keep_secrets(sources.manifests)
             conversion = convert(
                 [*rules.manifests, *sources.manifests],
                 self._options,
                 find_series=self._finder(stack),
-                read_secret=self._text_of,
             )
             _leave_out_defaults(conversion)
             _refuse_what_is_not_valid(conversion, self._folder)
-            secrets = list(self._files_of_secrets(conversion))
         if self._cluster is not None:
             self._failures += dict.fromkeys(self._cluster.failures)
             conversion.notes += [self._cluster.searched] if conversion.lacks_rules else []
@@ -95,7 +85,6 @@ class _Import:
             [*rules.unread, *sources.unread],
             conversion.notes if written else (),
             self._failures,
-            secrets,
             verbose=self._options.verbose,
         )
         self._tell(report, written)
@@ -146,85 +135,18 @@ class _Import:
 
         return find
 
-    # -- secrets -----------------------------------------------------------------------------------
-
-    def _keep_secrets(self, manifests: Sequence[Manifest]) -> None:
-        if self._options.write_secrets is None:
-            return
-        for one in manifests:
-            if one.role is ManifestRole.VALUES:
-                key = ("Secret", one.namespace or self._options.namespace or "default", one.name)
-                self._secrets[key] = dict(_values(one.fields))
-
-    def _value_of(self, secret: SecretValue) -> bytes | None:
-        """Return a value; None unless it was asked for, and is there."""
-        if self._options.write_secrets is None:
-            return None
-        held = self._secrets.get((secret.kind, secret.namespace, secret.name))
-        if held is not None:
-            return held.get(secret.key)
-        if self._cluster is None:
-            return None
-        return self._cluster.value(secret.kind, secret.namespace, secret.name, secret.key)
-
-    def _text_of(self, secret: SecretValue) -> str | None:
-        value = self._value_of(secret)
-        return None if value is None else value.decode(errors="replace")
-
-    def _files_of_secrets(self, conversion: Conversion) -> Iterator[tuple[SecretValue, bool]]:
-        """Write the files of secrets that were asked for; yield each, and whether it is there."""
-        found = [secret for one in conversion.written for secret in one.draft.secrets]
-        values = {secret: self._value_of(secret) for secret in dict.fromkeys(found)}
-        folder, renamed = self._options.write_secrets, dict[str, str]()
-        files = {_names_of(secret): value for secret, value in values.items() if value is not None}
-        if folder is not None:
-            self._refuse_to_overwrite(folder, files)
-        for secret, value in values.items():
-            if value is None or folder is None:
-                yield secret, False
-                continue
-            path = _written_below(folder, _names_of(secret), value, force=self._options.force)
-            name = os.path.relpath(path, self._folder)
-            renamed[secret.file] = str(path.absolute()) if name.startswith("..") else name
-            yield secret._replace(file=renamed[secret.file]), True
-        for settings in conversion.shared.servers.values():
-            settings.update({key: _renamed(value, renamed) for key, value in settings.items()})
-
     # -- output ------------------------------------------------------------------------------------
 
     def _write(self, conversion: Conversion, written: Sequence[Imported]) -> None:
-        output = self._options.output
+        output, text = self._options.output, configuration_of(conversion, written).text
         if output is None:
-            print(configuration_of(conversion, written).text, end="", flush=True)
+            print(text, end="", flush=True)
             return
-        main, parts = configuration_of(conversion, written), dict[str, ConfigurationFile]()
-        if self._options.split:
-            main, parts = split(conversion, written, f"{output.stem}.d")
-        files = {tuple(name.split("/")): file.text.encode() for name, file in parts.items()}
-        self._refuse_to_overwrite(output.parent, files)
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
-            for names, content in files.items():
-                _written_below(
-                    output.parent, names, content, force=self._options.force, private=False
-                )
-            write_output(output, main.text.encode())
+            write_output(output, text.encode())
         except OSError as error:
             raise CommandError(f"{output} cannot be written: {error.strerror}") from None
-
-    def _refuse_to_overwrite(self, folder: Path, files: Mapping[tuple[str, ...], bytes]) -> None:
-        """Refuse files that are there with another content, before anything is written."""
-        there = [
-            str(path)
-            for names, content in files.items()
-            if (path := folder.joinpath(*names)).is_file() and not _is_same(path, content)
-        ]
-        if there and not self._options.force:
-            listed = ", ".join(map(printable, there[:_MOST_NAMED]))
-            more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
-            raise CommandError(
-                f"these files are there already: {listed}{more}; --force replaces them"
-            )
 
     def _where(self) -> str:
         """Say which namespaces of a cluster were read, where nothing was found."""
@@ -235,56 +157,14 @@ class _Import:
         return f": of the cluster only the namespace {namespace} was read; -A reads all of them"
 
     def _tell(self, report: ImportReport, written: Sequence[Imported]) -> None:
-        match self._options.report:
-            case "json":
-                text = report.json()
-            case "markdown":
-                text = report.markdown()
-            case _:
-                text = report.text()
-                if not written:
-                    text += f"\nnothing was imported{self._where()}"
+        if self._options.report == "json":
+            text = report.json()
+        else:
+            text = report.text()
+            if not written:
+                text += f"\nnothing was imported{self._where()}"
         # Of two texts on one stream neither could be used.
         print(text, file=sys.stderr if self._options.output is None else sys.stdout, flush=True)
-
-
-def _values(secret: Fields) -> Iterator[tuple[str, bytes]]:
-    """Yield the values of a Secret as it stands in a file."""
-    data, plain = secret.peek("data"), secret.peek("stringData")
-    for key, value in data.items() if isinstance(data, dict) else ():
-        try:
-            yield key, base64.b64decode(str(value), validate=False)
-        except (binascii.Error, ValueError):
-            continue
-    for key, value in plain.items() if isinstance(plain, dict) else ():
-        yield key, str(value).encode()
-
-
-def _renamed(value: object, names: Mapping[str, str]) -> object:
-    if isinstance(value, dict):
-        return {key: _renamed(one, names) for key, one in value.items()}
-    return names.get(value, value) if isinstance(value, str) else value
-
-
-def _names_of(secret: SecretValue) -> tuple[str, ...]:
-    return secret.namespace, secret.name, secret.key
-
-
-def _is_same(path: Path, content: bytes) -> bool:
-    try:
-        return read_bytes(path, len(content)) == content
-    except OSError:
-        return False
-
-
-def _written_below(
-    folder: Path, names: Sequence[str], content: bytes, *, force: bool, private: bool = True
-) -> Path:
-    try:
-        return write_below(folder, names, content, force=force, private=private)
-    except OSError as error:
-        path = printable(str(folder.joinpath(*names)))
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _leave_out_defaults(conversion: Conversion) -> None:

@@ -1,7 +1,5 @@
 """Reads the objects that an import converts, as they are in the cluster."""
 
-import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -88,22 +86,6 @@ class ClusterManifests:
         places = "all namespaces" if everywhere else ", ".join(filter(None, readable))
         self.searched = _SEARCHED.format(places or "no namespace that this user may read")
         yield from {_key(item): item for item in items}.values()
-
-    def value(self, kind: str, namespace: str, name: str, key: str) -> bytes | None:
-        """Return one value of a Secret or ConfigMap; None where there is none, and why."""
-        plural = "secrets" if kind == "Secret" else "configmaps"
-        path = path_of("v1", plural, namespace, name)
-        answer = self._api.get(path, clock.monotonic() + _SECONDS)
-        if isinstance(answer, Failure):
-            self.failures.append(in_namespace(answer, namespace))
-            return None
-        text = (answer.get("data") or {}).get(key)
-        if not isinstance(text, str):
-            return None
-        try:
-            return base64.b64decode(text) if kind == "Secret" else text.encode()
-        except (binascii.Error, ValueError):
-            return None
 
     def _listed(self, of: Collection, namespace: str) -> Sequence[JsonObject]:
         """Return the objects of a collection; why there are none is a failure."""

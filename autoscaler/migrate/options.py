@@ -63,7 +63,7 @@ class ImportOptions:
         ),
     ] = None
     report: Annotated[
-        Literal["text", "json", "markdown"],
+        Literal["text", "json"],
         typer.Option(help="What became of each source; on stderr unless there is --output."),
     ] = "text"
     shadow: Annotated[
@@ -72,14 +72,7 @@ class ImportOptions:
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also say what became of each key.")
     ] = False
-    split: Annotated[
-        bool, flag("split", "One file for each namespace, which the main one includes.")
-    ] = False
-    write_secrets: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the secrets that are needed to files there."),
-    ] = None
-    force: Annotated[bool, flag("force", "Write over files that are there already.")] = False
+    force: Annotated[bool, flag("force", "Write over a file that is there already.")] = False
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,12 @@
 
 import base64
 import json
-import shutil
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from autoscaler.config import load
-from autoscaler.migrate.importing import import_autoscalers
 from autoscaler.migrate.options import ImportOptions
 from tests.cli.test_commands import NOWHERE, autoscaler, ran
 from tests.importers.importing import imported, run
@@ -88,7 +84,6 @@ def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) ->
         (("a.yaml", "-A"), "--all-namespaces goes with --from-cluster"),
         (("--from-cluster", "-A", "-n", "shop"), "give --namespace or --all-namespaces"),
         (("a.yaml", "--context", "x"), "--context goes with --from-cluster"),
-        (("a.yaml", "--split"), "--split needs --output"),
         (("a.yaml", "--prometheus", "prometheus:9090"), "http"),
         (("a.yaml", "--report", "xml"), "xml"),
     ],
@@ -194,46 +189,14 @@ def test_all_in_shadow(tmp_path: Path) -> None:
     assert done.target["mode"] == "shadow"
 
 
-def test_one_file_for_each_namespace(tmp_path: Path) -> None:
-    """Each has its targets and the queries that are its own; the main file has what is shared."""
-    texts = [
-        hpa(POD_METRIC),
-        hpa(POD_METRIC).replace("namespace: shop", "namespace: bank"),
-        hpa(POD_METRIC.replace("rps", "own")).replace("name: web", "name: own"),
-        RULES + RULES.removeprefix("rules:\n").replace("as: rps", "as: own").replace("2m", "3m"),
-    ]
-    options = ImportOptions(split=True, shadow=True)
-    done = imported(tmp_path, *texts, options=options)
-    assert done.code == 0
-    assert done.document["include"] == ["autoscaler.d/shop.yaml", "autoscaler.d/bank.yaml"]
-    assert list(done.document["queries"]) == ["rps"]
-    shop = yaml.safe_load((done.output.parent / "autoscaler.d" / "shop.yaml").read_text())
-    assert list(shop["queries"]) == ["own"]
-    keys = [target.key for target in load(done.output).targets]
-    assert keys == ["shop/Deployment/web", "shop/Deployment/own", "bank/Deployment/web"]
-    whole = imported(tmp_path, *texts, options=ImportOptions(shadow=True))
-    assert {one.key: one for one in whole.config.targets} == {
-        one.key: one for one in load(done.output).targets
-    }
-
-
-def test_secrets_are_named_and_written_only_when_asked(tmp_path: Path) -> None:
-    """What to mount is said; with --write-secrets the files are there, for their owner alone."""
+def test_secrets_are_named_and_never_read(tmp_path: Path) -> None:
+    """The report says which file holds which key; that they have to be mounted is exit code 3."""
     done = imported(tmp_path, SCALED, SECRET)
     assert "hunter2" not in done.text + json.dumps(done.report)
     assert done.code == 3
     (secret,) = done.report["secrets"]
-    assert (secret["file"], secret["written"]) == ("secrets/bank/thanos/token", False)
-    folder = tmp_path / "out" / "secrets"
-    asked = imported(tmp_path, SCALED, SECRET, options=ImportOptions(write_secrets=folder))
-    assert asked.code == 0
-    file = folder / "bank" / "thanos" / "token"
-    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"hunter2", 0o600)
-    assert asked.config.prometheus.bearer_token_file == file
-    assert "hunter2" not in asked.text + json.dumps(asked.report)
-    shutil.rmtree(folder)
-    elsewhere = ImportOptions(write_secrets=tmp_path / "mounted")
-    assert imported(tmp_path, SCALED, SECRET, options=elsewhere).config.targets
+    assert secret["file"] == "secrets/bank/thanos/token"
+    assert done.document["prometheus"]["bearerTokenFile"] == secret["file"]
 
 
 @pytest.mark.parametrize(
@@ -249,44 +212,12 @@ def test_secrets_are_named_and_written_only_when_asked(tmp_path: Path) -> None:
 def test_a_name_from_a_manifest_is_never_part_of_a_path_unless_kubernetes_permits_it(
     tmp_path: Path, before: str, after: str
 ) -> None:
-    """Neither of a file that is written, nor of one that the daemon would read and send."""
+    """The daemon would read the file, and send what is in it."""
     assert before in SCALED
-    files = {path.name for path in tmp_path.rglob("*")}
-    secret = SECRET.replace("name: thanos", "name: ../../../x").replace("token:", "../../../x:")
-    for given in (SECRET, secret):
-        options = ImportOptions(write_secrets=tmp_path / "secrets")
-        done = imported(tmp_path, SCALED.replace(before, after), given, options=options)
-        assert done.code == 3
-        assert "../" not in yaml.safe_dump(yaml.safe_load(done.text).get("prometheus"))
-        written = {path.name for path in tmp_path.rglob("*")} - files
-        assert written <= {"0.yaml", "1.yaml", "out", "autoscaler.yaml", "secrets"}, written
-
-
-def test_files_of_namespaces_and_secrets_are_written_over_only_when_asked(tmp_path: Path) -> None:
-    """Nothing is written where one of them is another, nor where a link is in its place."""
-    given = [tmp_path / "0.yaml", tmp_path / "1.yaml"]
-    given[0].write_text(SCALED)
-    given[1].write_text(SECRET)
-    output = tmp_path / "out.yaml"
-    secrets = ImportOptions(write_secrets=tmp_path / "secrets", output=output)
-    token = tmp_path / "secrets" / "bank" / "thanos" / "token"
-    token.parent.mkdir(parents=True)
-    token.write_bytes(b"older")
-    assert import_autoscalers(given, secrets) == 1
-    assert (token.read_bytes(), output.exists()) == (b"older", False)
-    assert import_autoscalers(given, replace(secrets, force=True)) == 0
-    assert token.read_bytes() == b"hunter2"
-    part, split = tmp_path / "out.d" / "bank.yaml", ImportOptions(split=True, output=output)
-    part.parent.mkdir()
-    part.write_bytes(b"mine")
-    before = output.read_bytes()
-    assert import_autoscalers(given[:1], split) == 1
-    assert (part.read_bytes(), output.read_bytes()) == (b"mine", before)
-    part.unlink()
-    part.symlink_to(tmp_path / "elsewhere")
-    assert import_autoscalers(given[:1], replace(split, force=True)) == 1
-    assert not (tmp_path / "elsewhere").exists()
-    assert output.read_bytes() == before
+    done = imported(tmp_path, SCALED.replace(before, after))
+    assert done.code == 3
+    assert "../" not in yaml.safe_dump(done.document.get("prometheus"))
+    assert "/etc" not in yaml.safe_dump(done.document.get("prometheus"))
 
 
 def test_what_is_not_read_from_prometheus_is_undecided(tmp_path: Path) -> None:
@@ -332,14 +263,6 @@ spec.scaleTargetRef.name, spec.maxReplicas
   ignored: metadata.name: a target is called by its workload
 """
 STATUS = "  ignored: status: it tells what was decided, and not what is wanted\n"
-MARKDOWN = """\
-| source | target | outcome |
-|---|---|---|
-| {file}:1 HorizontalPodAutoscaler shop/web | shop/Deployment/web | in part |
-
-- **refused** `{file}:7: spec.minReplica`: nothing is known of this key: leave it out there, or \
-write here what it is for
-"""
 
 
 @pytest.mark.parametrize("more", [(), ("-v",)])
@@ -357,18 +280,10 @@ def test_the_report_as_text(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert out == REPORT.format(file=file, keys=keys[0], more=keys[1])
 
 
-def test_the_report_as_markdown(tmp_path: Path) -> None:
-    """A table of sources, and a list of what differs or was refused, for a merge request."""
-    file = tmp_path / "hpa.yaml"
-    file.write_text(hpa("minReplica: 3"))
-    _, out, _ = ran("import", str(file), "-o", str(tmp_path / "o.yaml"), "--report", "markdown")
-    assert out.startswith(MARKDOWN.format(file=file))
-
-
 def test_hostile_texts_are_printable(tmp_path: Path) -> None:
     """Control characters of names reach neither a report nor the configuration."""
     text = WEB.replace("name: web}", 'name: "\\u202e\\e[31m|`"}').replace(", namespace: shop", "")
-    for report in ("text", "markdown", "json"):
+    for report in ("text", "json"):
         (tmp_path / "h.yaml").write_text(text)
         _, out, _ = ran(
             *("import", str(tmp_path / "h.yaml"), "-o", str(tmp_path / "o.yaml")),

@@ -1,10 +1,10 @@
 """TriggerAuthentications and ClusterTriggerAuthentications of KEDA: what they give to triggers.
 
-A value of a Secret becomes a file; what is in it is read where the caller does so, else never.
+A value of a Secret becomes a file; what is in it is never read.
 https://keda.sh/docs/latest/concepts/authentication/
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from autoscaler.core.text import printable
@@ -33,9 +33,6 @@ _LONGEST_ORIGIN = 600
 _NOT_NEEDED = "no trigger that is carried over needs it"
 _NOT_NAMED = "no ScaledObject here names it"
 
-ReadSecret = Callable[[SecretValue], str | None]
-"""Returns the value that a file stands for; None where it is not to be read, or not there."""
-
 
 class Parameter(NamedTuple):
     """A value that an authentication gives to a trigger."""
@@ -50,10 +47,9 @@ class Parameter(NamedTuple):
 class Authentication:
     """One document, of which is noted what was needed."""
 
-    def __init__(self, fields: Fields, namespace: str, read: ReadSecret) -> None:
+    def __init__(self, fields: Fields, namespace: str) -> None:
         self._fields = fields
         self._namespace = namespace
-        self._read = read
         self._parameters = {one.name: (keys, one) for keys, one in self._listed()}
         self.identity = fields.within("spec", "podIdentity")
 
@@ -66,10 +62,6 @@ class Authentication:
             why = f"`{name}` comes from {found.origin}: write it to a file, and name that instead"
             self._fields.refused(*keys, why=why)
         return found
-
-    def value(self, parameter: Parameter) -> str | None:
-        """Return the value of a parameter, if it is to be read."""
-        return None if parameter.file is None else self._read(parameter.file)
 
     def account(self, why: str) -> None:
         """Say of what was not needed why that is right."""
@@ -113,15 +105,10 @@ class Authentication:
                     yield ("spec", store), Parameter(parameter, None, origin)
 
 
-def never(_: SecretValue) -> None:
-    """Read no value."""
-
-
 class Authentications:
     """Those of all sources, by kind, namespace and name."""
 
-    def __init__(self, read: ReadSecret = never) -> None:
-        self._read = read
+    def __init__(self) -> None:
         self._all: dict[tuple[str, str, str], Authentication] = {}
         self._named: set[tuple[str, str, str]] = set()
 
@@ -131,7 +118,7 @@ class Authentications:
         written = str(fields.peek("metadata", "namespace") or namespace)
         of_secrets = _OF_CLUSTER if kind == CLUSTER else written
         key = (str(kind), "" if kind == CLUSTER else written, str(name))
-        self._all[key] = Authentication(fields, of_secrets, self._read)
+        self._all[key] = Authentication(fields, of_secrets)
 
     def find(self, reference: Fields, namespace: str) -> Authentication | None:
         """Return what an `authenticationRef` of a namespace names."""

@@ -160,11 +160,8 @@ class _TriggerSignIn:
         return f"secrets/{name}"
 
     def _text(self, name: str, placeholder: str) -> str:
-        """Return a parameter that is no secret here, if it is read; else what stands for it."""
+        """Return what stands for a parameter that is no secret here."""
         parameter = self._parameter(name)
-        value = self._given.value(parameter) if self._given and parameter else None
-        if value is not None:
-            return value
         self.problems.append(
             _LACKS.format(name)
             if parameter is None

@@ -12,7 +12,6 @@ from autoscaler.config.documents import documents, path_of
 from autoscaler.migrate.configuration import configuration_of
 from autoscaler.migrate.conversion import Conversion, convert
 from autoscaler.migrate.fields import Fields, KeyOutcome
-from autoscaler.migrate.keda.authentications import ReadSecret, never
 from autoscaler.migrate.manifests import Manifest
 from autoscaler.migrate.options import ImportOptions
 
@@ -146,15 +145,13 @@ class Converted:
         return [one.why for one in self.conversion.imported if one.state.value == "refused"]
 
 
-def converted(
-    *texts: str, options: ImportOptions | None = None, read_secret: ReadSecret = never
-) -> Converted:
+def converted(*texts: str, options: ImportOptions | None = None) -> Converted:
     """Convert the documents of some texts."""
     manifests = [
         Manifest(Fields(document.value), "test", number)
         for number, document in enumerate(documents("---\n".join(texts)), 1)
     ]
-    conversion = convert(manifests, options or ImportOptions(), read_secret=read_secret)
+    conversion = convert(manifests, options or ImportOptions())
     return Converted(conversion, configuration_of(conversion, conversion.written).text)
 
 
