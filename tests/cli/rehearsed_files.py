@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from autoscaler.lab.engine.tuning import TuningSpace
 from tests.core.builders import BASE
-from tests.worlds.daemon import write_config
+from tests.worlds.daemon import external, target, write_config
 
 PERIOD = 300
 DAY = 86_400 // PERIOD
@@ -21,26 +21,15 @@ Load = Callable[[int], float]
 """The load by the number of a sample."""
 
 
-def config(folder: Path, name: str, average: str = "10", *workloads: str, **target: object) -> Path:
+def config(folder: Path, name: str, average: str = "10", *workloads: str, **more: object) -> Path:
     """Write a configuration of one target for each workload, all on the query `load`."""
-    external = {
-        "metric": {"name": "load"},
-        "target": {"type": "AverageValue", "averageValue": average},
-    }
+    rules = {"maxReplicas": 100} | more
     document = {
         "prometheus": {"url": "http://127.0.0.1:9"},
         "syncPeriod": f"{PERIOD}s",
-        "stateDirectory": None,
         "queries": {"load": "sum(load)"},
         "targets": [
-            {
-                "namespace": "shop",
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": one},
-                "maxReplicas": 100,
-                "metrics": [{"type": "External", "external": external}],
-                **target,
-            }
-            for one in workloads or ("web",)
+            target("shop", one, external("load", average), **rules) for one in workloads or ("web",)
         ],
     }
     return write_config(folder / name, document)

@@ -6,7 +6,7 @@ import re
 import tracemalloc
 import urllib.request
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,8 @@ from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
-from tests.worlds.daemon import write_config
+from tests.worlds.daemon import Document, target, write_config
+from tests.worlds.daemon import external as metric_of
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
 from tests.worlds.prometheus.past import sample_line, write_samples
 from tests.worlds.prometheus.server import PrometheusServer
@@ -109,40 +110,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServe
         yield server.start()
 
 
-def external(name: str, promql: str, **target: object) -> dict[str, object]:
-    target = {"type": "AverageValue", "averageValue": "30"} | target
-    return {
-        "type": "External",
-        "external": {"metric": {"name": name, "query": promql}, "target": target},
-    }
+def external(name: str, promql: str) -> Document:
+    found = metric_of(name, "30")
+    found["external"]["metric"]["query"] = promql
+    return found
 
 
-def cpu() -> dict[str, object]:
+def cpu() -> Document:
     target = {"type": "Utilization", "averageUtilization": 60}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
-def of_pods(promql: str) -> dict[str, object]:
+def of_pods(promql: str) -> Document:
     metric = {"name": "load", "query": promql}
     target = {"type": "AverageValue", "averageValue": "5"}
     return {"type": "Pods", "pods": {"metric": metric, "target": target}}
 
 
-def config_of(
-    folder: Path, url: str, *metrics: Mapping[str, object], name: str = "web", **more: object
-) -> Config:
-    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+def config_of(folder: Path, url: str, *metrics: Document, name: str = "web", **more: Any) -> Config:
+    found = target("shop", name, *metrics[:1], minReplicas=1, **{"metrics": [*metrics], **more})
     if name == "db":
-        ref["kind"] = "StatefulSet"
-    target = {
-        "namespace": "shop",
-        "scaleTargetRef": ref,
-        "minReplicas": 1,
-        "maxReplicas": 10,
-        "metrics": list(metrics),
-        **more,
-    }
-    document = {"prometheus": {"url": url}, "targets": [target]}
+        found["scaleTargetRef"]["kind"] = "StatefulSet"
+    document = {"prometheus": {"url": url}, "targets": [found]}
     return load(write_config(folder / "autoscaler.yaml", document), namespace_or_anywhere)
 
 
@@ -212,7 +201,7 @@ def test_answers_are_those_of_instant_queries(
     ids=["built-in", "own", "not understood", "joined"],
 )
 def test_totals_are_what_syncs_read_of_the_targets_pods(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack, metric: Mapping[str, object]
+    server: PrometheusServer, tmp_path: Path, stack: ExitStack, metric: Document
 ) -> None:
     config = config_of(tmp_path, server.url, metric)
     (target,) = config.targets
@@ -236,7 +225,7 @@ def test_a_query_of_many_targets_gives_each_its_own_series(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
     metric = external("q", "depth")
-    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mail"}}  # type: ignore[index]  # as written
+    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mail"}}
     config = config_of(tmp_path, server.url, metric)
     data = asked(stack, config)
     assert values(data.reading(config.targets[0], 0), TIME.begin) == [[44.0]]
@@ -521,7 +510,7 @@ def test_a_selector_that_matches_nothing_is_told(
     server: PrometheusServer, tmp_path: Path, stack: ExitStack
 ) -> None:
     metric = external("q", "depth")
-    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "none"}}  # type: ignore[index]  # as written
+    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "none"}}
     config = config_of(tmp_path, server.url, metric)
     none = (
         r"^there are no data to rehearse with:\n.*it gives series, and none of them is the metric's"

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -91,11 +92,13 @@ class DemoProcess:
 
     def session(self) -> dict[int, str]:
         """Return the processes of its session that run: command lines by pid."""
-        return {
-            pid: command
-            for pid, command in _processes()
-            if _session_of(pid) == self._process.pid and command
-        }
+        found = {}
+        for pid in [int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()]:
+            # One may end meanwhile.
+            with suppress(OSError):
+                if os.getsid(pid) == self._process.pid:
+                    found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
+        return {pid: command for pid, command in found.items() if command}
 
     def child(self, word: str) -> int:
         """Return the pid of the child whose command line holds a word."""
@@ -115,22 +118,3 @@ class DemoProcess:
         for port in set(re.findall(r"http://127\.0\.0\.1:(\d+)", self.output)):
             with socket.socket() as probe:
                 assert probe.connect_ex(("127.0.0.1", int(port))) != 0, f"port {port} answers"
-
-
-def _processes() -> list[tuple[int, str]]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-            except OSError:
-                continue
-            found.append((int(entry.name), command))
-    return found
-
-
-def _session_of(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return None
