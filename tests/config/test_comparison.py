@@ -76,20 +76,6 @@ FIELDS = [
     ),
     (
         metric(EXTERNAL_METRIC),
-        metric(
-            EXTERNAL_METRIC.replace(
-                "matchLabels: {queue: a}", "matchExpressions: [{key: q, operator: In, values: [a]}]"
-            )
-        ),
-        [
-            "metrics[0].external.metric.selector.matchLabels.queue: a -> nothing",
-            "metrics[0].external.metric.selector.matchExpressions[0].key: nothing -> q",
-            "metrics[0].external.metric.selector.matchExpressions[0].operator: nothing -> In",
-            "metrics[0].external.metric.selector.matchExpressions[0].values[0]: nothing -> a",
-        ],
-    ),
-    (
-        metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC).replace("sum by (queue) (queue_length)", "{query: up, window: 2m}"),
         ["metrics[0].query: sum by (queue) (queue_length) -> up", "metrics[0].window: 1m -> 2m"],
     ),

@@ -177,34 +177,22 @@ def _metrics(tick: Json) -> list[Json]:
     return tick["observed"]["metrics"] or []
 
 
-def test_the_player_reports_a_difference(tmp_path: Path) -> None:
-    """A file whose expectation is wrong by one replica gives a mismatch and exit code 1."""
+def played(*files: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "tests.conformance", *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_player_reports_a_difference_and_reads_plain_and_gzip_files(tmp_path: Path) -> None:
+    """The same scenario, packed or not, exits 0; a wrong replica is a mismatch and exit code 1."""
     scenario = dict(next(scenarios(FOLDER / "documented.jsonl.gz")))
+    plain, packed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
+    plain.write_text(json.dumps(scenario) + "\n")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    right = played(plain, packed)
+    assert (right.returncode, right.stdout.count("1 scenarios, ")) == (0, 2), right.stderr
     tick = scenario["ticks"][2]
     tick["expected"]["specReplicas"] += 1
-    wrong = tmp_path / "wrong.jsonl"
-    wrong.write_text(json.dumps(scenario) + "\n")
-    played = subprocess.run(
-        [sys.executable, "-m", "tests.conformance", str(wrong)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert played.returncode == 1
-    assert f"at t={tick['t']}: specReplicas" in played.stdout
-
-
-def test_the_player_reads_plain_and_gzip_files(tmp_path: Path) -> None:
-    """The same scenario, packed or not, plays without a mismatch and exits 0."""
-    line = json.dumps(next(scenarios(FOLDER / "documented.jsonl.gz"))) + "\n"
-    plain, packed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
-    plain.write_text(line)
-    packed.write_bytes(gzip.compress(line.encode()))
-    played = subprocess.run(
-        [sys.executable, "-m", "tests.conformance", str(plain), str(packed)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert played.returncode == 0, played.stdout + played.stderr
-    assert played.stdout.count("1 scenarios, ") == 2
+    plain.write_text(json.dumps(scenario) + "\n")
+    wrong = played(plain)
+    assert wrong.returncode == 1
+    assert f"at t={tick['t']}: specReplicas" in wrong.stdout

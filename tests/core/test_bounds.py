@@ -241,16 +241,12 @@ def test_a_floor_that_an_incomplete_answer_raised_stays_until_a_whole_one() -> N
     """Whatever comes between, a restart included; each says so."""
     target = Timeline(spec(QUEUE, minimum=1, maximum=20, behavior=FREE), replicas=2)
     target.asked_bounds(least=9).at("0s", queue=20).want(9, outcome="ok")
-    target.bounds = (partly(2), None)
-    target.at("15s", queue=20).want(9, outcome="partial")
-    target.bounds = (partly(12), None)
-    target.at("30s", queue=20).want(12, outcome="partial")
+    target.asked_bounds(partly(2)).at("15s", queue=20).want(9, outcome="partial")
+    target.asked_bounds(partly(12)).at("30s", queue=20).want(12, outcome="partial")
     target.looked = None
-    target.bounds = (partly(3), None)
-    target.at("45s", queue=20).want(12)
+    target.asked_bounds(partly(3)).at("45s", queue=20).want(12)
     target.asked_bounds(least=math.nan).at("1m", queue=20).want(12)
-    target.bounds = (partly(3), None)
-    target.at("5m", queue=20).want(12)
+    target.asked_bounds(partly(3)).at("5m", queue=20).want(12)
     target.at("5m1s", queue=20).want(12).conditions(ScalingLimited="MinReplicasUnknown")
     target.asked_bounds(least=3).at("5m15s", queue=20).want(3, outcome="ok")
 

@@ -44,9 +44,9 @@ from tests.core.builders import BASE, pods
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
 
 
-def _bound(value: float | None) -> Values | Gap | None:
-    if value is None:
-        return None
+def _bound(value: float | Values | None) -> Values | Gap | None:
+    if value is None or isinstance(value, Values):
+        return value
     return Gap(GapKind.ERROR, "no answer") if math.isnan(value) else Values((round(value * 1000),))
 
 
@@ -144,15 +144,6 @@ class Timeline:
         self._target.last_read = at
 
     @property
-    def bounds(self) -> tuple[Values | Gap | None, Values | Gap | None]:
-        """What the queries of the bounds give."""
-        return self._target.bounds
-
-    @bounds.setter
-    def bounds(self, readings: tuple[Values | Gap | None, Values | Gap | None]) -> None:
-        self._target.bounds = readings
-
-    @property
     def history(self) -> History:
         return self._target.history
 
@@ -191,7 +182,9 @@ class Timeline:
         self._target.windows = windows
         return self
 
-    def asked_bounds(self, least: float | None = None, most: float | None = None) -> Self:
+    def asked_bounds(
+        self, least: float | Values | None = None, most: float | Values | None = None
+    ) -> Self:
         """Let the queries of the bounds give these values from now on; NaN for no value."""
         low, high = (_bound(one) for one in (least, most))
         self._target.bounds = (low, high)

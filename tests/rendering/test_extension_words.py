@@ -264,7 +264,7 @@ def test_a_value_below_a_thousandth_is_told_where_it_wakes_a_target() -> None:
 def test_an_incomplete_answer_for_a_bound_is_told() -> None:
     """In the sentence, and where the bound is explained."""
     timeline = target(replicas=9)
-    timeline.bounds = (Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)), None)
+    timeline.asked_bounds(Values((4_000,), (Gap(GapKind.PARTIAL, "store eu is unreachable"),)))
     synced = result(timeline.at("0s", queue=30).at("6m", queue=5))
     told = "minReplicasQuery has only an incomplete answer: store eu is unreachable"
     assert verdict(synced).endswith(f"nothing goes down, since minReplicas is not known; {told}")
