@@ -24,7 +24,7 @@ from autoscaler.migrate.horizontal_pod_autoscalers import VERSIONS
 from autoscaler.migrate.horizontal_pod_autoscalers import draft_of as horizontal_pod_autoscaler
 from autoscaler.migrate.keda.authentications import Authentications
 from autoscaler.migrate.keda.scaled_objects import draft_of as scaled_object
-from autoscaler.migrate.manifests import KEDA_1, Manifest, ManifestRole
+from autoscaler.migrate.manifests import A_TEMPLATE, KEDA_1, Manifest, ManifestRole
 from autoscaler.migrate.options import ImportOptions
 from autoscaler.migrate.other_adapters import defined_by, served_by
 
@@ -47,10 +47,6 @@ _STATUS = "it tells what was decided, and not what is wanted"
 _DEAD = (
     "{} is of KEDA 1, which nothing runs any more: import what KEDA 2 has in place of it, of "
     "keda.sh/v1alpha1"
-)
-_TEMPLATE = (
-    "it is a template, which has to be rendered first: import what `helm template` or your tool "
-    "prints"
 )
 _KEPT_IN_FILES = "its values are kept in files, and are not read"
 _NO_URL = (
@@ -349,7 +345,7 @@ def _refusal(manifest: Manifest) -> str:
     if version and version not in versions:
         return f"there is no {manifest.kind} of {describe(version)}: right is {versions[-1]}"
     if any(found.startswith("{{") for _, found in placeholders(manifest.fields.value)):
-        return _TEMPLATE
+        return A_TEMPLATE
     return ""
 
 

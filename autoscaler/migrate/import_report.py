@@ -11,7 +11,7 @@ from autoscaler.core.text import printable
 from autoscaler.migrate.conversion import Imported, ImportState
 from autoscaler.migrate.drafts import SecretValue
 from autoscaler.migrate.fields import KeyOutcome
-from autoscaler.migrate.import_sources import Lines, Unread
+from autoscaler.migrate.manifests import Lines, Unread
 from autoscaler.rendering import wording
 
 _LONGEST = 2000

@@ -31,8 +31,7 @@ from autoscaler.migrate.conversion import (
 )
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.import_report import ImportReport
-from autoscaler.migrate.import_sources import ImportSources
-from autoscaler.migrate.manifests import Manifest
+from autoscaler.migrate.manifests import ImportSources, Manifest
 from autoscaler.migrate.manifests_of_cluster import ClusterManifests
 from autoscaler.migrate.options import ImportOptions
 from autoscaler.prometheus import PrometheusReader

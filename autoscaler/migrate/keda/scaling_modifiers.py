@@ -13,8 +13,8 @@ from autoscaler.core.text import printable
 from autoscaler.migrate.drafts import Shared, external
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.keda.metadata import parsed
-from autoscaler.migrate.keda.promql import operand
 from autoscaler.migrate.keda.triggers import FormulaTrigger, Triggers
+from autoscaler.migrate.promql_answers import operand
 
 _LONGEST, _LONGEST_PROMQL, _LONGEST_SHOWN = 1_000, 10_000, 300
 _READ = re.compile(r"[A-Za-z0-9_.+\-*/()<>=!,?:\s]*")

@@ -15,8 +15,13 @@ from autoscaler.migrate.fields import Fields, not_filled_in, placeholder
 from autoscaler.migrate.keda import cron, exporters, servers
 from autoscaler.migrate.keda.authentications import Authentications
 from autoscaler.migrate.keda.metadata import is_false, parsed, texts_of
-from autoscaler.migrate.keda.promql import is_one_value
-from autoscaler.migrate.promql_answers import A_RATIO_IS_DIVIDED, is_ratio, may_be_nan, tidied
+from autoscaler.migrate.promql_answers import (
+    A_RATIO_IS_DIVIDED,
+    is_one_value,
+    is_ratio,
+    may_be_nan,
+    tidied,
+)
 
 _MOST_TRIGGERS = 100
 _MOST_CRON_TRIGGERS = 1000

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.config.promql_parser import parse
-from autoscaler.migrate.keda.promql import is_one_value
+from autoscaler.migrate.promql_answers import is_one_value
 
 ONE = """\
 sum(x)
