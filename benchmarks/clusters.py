@@ -2,7 +2,7 @@
 
 The daemon runs as a process beside one Prometheus: in turns with one cluster and with many that
 share the targets, and then both with `leaderElection`. The clusters are stand-ins for API servers,
-with TLS and pages of lists, which count what they are asked. Nothing changes while it is measured.
+with TLS, which count what they are asked. Nothing changes while it is measured.
 Bounds are printed with what was measured, and the exit code is 1 where one is missed.
 """
 

@@ -142,9 +142,7 @@ def described(space: TuningSpace, choice: Choice) -> str:
 
 
 def _value_text(name: str, value: object) -> str:
-    if name.endswith("windows") and isinstance(value, float):
-        return format_seconds(value)
-    return f"{value}%/60s" if name.endswith("percents") else f"{value}"
+    return f"{_written(name, value)}{'%/60s' if name.endswith('percents') else ''}"
 
 
 # -- what to believe, and what to paste ------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What the demo shows."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -13,6 +12,8 @@ from autoscaler.demo.daemon import DemoDaemon, LogLine
 from autoscaler.demo.queue import QueueState, Workers
 from autoscaler.demo.screen import Progress, bars, picture, plain
 from autoscaler.demo.story import STORY
+
+CONSOLE = Console(width=100)
 
 
 def state(elapsed: float, waiting: int, ready: int) -> QueueState:
@@ -46,21 +47,20 @@ def test_the_record_keeps_peaks_and_decisions() -> None:
 def test_the_table_shows_queue_workers_and_reasons() -> None:
     progress = Progress()
     progress.add(state(7, 42, 3), [LogLine("scaled 1 -> 3 (why)", changed=True)])
-    console = Console(file=io.StringIO(), width=100)
-    console.print(picture({"": progress}, STORY))
-    drawn = console.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
+    with CONSOLE.capture() as drawn:
+        CONSOLE.print(picture({"": progress}, STORY))
     for expected in ("7 s", "burst", "42", "3 / 4", "scaled 1 -> 3 (why)"):
-        assert expected in drawn
+        assert expected in drawn.get()
 
 
 def test_plain_lines_come_once_a_second() -> None:
-    console, progress = Console(file=io.StringIO(), width=100), Progress()
-    show = plain(console)
-    for moment in (0.0, 0.3, 0.9, 1.1):
-        show({"": progress}, {"": progress.add(state(moment, 5, 1), [])})
-    scaled = progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)])
-    show({"": progress}, {"": scaled})
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
+    progress, show = Progress(), plain(CONSOLE)
+    with CONSOLE.capture() as printed:
+        for moment in (0.0, 0.3, 0.9, 1.1):
+            show({"": progress}, {"": progress.add(state(moment, 5, 1), [])})
+        scaled = progress.add(state(1.3, 5, 1), [LogLine("[b]scaled", changed=True)])
+        show({"": progress}, {"": scaled})
+    lines = printed.get().splitlines()
     assert [line.split()[0] for line in lines] == ["0", "1", "1"]
     assert lines[-1].endswith("autoscaler: [b]scaled")
 
@@ -71,18 +71,18 @@ def test_each_cluster_has_its_rows_and_lines() -> None:
         "eu": regions["eu"].add(state(8, 42, 3), [LogLine("scaled 1 -> 3", changed=True)]),
         "us": regions["us"].add(state(7, 17, 2), [LogLine("scaled 1 -> 2", changed=True)]),
     }
-    table, printed = (Console(file=io.StringIO(), width=100) for _ in range(2))
-    table.print(picture(regions, STORY))
-    drawn = table.file.getvalue()  # type: ignore[attr-defined] # the StringIO given above
+    with CONSOLE.capture() as captured:
+        CONSOLE.print(picture(regions, STORY))
+    drawn = captured.get()
     for name, queue, decision in (("eu", 42, "scaled 1 -> 3"), ("us", 17, "scaled 1 -> 2")):
         assert re.search(f"{name} queue +{queue} ", drawn)
         assert re.search(f"{name}: {decision}", drawn)
     assert drawn.index("us: scaled") < drawn.index("eu: scaled")
-    show = plain(printed)
-    show(regions, news)
-    show(regions, {"eu": [], "us": []})
-    lines = printed.file.getvalue().splitlines()  # type: ignore[attr-defined] # as above
-    assert [line.split()[2:4] for line in lines] == [
+    show = plain(CONSOLE)
+    with CONSOLE.capture() as captured:
+        show(regions, news)
+        show(regions, {"eu": [], "us": []})
+    assert [line.split()[2:4] for line in captured.get().splitlines()] == [
         ["eu", "autoscaler:"],
         ["eu", "burst"],
         ["us", "autoscaler:"],
