@@ -182,6 +182,7 @@ kubernetes.maxWritesPerSecond: 100 -> 7
 """
 LATE = """
 listen: 127.0.0.1:9191 -> [::1]:80
+web.listen: nothing -> 127.0.0.1:9192
 stateDirectory: /var/lib/autoscaler -> /x
 record.maxSize: 1Gi -> 2Gi
 record.maxAge: 14d -> 7d
@@ -206,6 +207,7 @@ perTargetMetrics: false
 scaleDownBreaker: {share: 20%}
 kubernetes: {maxWritesPerSecond: 7, context: a}
 listen: '[::1]:80'
+web: {listen: 127.0.0.1:9192}
 stateDirectory: /x
 record: {maxSize: 2Gi, maxAge: 7d}
 leaderElection: {enabled: true, namespace: a, retryPeriod: 1s}

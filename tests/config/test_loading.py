@@ -13,7 +13,7 @@ from autoscaler.config.conversion import DEFAULTS
 from autoscaler.config.prometheus_connection import Tls
 from autoscaler.config.settings import PrometheusServers, Record
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.spec import ExternalMetric, Flags
+from autoscaler.core.spec import Flags
 from autoscaler.core.target import Query, SeriesLabels
 from autoscaler.transport.credentials import SecretError, SecretFile
 from tests.config.documents import (
@@ -189,22 +189,11 @@ def test_a_secret_that_cannot_be_read_is_refused_at_load(open_folder: Path) -> N
     )
 
 
-def test_named_queries_are_shared(tmp_path: Path) -> None:
-    """Two metrics of one name have the same query object, read as `queries` says."""
-    text = target(f"metrics:\n{EXTERNAL}{EXTERNAL}")
-    (found,) = loaded(tmp_path, text).targets
-    first, second = found.queries
-    assert first is second
-    assert first == Query("sum by (queue) (queue_length)", 60.0, 300.0, SeriesLabels())
-    assert isinstance(found.spec.metrics[0], ExternalMetric)
-    assert found.key == "shop/Deployment/web"
-
-
 def test_an_own_query_wins_over_the_name_and_has_its_words(tmp_path: Path) -> None:
     """Window, age and labels reach the core; a window is also its range."""
     words = "{query: up, window: 2m, maxAge: 1m, labels: {pod: pod_name}}"
     for written, query in (
-        ("up", Query("up")),
+        ("up", Query("up", 60.0, 300.0, SeriesLabels())),
         (words, Query("up", 120.0, 60.0, SeriesLabels(pod="pod_name"), 120.0)),
     ):
         source = f"{{metric: {{name: rps, query: {written}}}, target: {{type: Value, value: 1}}}}"

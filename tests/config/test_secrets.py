@@ -42,6 +42,7 @@ LEAKS = [
     prometheus(f"queryParameters: {{token: {{a: {SECRET}}}}}\n"),
     prometheus(f"headers: {{X-Key: {SECRET}, X-Key: {SECRET}}}\n"),
     prometheus(f"tls: {{keyFile: {SECRET}}}\n"),
+    prometheus(f"servers: {{m: {{url: 'http://a:{SECRET}@p', headers: {{X-A: [{SECRET}]}}}}}}\n"),
     prometheus(f"oauth2: {{clientSecret: {SECRET}}}\n"),
     prometheus(f"oauth2: {{clientSecretFile: {SECRET}}}\n"),
     prometheus(f"oauth2: {{tokenUrl: 'https://u:{SECRET}@h'}}\n"),

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.serialization import (
 from autoscaler.config import Address
 from autoscaler.config.exposure import warnings_of
 from autoscaler.config.web_files import users_in
-from autoscaler.config.written import compare
 from tests.config.documents import cases, loaded, refused, top
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
@@ -155,17 +154,6 @@ def test_hashes_as_the_usual_tools_write_them(tmp_path: Path) -> None:
     assert list(users_in(file)) == ["u0", "u1"]
 
 
-def test_several_mistakes_at_once(files: Path) -> None:
-    auth = "auth: {bearerTokenFile: junk, basicAuthUsersFile: empty}"
-    tls = "tls: {certFile: server.crt, keyFile: other.key}"
-    problems = refused(files, top(f"web: {{{tls}, {auth}}}"))
-    assert {problem.path for problem in problems} == {
-        "web.tls.keyFile",
-        "web.auth.bearerTokenFile",
-        "web.auth.basicAuthUsersFile",
-    }
-
-
 def test_secrets_that_others_may_read_are_warned_of(files: Path) -> None:
     for name in ("server.key", "token", "users"):
         (files / name).chmod(0o644)
@@ -175,16 +163,4 @@ def test_secrets_that_others_may_read_are_warned_of(files: Path) -> None:
         "web.tls.keyFile",
         "web.auth.bearerTokenFile",
         "web.auth.basicAuthUsersFile",
-    ]
-
-
-def test_a_change_waits_for_a_restart_and_is_told_by_its_key(files: Path) -> None:
-    """As one of `listen` does; what the files hold needs none."""
-    tls = TLS.replace("}", ", clientAuthType: VerifyClientCertIfGiven, clientCAFile: other.crt}")
-    before = loaded(files, top(f"web: {{{TLS}}}"))
-    changes = compare(before, loaded(files, top(f"web: {{{tls}}}")))
-    assert changes.settings == ()
-    assert [change.path for change in changes.at_restart] == [
-        "web.tls.clientAuthType",
-        "web.tls.clientCAFile",
     ]
