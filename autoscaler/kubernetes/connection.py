@@ -208,13 +208,19 @@ def _from_kubeconfig(
     read = _read_kubeconfig(paths, context, allow_exec=allow_exec)
     files = {key: read.file(key) for key in ("client-key", "tokenFile")}
     named = [(f"{key} of {read.origin}", path) for key, path in files.items() if path]
-    unasked = partial(_unasked, paths, read.context, allow_exec=allow_exec)
+
+    def load(*, unasked: bool = False) -> Configuration:
+        # A new current-context does not apply to a daemon that runs.
+        again = _read_kubeconfig(paths, read.context, allow_exec=allow_exec)
+        for key in _ASK_ELSEWHERE if unasked else ():
+            again.user.pop(key, None)
+        return _configured(again)
+
     return ClusterEndpoint(
         read.origin,
-        # A new current-context does not apply to a daemon that runs.
-        lambda: _configured(_read_kubeconfig(paths, read.context, allow_exec=allow_exec)),
+        load,
         files["tokenFile"],  # it wins over `token`, as it does for kubectl
-        load_unasked=unasked if read.asks_elsewhere else None,
+        load_unasked=partial(load, unasked=True) if read.asks_elsewhere else None,
         secrets=(*(("kubeconfig", path) for path in paths), *named),
         url=_text(read.cluster, "server"),
         verified=not read.cluster.get("insecure-skip-tls-verify"),
@@ -421,13 +427,6 @@ def _is_url(url: str) -> bool:
 def _text(entry: JsonObject, key: str) -> str:
     value = entry.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _unasked(paths: list[Path], context: str, *, allow_exec: bool | None) -> Configuration:
-    kubeconfig = _read_kubeconfig(paths, context, allow_exec=allow_exec)
-    for key in _ASK_ELSEWHERE:
-        kubeconfig.user.pop(key, None)
-    return _configured(kubeconfig)
 
 
 def _configured(kubeconfig: _Kubeconfig) -> Configuration:

@@ -75,6 +75,11 @@ class Leadership(WriteGate):
     at ``url``, empty for none that others reach.
     """
 
+    others: OtherShards | None = None
+    """The Leases whose holders may write what is ours, where there are `shards`."""
+    _unwritten = ""
+    """What is therefore not written although this process leads, as the end of a sentence."""
+
     def __init__(
         self,
         leases: Leases,
@@ -95,10 +100,6 @@ class Leadership(WriteGate):
         self._request_seconds = times.renew_deadline / _TRIES_WITHIN_DEADLINE
         self._observer = observer or ElectionObserver()
         self._url = url
-        self.others: OtherShards | None = None
-        """The Leases whose holders may write what is ours, where there are `shards`."""
-        self._unwritten = ""
-        """What is therefore not written although this process leads, as the end of a sentence."""
         self.watching: Callable[[], bool] = lambda: False
         """Whether a watch shows every change of the Lease now."""
         self._steady = steady
@@ -112,7 +113,6 @@ class Leadership(WriteGate):
         self._heard: deque[tuple[Lease | None, float]] = deque()
         """What the watch has shown and was not processed yet, with the instants."""
         self._try_at = clock.monotonic()
-        """When the next try is due."""
         self._tried_at = float("-inf")
         self._failure: Failure | None = None
         self._subject = ""
@@ -133,9 +133,8 @@ class Leadership(WriteGate):
         url = None
         if lease is not None and lease.record.holder == holder:
             url = lease.annotations.get(_URL)
-        shown = url if isinstance(url, str) else None
         process = holder.rpartition("/")[0] or holder if cluster else holder
-        return ClusterLeader(cluster, holder == self.identity, process, shown)
+        return ClusterLeader(cluster, holder == self.identity, process, url)
 
     def may_write_until(self, namespace: str | None = None, /) -> float:
         """Return the instant of `clock.monotonic` before which a write there must have ended."""

@@ -80,10 +80,7 @@ class WatchedCluster:
         )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
-        self._pod_watches = self._watches_of(
-            lambda namespace: PodCache(namespace, self._selectors, self._await_scales),
-            _MOST_POD_NAMESPACES,
-        )
+        self._pod_watches = self._watches_of(self._pod_cache, _MOST_POD_NAMESPACES)
 
     # -- life ------------------------------------------------------------------------------
 
@@ -340,6 +337,9 @@ class WatchedCluster:
             *(self._api, self._scales.kinds, ref, namespace),
             lambda: self._wanted.get(kind, frozenset()),
         )
+
+    def _pod_cache(self, namespace: str) -> PodCache:
+        return PodCache(namespace, self._selectors, self._await_scales)
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:

@@ -135,11 +135,6 @@ def seconds_to_move(saved: Stamp, now: Stamp) -> float:
     return now.wall - saved.wall
 
 
-def seconds_between(saved: Stamp, now: Stamp) -> float:
-    """Return how many seconds have passed; infinity if that is not known."""
-    return now.steady - saved.steady if _same_boot(saved, now) else math.inf
-
-
 def _same_boot(saved: Stamp, now: Stamp) -> bool:
     return bool(saved.boot_id) and saved.boot_id == now.boot_id and saved.steady <= now.steady
 
@@ -178,7 +173,7 @@ class Contents:
                 for key, record in self.records.items()
             },
             moved,
-            seconds_between(saved, now),
+            now.steady - saved.steady if _same_boot(saved, now) else math.inf,
             {
                 key: saved.wall - record.decided
                 for key, record in self.records.items()
