@@ -151,29 +151,27 @@ class Health:
 
     def expect_servers(self, servers: AbstractSet[str]) -> None:
         """Watch these Prometheus servers from now on: by name, those that some target asks."""
-        asked = {component_of(server) for server in servers}
         with self._lock:
-            known = {name for name in self._states if _part(name) == Component.PROMETHEUS}
-            for name in known - asked:
-                self._away.pop(name, None)
-                if name != Component.PROMETHEUS:
-                    del self._states[name]
-            for name in asked - known:
-                self._set(name, ok=False, message=_NOT_HEARD_OF)
-            if Component.PROMETHEUS not in asked:
+            self._expect(Component.PROMETHEUS, servers | {""})
+            if "" not in servers:
+                self._away.pop(Component.PROMETHEUS, None)
                 self._set(Component.PROMETHEUS, ok=True, message=NOT_ASKED)
 
     def expect_clusters(self, clusters: AbstractSet[str]) -> None:
         """Watch these clusters from now on, by name; the one of a daemon without names is empty."""
         with self._lock:
             for component in OF_CLUSTERS:
-                expected = {part_of(component, name) for name in clusters}
-                known = {name for name in self._states if _part(name) == component}
-                for gone in known - expected:
-                    self._away.pop(gone, None)
-                    del self._states[gone]
-                for name in expected - known if component in REQUIRED else ():
-                    self._set(name, ok=False, message=_NOT_HEARD_OF)
+                self._expect(component, clusters)
+
+    def _expect(self, component: Component, names: AbstractSet[str]) -> None:
+        """Forget the parts of a component with other names; nothing is heard yet of new ones."""
+        expected = {part_of(component, name) for name in names}
+        known = {name for name in self._states if _part(name) == component}
+        for gone in known - expected:
+            self._away.pop(gone, None)
+            del self._states[gone]
+        for name in expected - known if component in REQUIRED else ():
+            self._set(name, ok=False, message=_NOT_HEARD_OF)
 
     def report_unheard(self) -> None:
         """Set all required components to not heard of yet."""

@@ -105,11 +105,3 @@ def test_the_record_keeps_it(tmp_path: Path) -> None:
             opened.comparer.report(replace(result, decision=decision))
     totals = DirectoryRecord(tmp_path / "state").agreement_totals(0.0, 0.0)[WEB]
     assert totals[Agreement.DIFFERENT].seconds > 200
-
-
-def test_without_a_record_nothing_is_compared(tmp_path: Path) -> None:
-    """Nobody could read it."""
-    config = config_of(tmp_path, record=None)
-    with ExitStack() as stack:
-        opened = open_recording(config, Announced().announcements, metrics_of(), stack)
-    assert opened.comparer is None

@@ -72,9 +72,5 @@ def test_what_is_told_is_short_and_printable(case: str) -> None:
     assert max(map(len, told)) < 10_000
     assert len(whole(result).encoded()) < 40_000
     assert len(log_of([result], LogLevel.DEBUG)) < 40_000
-
-
-@pytest.mark.parametrize("case", READINGS)
-def test_what_is_kept_of_a_reading_is_small(case: str) -> None:
-    """Nothing of a label of a megabyte, or of a thousand series, stays with the target."""
-    assert len(repr(synced(case).decision)) < 40_000
+    if case in READINGS:  # nothing of a label of a megabyte stays with the target
+        assert len(repr(decision)) < 40_000

@@ -178,13 +178,6 @@ def test_without_a_breaker_all_of_them_go() -> None:
         assert one.counts() == {1: 40}
 
 
-def test_as_many_as_the_share_go_down() -> None:
-    """150 of 500 are 30 %, and not more."""
-    with after_rename(500, 150) as one:
-        assert one.counts() == {1: 150, 10: 350}
-        assert one.news == []
-
-
 def test_a_decline_over_half_an_hour_passes() -> None:
     """All 240 targets go down in the end, eight of them, or 3 %, in each sync."""
     with Fleet(fleet(240)) as one:

@@ -56,27 +56,6 @@ def test_a_defect_within_one_target_keeps_no_other_from_being_synced() -> None:
     assert world.written == [("shop/b", 3)]
 
 
-def test_a_coroutine_that_raises_keeps_no_other_from_running() -> None:
-    """All run, and what was raised comes together in the end."""
-    ran: list[int] = []
-    driver = Driver()
-
-    def append(number: int) -> Coroutine[None]:
-        yield from ()
-        ran.append(number)
-
-    def fail() -> Coroutine[None]:
-        yield from ()
-        raise_defect()
-
-    for coroutine in (append(1), fail(), append(2)):
-        driver.start(coroutine)
-    with pytest.raises(ExceptionGroup) as raised:
-        driver.run(threading.Event(), clock.monotonic() + 10)
-    assert ran == [1, 2]
-    assert [type(error) for error in raised.value.exceptions] == [OverflowError]
-
-
 class OwnTime(threading.local):
     """A clock of each thread's own, which only what is slow on purpose moves."""
 

@@ -95,22 +95,6 @@ def test_what_is_broken_of_one_target_leaves_the_others_alone(
     assert [type(error) for error in world.faults] == ([] if reason else [OverflowError])
 
 
-def test_a_slow_query_delays_only_its_own_targets() -> None:
-    """While one query hangs, a target of another query is already written."""
-    written_meanwhile = threading.Event()
-
-    def wait_for_the_other() -> None:
-        assert written_meanwhile.wait(5), "the other target waited for the slow query"
-
-    world = queue(90.0, a=1, b=2)
-    world.answers["slow"] = answer(30.0)
-    world.on_query = {"slow": wait_for_the_other}
-    world.on_write = lambda _name: written_meanwhile.set()
-    sync_once(world, external("shop", "a", promql="slow"), external("shop", "b"))
-    assert world.written == [("shop/b", 3)]
-    assert world.result("shop/a").decision.outcome is Outcome.OK
-
-
 def test_pods_are_listed_only_where_a_decision_looks_at_them() -> None:
     """An averaged External metric lists no pods; a Pods metric lists those of its selector."""
     world = Memory(

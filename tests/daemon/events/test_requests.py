@@ -9,15 +9,8 @@ from autoscaler import clock
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from tests.core.builders import BASE
 from tests.daemon.events.happenings import (
-    BY_KUBECTL,
-    FAILED,
-    QUICK,
-    RESCALED,
     UID,
-    reporting,
-    result,
 )
-from tests.worlds.cluster.cluster import eventually
 from tests.worlds.cluster.faults import CONFLICT, HTML, RESET, UNAVAILABLE, Script
 from tests.worlds.cluster.localserver import GREETING
 from tests.worlds.cluster.scripted import Answer, failure
@@ -173,18 +166,3 @@ def test_a_message_is_one_printable_line_and_no_page(script: Script) -> None:
     (message,) = {asked.body["message"] for asked in server.asked}
     assert message.startswith(r"a \x1b[31mred\u202ex")
     assert (len(message), message[-2:]) == (1024, "x…")
-
-
-def test_a_server_that_hangs_keeps_nobody_waiting(script: Script) -> None:
-    """Reports return at once, and the end comes within the two seconds of a request."""
-    server, api = script(Answer(fault="hang"), timeout=60.0)
-    began = clock.monotonic()
-    with reporting(Events(api), pace=replace(QUICK, flush=2.0)) as reporter:
-        for _ in range(1000):
-            reporter.report(result(FAILED, RESCALED, foreign=BY_KUBECTL))
-        reported = clock.monotonic() - began
-        eventually(lambda: server.asked, bool)
-        # Whoever waited for an answer would have waited at each of them.
-        assert reported < 10.0
-        began = clock.monotonic()
-    assert clock.monotonic() - began < 10.0

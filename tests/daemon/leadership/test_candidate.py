@@ -155,18 +155,6 @@ def test_a_lost_lease_is_told_again_when_the_cause_is_another_one() -> None:
     assert told.changes[2][1].endswith(": leases is forbidden")
 
 
-def test_a_clock_that_is_set_changes_nothing() -> None:
-    """What the clock on the wall shows is written down, and that is all."""
-    shown = [1e9]
-    leadership = Leadership(FakeLease(), "a", ElectionTimes(), wall=lambda: shown[0])
-    leadership.try_acquire_or_renew()
-    shown[0] = 2e9
-    assert leadership.leading()
-    leadership.try_acquire_or_renew()
-    shown[0] = 0.0
-    assert leadership.leading()
-
-
 def test_a_defect_does_not_end_the_election() -> None:
     """It is told, the gate stays as it was, and the next turn comes."""
     times = ElectionTimes(lease_duration=2, renew_deadline=1, retry_period=0.02)

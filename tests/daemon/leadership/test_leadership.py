@@ -95,22 +95,6 @@ def test_who_stops_in_good_order_is_followed_at_once(
     assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
 
 
-def test_a_dead_holder_is_waited_for(stand: Stand, admin_api: Api, namespace: str) -> None:
-    """As long as its record says, from when it was first seen, and hardly longer."""
-    admin_api.create(
-        LEASES.format(namespace),
-        {
-            "metadata": {"name": "autoscaler"},
-            "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 3, "leaseTransitions": 4},
-        },
-    )
-    began = clock.monotonic()
-    _, told = stand("a", times=QUICK)
-    waited = told.wait_for(Role.LEADER) - began
-    assert 3 <= waited < 3 + 2 * QUICK.retry_period + SLACK
-    assert told.standings == [Role.FOLLOWER, Role.LEADER]
-
-
 def test_a_lease_that_is_deleted_or_annotated_stays_with_its_holder(
     stand: Stand, admin_api: Api, lease: str
 ) -> None:

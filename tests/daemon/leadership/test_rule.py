@@ -148,25 +148,6 @@ def test_a_renewal_that_landed_unseen_is_found_and_renewed() -> None:
     assert one.leading(14.9)
 
 
-def test_a_late_answer_may_be_worth_nothing() -> None:
-    """A holder that was stopped in the middle of its renewal gets an answer that is too old."""
-    one = leader()
-    bid = one.next_record(2.0, WALL)
-    assert bid is not None
-    one.record_written(bid, 2.0)
-    assert not one.leading(40.0)
-    assert one.next_record(40.0, WALL) is not None
-
-
-def test_who_is_stopped_as_a_follower_does_not_take_what_was_renewed() -> None:
-    """After its stop the first look shows another record, and it waits from then."""
-    one = candidate()
-    one.observe(OTHERS, 0.0)
-    one.observe(LeaseRecord("b", 15, WALL, WALL + 300, 3), 300.0)
-    assert one.next_record(300.0, WALL) is None
-    assert one.next_record(315.0, WALL) is not None
-
-
 def test_a_holder_whose_lease_was_deleted_makes_it_again() -> None:
     """As long as it leads nobody else can have; it is the same holding, hence no transition."""
     one = leader()
