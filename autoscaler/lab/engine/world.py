@@ -352,10 +352,10 @@ def _servers_of(
 ) -> dict[str, ServerCount]:
     """Return the targets of each server, as its breaker counts them."""
     servers: dict[str, ServerCount] = {}
-    for one in targets if breaker is not None else ():
-        target = one.rules.target
+    if breaker is None:
+        return servers
+    for target in (one.rules.target for one in targets if not one.rules.target.in_shadow):
         for name in {query.server for query in target.count_queries}:
-            if not target.in_shadow and breaker is not None:
-                server = servers.setdefault(name, ServerCount(name, breaker))
-                server.targets[target.key] = target
+            server = servers.setdefault(name, ServerCount(name, breaker))
+            server.targets[target.key] = target
     return servers

@@ -114,16 +114,11 @@ def _config_of(source: OtherFile) -> tuple[Config, bytes | None]:
         path = absolute(named, source.path.parent)
         return load(path, namespace_or_anywhere, uses_files=False), None
     if named is not None:
-        return _refused(source)
+        source.refuse([Finding(("config",), "must be the name of a file")])
     config = load(
         source.path, namespace_or_anywhere, source.text, part=_config_part, uses_files=False
     )
     return config, source.text
-
-
-def _refused(source: OtherFile) -> tuple[Config, bytes | None]:
-    source.refuse([Finding(("config",), "must be the name of a file")])
-    raise ConfigError(())
 
 
 def _config_part(value: Value) -> Value:
