@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from http.client import responses
+from itertools import islice
 from pathlib import Path
 
 import structlog
@@ -334,10 +335,17 @@ class Announcements(Observer):
         self._refusal = f"; {sentence}"
         self._notifier.ready(self._status())
 
-    def reloaded(self, config: Config) -> None:
-        """Report that a reload succeeded."""
+    def reloaded(self, config: Config, refused: Mapping[str, ConfigError]) -> None:
+        """Report that a reload succeeded, but for documents that are ``refused``."""
         self.instruments.reloaded(ok=True)
-        self._health.report(Component.RELOAD, ok=True, message="the last reload succeeded")
+        message = "the last reload succeeded"
+        for document, error in islice(refused.items(), _MOST_PROBLEMS):
+            message = f"{document} is refused: {error.problems[0]}; all else is in force"
+            self._log.error("document_refused", document=document, message=message)
+        if (left := len(refused) - _MOST_PROBLEMS) > 0:
+            message = f"{left} more documents are refused"
+            self._log.error("more_documents_refused", message=message, documents=left)
+        self._health.report(Component.RELOAD, ok=not refused, message=message)
         self._configured(config)
 
     def log_state(

@@ -172,5 +172,6 @@ def configure(level: LogLevel, format_: LogFormat, stream: TextIO = sys.stdout) 
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # It repeats as a log line what our own lines say in a sentence.
-    silence("urllib3")
+    # Both repeat as a log line what our own lines say in a sentence.
+    for library in ("apscheduler", "urllib3"):
+        silence(library)

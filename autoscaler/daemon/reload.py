@@ -1,9 +1,11 @@
-"""Reloads the configuration when its files change."""
+"""Reloads the configuration when its source has another one, such as files that change."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import structlog
 
@@ -29,6 +31,25 @@ _NO_NUMBER = (
 )
 
 
+class Loaded(NamedTuple):
+    """What a source has: a configuration, and by name what is wrong with documents left out."""
+
+    config: Config
+    refused: Mapping[str, ConfigError] = MappingProxyType({})
+
+
+class ConfigSource(Protocol):
+    """Where a configuration and its targets come from.  All calls come from one thread."""
+
+    def changed(self) -> bool:
+        """Return whether there is something else to read; called once a second."""
+        ...
+
+    def read(self) -> Loaded:
+        """Read all of it.  Raises ConfigError where none of it may be in force."""
+        ...
+
+
 class Reload:
     """Reads the configuration again on request, or when its source has another one than in force.
 
@@ -39,7 +60,7 @@ class Reload:
     def __init__(
         self,
         config: Config,
-        source: "FileSource",
+        source: ConfigSource,
         apply: Callable[[Config], None],
         announcements: Announcements,
     ) -> None:
@@ -64,7 +85,7 @@ class Reload:
         self._again_at = math.inf
         self._announcements.reloading()
         try:
-            config = self._source.read()
+            config, refused = self._source.read()
         except ConfigError as error:
             self._announcements.reload_refused(error)
             return False
@@ -82,7 +103,7 @@ class Reload:
         if self._waits_for_restart and not waiting:
             self._log.info("needs_no_restart", message="no change waits for a restart any more")
         self._waits_for_restart = bool(waiting)
-        self._announcements.reloaded(config)
+        self._announcements.reloaded(config, refused)
         return True
 
     def _log_changes(self, comparison: Comparison, config: Config) -> None:
@@ -138,7 +159,7 @@ _Stamp = tuple[int, ...]
 
 
 class FileSource:
-    """The files of the configuration, of which all are in force or none; for one thread.
+    """Fits `ConfigSource` with files, of which all are in force or none.
 
     With ``shadow`` every target is in shadow, whatever they say; this process has the number
     ``shard`` where they say `shards`.
@@ -154,7 +175,7 @@ class FileSource:
         self.rearm(sources)
         self._seen = self._stamps()
 
-    def read(self) -> Config:
+    def read(self) -> Loaded:
         """Read the files, all as of one moment.  Raises ConfigError for a mistake in any."""
         read = self._try()
         for _ in range(_MOST_READS - 1):
@@ -163,7 +184,7 @@ class FileSource:
             read = self._try()
         if isinstance(read, ConfigError):
             raise read
-        return self.own(read)
+        return Loaded(self.own(read))
 
     def own(self, config: Config) -> Config:
         """Return what of a configuration is for this process; raises ConfigError."""

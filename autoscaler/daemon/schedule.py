@@ -1,16 +1,19 @@
 """Runs the syncs periodically: none is lost, none overlaps itself, and a swap waits for its own."""
 
 import itertools
-import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 import structlog
+from apscheduler import events
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from autoscaler import clock
 from autoscaler.telemetry.metrics import Instruments
@@ -22,8 +25,6 @@ HANGS_AFTER_SECONDS = 40.0
 """A swap waits no longer for a sync that began so long ago; none takes more than 30 s."""
 
 _STOP_CHECK_SECONDS = 0.2
-_LONGEST_WAIT_SECONDS = 1.0
-"""The clock may be set meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,29 @@ class Tick:
         """Return whether another tick syncs all that this one does, unchanged."""
         return other is not None and self.targets.items() <= other.targets.items()
 
-    def due_after(self, previous: float, origin: float, now: float) -> float:
-        """Return when it is due after an instant; whole periods that have passed are skipped.
 
-        That is ``offset`` seconds into one of the periods since ``origin``.
-        """
-        grid, period = origin + self.offset, self.period
-        due = grid - (grid - previous - period / 2) // period * period
-        return due + max(0.0, (now - due) // period * period)
+class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
+    """At the first time, then at ``offset`` seconds into each of the periods since ``origin``."""
+
+    def __init__(self, first: datetime, origin: datetime, period: float, offset: float) -> None:
+        self.due = first
+        """The time that was due last."""
+        self._first = first
+        self._grid = origin + timedelta(seconds=offset)
+        self._period = timedelta(seconds=period)
+
+    def shift(self, seconds: float) -> None:
+        """Move the grid with a clock that was set."""
+        self._grid += timedelta(seconds=seconds)
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return when it is due after a time; whole periods that have passed are skipped."""
+        if previous is None:
+            return self._first
+        self.due = previous
+        periods = -((self._grid - previous - self._period / 2) // self._period)
+        due = self._grid + periods * self._period
+        return due + max(0, (now - due) // self._period) * self._period
 
 
 class HangingSyncError(Exception):
@@ -78,32 +94,31 @@ class SyncSchedule:
         self._instruments = instruments
         self._late = itertools.count(1)
         self._ticks: Mapping[str, Tick] = {}
-        self._due: dict[str, float] = {}
-        """By name, the Unix time of each tick's next turn."""
+        self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
-        self._begun: set[str] = set()
-        """Ticks whose turn has come and not ended; some wait for a thread or a swap."""
         self._running: dict[str, float] = {}
         """By name, when each tick began that runs now."""
         self._held_up: AbstractSet[str] = frozenset()
         """Ticks that do not begin before the swap under way has ended."""
-        self._origin = clock.wall()
+        self._origin = _now()
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
-        self._threads = ThreadPoolExecutor(_MOST_TICKS_AT_ONCE, "sync")
-        self._clockwork = threading.Thread(target=self._run_clockwork, name="schedule", daemon=True)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_TICKS_AT_ONCE)}
+        )
+        self._scheduler.add_listener(
+            self._listen,
+            events.EVENT_JOB_ERROR | events.EVENT_JOB_MAX_INSTANCES | events.EVENT_JOB_SUBMITTED,
+        )
 
     def __enter__(self) -> Self:
-        self._clockwork.start()
+        self._scheduler.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Begin no other tick, and wait for those that run."""
         self._stop.set()
-        with self._state:
-            self._state.notify_all()
-        self._clockwork.join()
-        self._threads.shutdown()
+        self._scheduler.shutdown(wait=True)
 
     def swap(
         self,
@@ -130,9 +145,7 @@ class SyncSchedule:
                 }
                 self._wait_for_syncs()
             meanwhile()
-            with self._state:
-                self._ticks, now = new, clock.wall()
-                self._due = {name: self._due.get(name, now) for name in new}
+            self._put(new)
         finally:
             with self._state:
                 self._held_up = frozenset()
@@ -151,47 +164,84 @@ class SyncSchedule:
 
         All ticks are due when they were.  If its next one comes first, nothing is out of turn.
         """
-        with self._state:
-            for name, tick in self._ticks.items():
-                if any(map(wanted, tick.targets)):
-                    part = partial(_call_part, wanted, self._due[name])
-                    self._threads.submit(self._run, name, part)
+        for name, tick in self._ticks.items():
+            if any(map(wanted, tick.targets)):
+                self._scheduler.add_job(self._run_part, args=(name, wanted))
 
-    def follow_clock(self) -> None:
-        """Move the grid with a clock that was set, once a second; if set ahead, all is due."""
+    def poll(self) -> None:
+        """Follow a clock that was set; once a second."""
+        self._follow_clock()
+
+    def _follow_clock(self) -> None:
+        """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
+        total = self._steps.total(clock.wall(), clock.steady())
+        seconds, self._moved = total - self._moved, total
+        self._origin += timedelta(seconds=seconds)
+        for cadence in self._cadences.values():
+            cadence.shift(seconds)
+        bring_forward(self._scheduler, seconds)
+
+    def _put(self, ticks: Mapping[str, Tick]) -> None:
+        before, self._ticks = self._ticks, ticks
+        now = _now()
+        self._cadences = {
+            name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
+            for name, tick in ticks.items()
+        }
+        for name in before.keys() - ticks.keys():
+            self._scheduler.remove_job(name)
+        for name in ticks.keys() - before.keys():
+            self._scheduler.add_job(
+                self._run,
+                self._cadences[name],
+                args=(name,),
+                id=name,
+                # A late tick still runs: by default one that is a second late is skipped.
+                misfire_grace_time=None,
+                coalesce=True,
+                max_instances=1,
+            )
+
+    def _run(self, name: str) -> None:
+        with self._turn_of(name) as tick:
+            if tick is not None:
+                tick.call(self._cadences[name].due.timestamp())
+
+    def _run_part(self, name: str, wanted: Callable[[str], bool]) -> None:
+        next_due = self._next_due(name)
+        with self._turn_of(name) as tick:
+            left = next_due - clock.wall()
+            if tick is not None and left > 0:
+                tick.call_part(wanted, left)
+
+    def _next_due(self, name: str) -> float:
+        job = self._scheduler.get_job(name)
+        return 0.0 if job is None else job.next_run_time.timestamp()
+
+    @contextmanager
+    def _turn_of(self, name: str) -> Iterator[Tick | None]:
+        """Wait for swaps, and for what runs of a tick's targets; None if it is to run no more."""
         with self._state:
-            total = self._steps.total(clock.wall(), clock.steady())
-            seconds, self._moved = total - self._moved, total
-            self._origin += seconds
-            if seconds < 0:
-                self._due = {name: due + seconds for name, due in self._due.items()}
+            self._state.wait_for(lambda: name not in {*self._held_up, *self._running})
+            # It may have been submitted before a swap.
+            tick = None if self._stop.is_set() else self._ticks.get(name)
+            self._running[name] = clock.monotonic()
+        try:
+            yield tick
+        finally:
+            with self._state:
+                del self._running[name]
                 self._state.notify_all()
 
-    def _run_clockwork(self) -> None:
-        with self._state:
-            while not self._stop.is_set():
-                now = clock.wall()
-                for name, due in self._due.items():
-                    if due <= now:
-                        self._take_turn(name, due, now)
-                until = min(self._due.values(), default=math.inf)
-                self._state.wait(min(max(0.0, until - clock.wall()), _LONGEST_WAIT_SECONDS))
-
-    def _take_turn(self, name: str, due: float, now: float) -> None:
-        """Begin a tick that is due; of turns that have passed, the last one counts."""
-        tick = self._ticks[name]
-        while (following := tick.due_after(due, self._origin, now)) <= now:
-            due = following
-        self._due[name] = following
-        if name not in self._begun:
-            self._begun.add(name)
-            self._instruments.sync_lags.observe(max(0.0, now - due))
-            try:
-                self._threads.submit(self._run, name, lambda tick: tick.call(due), is_turn=True)
-            except RuntimeError as error:  # no thread can be started
-                self._begun.discard(name)
-                self._failed(error)
-        elif name not in self._held_up:
+    def _listen(self, event: events.JobEvent) -> None:
+        tick = self._ticks.get(event.job_id)
+        if event.code == events.EVENT_JOB_ERROR:
+            self._log.error("sync_failed", exc_info=event.exception)
+            self._instruments.syncs_failed.inc()
+        elif event.code == events.EVENT_JOB_SUBMITTED:
+            due = event.scheduled_run_times[-1].timestamp()
+            self._instruments.sync_lags.observe(max(0.0, clock.wall() - due))
+        elif tick is not None and event.job_id not in self._held_up:
             self._instruments.syncs_skipped.inc()
             late = next(self._late)
             self._log.warning(
@@ -202,31 +252,13 @@ class SyncSchedule:
                 late_since_start=late,
             )
 
-    def _run(self, name: str, call: Callable[[Tick], None], *, is_turn: bool = False) -> None:
-        """Call a tick after swaps and what runs of its targets, unless it is to run no more."""
-        with self._state:
-            self._state.wait_for(lambda: name not in {*self._held_up, *self._running})
-            # Its turn may have come before a swap.
-            tick = None if self._stop.is_set() else self._ticks.get(name)
-            self._running[name] = clock.monotonic()
-        try:
-            if tick is not None:
-                call(tick)
-        except Exception as error:  # noqa: BLE001 - the next turn comes all the same
-            self._failed(error)
-        finally:
-            with self._state:
-                del self._running[name]
-                if is_turn:
-                    self._begun.discard(name)
-                self._state.notify_all()
 
-    def _failed(self, error: Exception) -> None:
-        self._log.error("sync_failed", exc_info=error)
-        self._instruments.syncs_failed.inc()
+def _now() -> datetime:
+    return datetime.fromtimestamp(clock.wall(), UTC)
 
 
-def _call_part(wanted: Callable[[str], bool], next_due: float, tick: Tick) -> None:
-    left = next_due - clock.wall()
-    if left > 0:
-        tick.call_part(wanted, left)
+def bring_forward(scheduler: BackgroundScheduler, seconds: float) -> None:
+    """Move all due times by a step of the clock back."""
+    if seconds < 0:
+        for job in scheduler.get_jobs():
+            job.modify(next_run_time=job.next_run_time + timedelta(seconds=seconds))

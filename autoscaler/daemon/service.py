@@ -28,7 +28,7 @@ from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
-from autoscaler.daemon.reload import RETRY_SECONDS, FileSource, Reload
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
@@ -121,7 +121,7 @@ class MainLoop:
         signals: Signals,
         stack: ExitStack,
         telemetry: Telemetry | None = None,
-        source: FileSource | None = None,
+        source: ConfigSource | None = None,
     ) -> None:
         self.config = config
         self.signals = signals
@@ -211,7 +211,7 @@ class MainLoop:
             refused = announcements.release_refused
             look_for_releases(self.config.state_directory, stop, self.syncer.release, refused)
         while not stop.wait(_POLL_SECONDS):
-            self.schedule.follow_clock()
+            self.schedule.poll()
             led = self._led()
             if led - led_before:
                 self.schedule.run_part(partial(_is_in, led - led_before))

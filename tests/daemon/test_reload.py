@@ -7,8 +7,9 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from autoscaler import file_contents
-from autoscaler.config import Config, load, reading
-from autoscaler.daemon.reload import RETRY_SECONDS, FileSource, Reload
+from autoscaler.config import Config, ConfigError, load, reading
+from autoscaler.config.problems import Problem
+from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Loaded, Reload
 from autoscaler.daemon.schedule import HangingSyncError
 from autoscaler.telemetry.health import Component
 from tests.telemetry.results import series_of
@@ -20,7 +21,9 @@ GOOD = "prometheus: {{url: http://p:9090}}\nsyncPeriod: {period}\ntargets: []\n"
 class Reloading(Announced):
     """A reload whose time the test says; ``refusals`` is what putting in force raises in turn."""
 
-    def __init__(self, file: Path, *refusals: Exception) -> None:
+    def __init__(
+        self, file: Path, *refusals: Exception, source: ConfigSource | None = None
+    ) -> None:
         super().__init__()
         self.file = file
         self.tries: list[float] = []
@@ -28,8 +31,8 @@ class Reloading(Announced):
         self._now = 1000.0
         self.write("15s")
         config = load(file)
-        source = FileSource(config.path, config.sources)
-        self.reload = Reload(config, source, self._put_in_force, self.announcements)
+        self.source = source or FileSource(config.path, config.sources)
+        self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
     def write(self, period: str) -> None:
         """Write another configuration."""
@@ -208,3 +211,36 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     assert [line["event"] for line in one.pass_(5)] == ["reload_failed"]
     one.write("30s")
     assert [line["event"] for line in one.pass_(4)] == ["reloaded"]
+
+
+def test_a_source_may_refuse_a_document_and_give_the_others(tmp_path: Path) -> None:
+    """What is right comes into force; the log and the health name what is not, until it is."""
+
+    class Documents:
+        """Has another configuration at each look that it is told of."""
+
+        def __init__(self) -> None:
+            self.waiting: list[Loaded] = []
+
+        def changed(self) -> bool:
+            return bool(self.waiting)
+
+        def read(self) -> Loaded:
+            return self.waiting.pop()
+
+    documents, file = Documents(), tmp_path / "autoscaler.yaml"
+    one = Reloading(file, source=documents)
+    config = load(file)
+    wrong = ConfigError([Problem("shop/web", None, "metrics", None, "is missing")])
+    documents.waiting = [
+        Loaded(config.model_copy(update={"sync_period": 30.0}), {"shop/web": wrong})
+    ]
+    reloaded, refused = one.pass_(1)
+    assert (reloaded["event"], refused["event"]) == ("reloaded", "document_refused")
+    assert refused["document"] == "shop/web"
+    assert "metrics" in refused["message"]
+    assert one.tries == [30.0]
+    assert one.told() == (False, refused["message"])
+    documents.waiting = [Loaded(config)]
+    assert [line["event"] for line in one.pass_(1)] == ["reloaded"]
+    assert one.told() == (True, "the last reload succeeded")

@@ -7,16 +7,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from autoscaler import clock
 from autoscaler.daemon import schedule as schedule_module
-from autoscaler.daemon.schedule import HangingSyncError, SyncSchedule, Tick
+from autoscaler.daemon.schedule import Cadence, HangingSyncError, SyncSchedule, Tick, bring_forward
 from autoscaler.telemetry.metrics import Instruments
 from tests.worlds.waiting import wait_until
 
@@ -231,27 +233,27 @@ def test_a_turn_that_comes_during_a_swap_is_not_lost(swapped: Swapped) -> None:
     old = swapped.tick("old")
     swapped.swap([old])
     swapped.wait_for("old")
-    schedule = swapped.schedule
-    with schedule._state:
-        schedule._held_up, schedule._due[old.name] = {old.name}, clock.wall()
-        schedule._state.notify_all()
-    wait_until("the turn", lambda: schedule._begun)
+    swapped.schedule._held_up = {old.name}
+    turn = threading.Thread(target=swapped.schedule._run, args=(old.name,))
+    turn.start()
     swapped.swap([swapped.tick("new")])
-    swapped.wait_for("old", "new")
+    turn.join(20)
+    assert swapped.ran == ["old", "new"]
 
 
 def test_a_new_leader_syncs_its_targets_once_and_leaves_every_due_time(swapped: Swapped) -> None:
     """A tick without any of them does not run; targets that others lead wait for their turn."""
     swapped.swap([swapped.tick("both", a=1, b=1), swapped.tick("other", 61.0, c=1)])
     wait_until("the first turns", lambda: len(swapped.ran) == 2, timeout=20)
-    before = swapped.schedule._due.copy()
+    jobs = swapped.schedule._scheduler.get_jobs
+    before = {job.id: job.next_run_time for job in jobs()}
     swapped.schedule.run_part("a".__eq__)
     wait_until("the part", lambda: len(swapped.ran) == 3, timeout=20)
     assert swapped.ran[2] == "both: a"
-    assert swapped.schedule._due == before
+    assert {job.id: job.next_run_time for job in jobs()} == before
 
 
-def test_a_part_neither_overlaps_nor_delays_its_tick() -> None:
+def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """It begins after what runs, may last until the next turn, and is left out if that is due."""
     slow, parts = Slow(), list[float]()
     slow_part, next_turn = Slow(), Slow()
@@ -270,66 +272,28 @@ def test_a_part_neither_overlaps_nor_delays_its_tick() -> None:
         slow_part.begins()
         assert 1000 < parts[0] < 5400
         next_turn.release.set()
-        with schedule._state:
-            schedule._ticks = {tick.name: replace(tick, call=next_turn)}
-            schedule._due[tick.name] = clock.wall()
-            schedule._state.notify_all()
+        schedule._ticks = {tick.name: replace(tick, call=next_turn)}
+        schedule._scheduler.modify_job(tick.name, next_run_time=datetime.now(UTC))
         assert not next_turn.begun.wait(PERIOD)
         slow_part.release.set()
         next_turn.begins()
         wait_until("the end of it", lambda: not schedule._running)
-        schedule._due[tick.name] = clock.wall()
-        schedule.run_part("a".__eq__)
-    assert len(parts) == 1
-
-
-T0 = 1_800_000_000.0
-
-
-def is_on_grid(instant: float, period: int, part: float) -> bool:
-    """Return whether an instant is that part into a period since T0, as exact as Unix times are."""
-    periods = (instant - T0) / period - part
-    return abs(periods - round(periods)) < 1e-6
+        monkeypatch.setattr(schedule, "_next_due", lambda _: clock.wall())
+        schedule._run_part(tick.name, "a".__eq__)
+        assert len(parts) == 1
 
 
 @given(st.floats(0, 1e6), st.integers(1, 3600), st.floats(0, 0.99))
 def test_every_beginning_leads_onto_the_grid(age: float, period: int, part: float) -> None:
     """Whenever a slot begins, its second turn is half to one and a half periods on, on the grid."""
-    tick = Tick(print, float(period), period * part)
-    second = tick.due_after(T0 + age, T0, T0 + age)
-    assert period / 2 - 1e-5 <= second - T0 - age <= period * 3 / 2 + 1e-5
-    assert is_on_grid(second, period, part)
-
-
-@given(st.integers(1, 3600), st.floats(0, 0.99), st.floats(0, 1e9))
-def test_a_clock_set_ahead_leads_back_into_the_period(
-    period: int, part: float, ahead: float
-) -> None:
-    """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
-    tick = Tick(print, float(period), period * part)
-    previous = tick.due_after(T0, T0, T0)
-    now = previous + ahead
-    due = tick.due_after(previous, T0, now)
-    assert due - previous >= period - 1e-5
-    assert now - due < period + 1e-5
-    assert is_on_grid(due, period, part)
-
-
-@pytest.mark.parametrize("seconds", [-3600.004, 3600.004])
-def test_the_grid_and_what_is_due_move_with_a_clock_that_is_set(
-    seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the seconds by which the histories move; set back, nothing waits longer."""
-    now = [T0, 100.0]
-    monkeypatch.setattr(clock, "wall", lambda: now[0])
-    monkeypatch.setattr(clock, "steady", lambda: now[1])
-    schedule = SyncSchedule(threading.Event(), Instruments())
-    schedule._due = {"tick": T0 + 4.0}
-    now[0] += seconds
-    for _ in range(2):
-        schedule.follow_clock()
-        assert schedule._origin == T0 + seconds
-        assert schedule._due == {"tick": T0 + 4.0 + min(0.0, seconds)}
+    origin = datetime(2026, 1, 1, tzinfo=UTC)
+    now, step = origin + timedelta(seconds=age), timedelta(seconds=period)
+    cadence = Cadence(now, origin, float(period), period * part)
+    first = cadence.get_next_fire_time(None, now)
+    second = cadence.get_next_fire_time(first, first)
+    assert first == now
+    assert step / 2 <= second - first < step * 3 / 2
+    assert (second - origin - timedelta(seconds=period * part)) % step == timedelta(0)
 
 
 def test_a_tick_is_told_when_it_was_due() -> None:
@@ -345,6 +309,17 @@ def test_a_tick_is_told_when_it_was_due() -> None:
         assert all(at <= clock.wall() for at in due)
 
 
+def test_the_grid_moves_with_a_clock_that_is_set() -> None:
+    """By the very seconds by which the histories move, so that ages stay whole periods."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    cadence = Cadence(start, start, 15.0, 4.0)
+    before = cadence.get_next_fire_time(start, start)
+    cadence.shift(3600.004)
+    after = cadence.get_next_fire_time(before, before + timedelta(hours=1))
+    assert (after - before - timedelta(seconds=3600.004)) % timedelta(seconds=15) == timedelta(0)
+    assert cadence.due == before
+
+
 def test_a_clock_that_only_runs_was_not_set() -> None:
     """Less than a second off is drift, not a step."""
     steps = clock.Steps(1000.0, 10.0)
@@ -358,3 +333,33 @@ def test_a_step_counts_once(step: float) -> None:
     total = steps.total(1e9 + 5 + step, 15.0)
     assert abs(total - step) < 1e-3
     assert steps.total(1e9 + 10 + step, 20.0) == total
+
+
+def test_what_is_due_moves_with_the_clock() -> None:
+    """After the clock went back an hour no job waits an hour longer."""
+    scheduler = BackgroundScheduler(timezone=UTC)
+    due = datetime(2026, 1, 1, tzinfo=UTC)
+    scheduler.start(paused=True)
+    scheduler.add_job(print, "interval", seconds=15, next_run_time=due, id="0")
+    bring_forward(scheduler, -3600.0)
+    assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    for ahead in (0.0, 3600.0):
+        bring_forward(scheduler, ahead)
+        assert scheduler.get_job("0").next_run_time == due - timedelta(hours=1)
+    scheduler.shutdown()
+
+
+@given(st.integers(1, 3600), st.floats(0, 0.99), st.floats(0, 1e9))
+def test_a_clock_set_ahead_leads_back_into_the_period(
+    period: int, part: float, ahead: float
+) -> None:
+    """Whatever was missed is skipped: what is due lies less than a period back, on the grid."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    cadence = Cadence(start, start, float(period), period * part)
+    previous = cadence.get_next_fire_time(start, start)
+    now = previous + timedelta(seconds=ahead)
+    due = cadence.get_next_fire_time(previous, now)
+    step = timedelta(seconds=period)
+    assert due - previous >= step
+    assert now - due < step
+    assert (due - previous) % step == timedelta(0)
