@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from tenacity import (
-    RetryCallState,
     Retrying,
     retry_if_result,
     sleep_using_event,
@@ -121,18 +120,23 @@ class Retrier(Generic[F]):
             tries += 1
             return last
 
-        def is_over(state: RetryCallState) -> bool:
-            begin = clock.monotonic() + state.upcoming_sleep
-            since, seconds = self._absent_since, self._absent_seconds
-            return (
-                tries == self._most_tries
-                or self.stop.is_set()
-                or begin + _SHORTEST_TRY_SECONDS >= deadline
-                or (since is not None and seconds is not None and begin - since > seconds)
-            )
+        return Retrying(
+            retry=retry_if_result(lambda it: isinstance(it, RequestFailure) and it.transient),
+            stop=lambda state: self._is_over(tries, state.upcoming_sleep, deadline),
+            wait=lambda state: getattr(last, "retry_after", None) or _BACKOFF(state),
+            sleep=sleep_using_event(self.stop),
+            retry_error_callback=lambda _: last,
+        )(attempt)
 
-        sleep = sleep_using_event(self.stop)
-        return Retrying(stop=is_over, sleep=sleep, **_BETWEEN_TRIES)(attempt)
+    def _is_over(self, tries: int, pause: float, deadline: float) -> bool:
+        begin = clock.monotonic() + pause
+        since, seconds = self._absent_since, self._absent_seconds
+        return (
+            tries == self._most_tries
+            or self.stop.is_set()
+            or begin + _SHORTEST_TRY_SECONDS >= deadline
+            or (since is not None and seconds is not None and begin - since > seconds)
+        )
 
     def hold_back(self, outcome: object) -> None:
         """Hold back all requests after a 429; any other outcome changes nothing."""
@@ -173,20 +177,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - clock.wall())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _outcome(state: RetryCallState) -> object:
-    return state.outcome.result() if state.outcome is not None else None
-
-
-def _pause(state: RetryCallState) -> float:
-    outcome = _outcome(state)
-    asked = outcome.retry_after if isinstance(outcome, RequestFailure) else None
-    return asked or _BACKOFF(state)
-
-
-_BETWEEN_TRIES: dict[str, Any] = {
-    "retry": retry_if_result(lambda last: isinstance(last, RequestFailure) and last.transient),
-    "wait": _pause,
-    "retry_error_callback": _outcome,
-}

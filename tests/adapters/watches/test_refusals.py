@@ -202,7 +202,6 @@ def test_a_refusal_that_passes_is_not_believed(watch: Watch, refusal: Answer) ->
     pace = replace(SLOW, refusal_confirmed_after=60.0)
     server, watched, notes = watch(pace=pace)
     # Only a watch that was open has something to believe in.
-    # Only a watch that was open has something to believe in.
     for watched_by in (server, server.autoscalers):
         eventually(partial(watched_by.count, "watch"), bool)
     server.heads.extend([refusal, refusal, refusal])

@@ -45,7 +45,6 @@ def test_a_silent_cut_is_noticed(watch: Watch) -> None:
     server, watched, _ = watch(pace=pace)
     server.send(bookmark("8"))
     # The server never ends the watch, as if its packets were lost.
-    # The server never ends the watch, as if its packets were lost.
     eventually(lambda: server.count("watch 8"), bool, 10)
     assert clock.monotonic() - began >= 1.5
     assert scale_of(watched, "shop", "web").spec_replicas == 1
