@@ -39,15 +39,14 @@ class Pruner:
     """Prunes a file to bytes (with its log) and seconds; belongs to the thread of its writer."""
 
     def __init__(self, file: RecordFile, max_size: int, max_age: float) -> None:
-        self._path = file.path
+        self._file = file
         self._connection = file.connection
-        self._forget = file.forget
         self._max_size = max_size
         self._max_age = max_age
         self._now = 0.0
 
     def steps(self, now: float) -> Iterator[None]:
-        """Prune as of a Unix time, in steps; raises sqlite3.Error or OSError."""
+        """Prune as of a Unix time, in steps; raises as `Opened.transaction`."""
         self._now = now
         yield from self._to_minutes(now - FULL_SECONDS)
         yield from self._drop(now - self._max_age)
@@ -56,7 +55,7 @@ class Pruner:
 
     def size(self) -> int:
         """Return the bytes of the file and its write-ahead log."""
-        return self._path.stat().st_size + self._log_size()
+        return self._file.path.stat().st_size + self._log_size()
 
     # -- by age ------------------------------------------------------------------------------
 
@@ -92,19 +91,17 @@ class Pruner:
 
     def _delete_changes(self, rows: Sequence[Any]) -> None:
         """Delete changes, the rules that no other change has, and targets without anything."""
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("DELETE FROM changes WHERE id = ?", [(row[1],) for row in rows])
-        connection.executemany(
-            "DELETE FROM rules WHERE id = ? AND NOT EXISTS"
-            " (SELECT 1 FROM changes WHERE target = ? AND rules = ?)",
-            {(row[3], row[2], row[3]) for row in rows if row[3] is not None},
-        )
-        removed = sorted({row[2] for row in rows if row[4]})
-        emptied = [one for one in removed if connection.execute(_DELETE_EMPTY, (one,)).rowcount]
-        connection.execute("COMMIT")
+        with self._file.transaction() as connection:
+            connection.executemany("DELETE FROM changes WHERE id = ?", [(row[1],) for row in rows])
+            connection.executemany(
+                "DELETE FROM rules WHERE id = ? AND NOT EXISTS"
+                " (SELECT 1 FROM changes WHERE target = ? AND rules = ?)",
+                {(row[3], row[2], row[3]) for row in rows if row[3] is not None},
+            )
+            removed = sorted({row[2] for row in rows if row[4]})
+            emptied = [one for one in removed if connection.execute(_DELETE_EMPTY, (one,)).rowcount]
         if emptied:
-            self._forget(emptied)
+            self._file.forget(emptied)
 
     # -- by size -----------------------------------------------------------------------------
 
@@ -149,7 +146,7 @@ class Pruner:
         return int(used) + min(self._log_size(), 2 * WAL_BYTES)
 
     def _log_size(self) -> int:
-        wal = self._path.with_name(f"{self._path.name}-wal")
+        wal = self._file.path.with_name(f"{self._file.path.name}-wal")
         return wal.stat().st_size if wal.exists() else 0
 
     def oldest(self) -> float | None:
@@ -194,20 +191,20 @@ class Pruner:
             yield
 
     def _pack_minutes(self, targets: Sequence[int], end: float) -> None:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        for target in targets:
-            chunks = connection.execute(
-                "SELECT begin, end, period, body FROM samples WHERE target = ? AND begin < ?"
-                " ORDER BY begin, id",
-                (target, end),
-            ).fetchall()
-            connection.executemany(
-                "INSERT INTO minutes (target, begin, end, body) VALUES (?, ?, ?, ?)",
-                [(target, *_steps(group)) for group in _without_lapses(chunks)],
-            )
-            connection.execute("DELETE FROM samples WHERE target = ? AND begin < ?", (target, end))
-        connection.execute("COMMIT")
+        with self._file.transaction() as connection:
+            for target in targets:
+                chunks = connection.execute(
+                    "SELECT begin, end, period, body FROM samples WHERE target = ? AND begin < ?"
+                    " ORDER BY begin, id",
+                    (target, end),
+                ).fetchall()
+                connection.executemany(
+                    "INSERT INTO minutes (target, begin, end, body) VALUES (?, ?, ?, ?)",
+                    [(target, *_steps(group)) for group in _without_lapses(chunks)],
+                )
+                connection.execute(
+                    "DELETE FROM samples WHERE target = ? AND begin < ?", (target, end)
+                )
 
     def _delete(self, statement: str, values: Sequence[Any]) -> Iterator[None]:
         while self._connection.execute(statement, values).rowcount > 0:
