@@ -316,27 +316,6 @@ def test_without_behavior_the_largest_of_the_window_counts(
 
 
 @pytest.mark.parametrize(
-    ("entries", "kept"),
-    [
-        (recent((5, 10)), (*recent((5, 10)), Recommendation(3, BASE))),
-        (recent((5, 300)), (*recent((5, 300)), Recommendation(3, BASE))),
-        (recent((5, 300.25)), (Recommendation(3, BASE),)),
-        # The last old slot is taken over, the others stay.
-        (
-            recent((5, 400), (6, 350), (7, 10)),
-            (*recent((5, 400)), Recommendation(3, BASE), *recent((7, 10))),
-        ),
-        (recent((5, 10), (6, 350)), (*recent((5, 10)), Recommendation(3, BASE))),
-    ],
-)
-def test_without_behavior_old_slots_are_recycled(
-    entries: Recommendations, kept: Recommendations
-) -> None:
-    """The raw recommendation is stored, in the last slot that is older than the window."""
-    assert stabilize_legacy(3, entries, 300.0, BASE)[1] == kept
-
-
-@pytest.mark.parametrize(
     ("current", "desired", "entries", "after", "reason"),
     [
         (5, 5, recent((2, 1), (9, 1)), 5, "ReadyForNewScale"),

@@ -298,14 +298,3 @@ def test_the_instants_of_a_sync(period: float, late: float, origin: float) -> No
     elif late >= -1:
         assert now == max(due + late, now)
         assert stamp >= due
-
-
-def test_a_change_of_one_period_ago_gives_its_place_to_the_next() -> None:
-    """As in the HPA, where it is a little older: what is then permitted is the same."""
-    three, one = rules(pods_policy(2, 3), window=0), rules(pods_policy(1, 1), window=0)
-    of = spec(external(average("1")), maximum=300, behavior=behavior(three, one))
-    ours, theirs = Loop(of, 1.0, BASE), Loop(of, 1.003, BASE)
-    loads = (3, 0, 0, 5)
-    counts = [ours.sync(number, load, 0.0) for number, load in enumerate(loads)]
-    assert counts == [theirs.sync(number, load, 0.0) for number, load in enumerate(loads)]
-    assert counts == [3, 2, 1, 4]
