@@ -101,17 +101,18 @@ class ConnectedCluster:
                 server.origin, server.secrets, url=server.url, verified=server.verified
             ):
                 announcements.insecure(sentence)
-            scales = Scales(self.api, self.gate, self.observer)
-            self.caches = WatchedCluster(
-                self.api,
-                scales,
-                Pods(self.api),
-                (),
-                observer=self.observer,
-                budget=None if name == DEFAULT_CLUSTER else CacheBudget(_BYTES_OF_ONE),
-            )
-            opened.enter_context(closing(self.caches))
+            self.caches = opened.enter_context(closing(self._caches()))
             self._opened = opened.pop_all()
+
+    def _caches(self) -> WatchedCluster:
+        return WatchedCluster(
+            self.api,
+            Scales(self.api, self.gate, self.observer),
+            Pods(self.api),
+            (),
+            observer=self.observer,
+            budget=None if self.name == DEFAULT_CLUSTER else CacheBudget(_BYTES_OF_ONE),
+        )
 
     def is_of(self, settings: KubernetesSettings, shard: Shard | None) -> bool:
         """Return whether it is reached as these settings say; the one without a name stays."""

@@ -32,11 +32,12 @@ from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Re
 from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
-from autoscaler.daemon.state_directory import await_turn, look_for_releases, open_memory
+from autoscaler.daemon.state_directory import Memory, await_turn, look_for_releases, open_memory
 from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.kubernetes.leadership import unique
+from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.rendering.history_lines import lines
 from autoscaler.sync.ports import BreakerNews, Ports, Reporter
 from autoscaler.sync.run import Syncer
@@ -141,24 +142,11 @@ class MainLoop:
         recording = open_recording(config, announcements, metrics, stack)
         self._recorder = recording.recorder
         self._comparer = recording.comparer
-        clusters = [*self._clusters.values()]
-        for cluster in clusters:
-            cluster.set_targets(config.targets)
-        wait_for_watches(clusters, signals.stop, SYNCED_WITHIN_SECONDS, _STOP_CHECK_SECONDS)
+        self._begin_watches()
         self._no_series = stack.enter_context(
             NoSeriesReporter(metrics.states.find, announcements.no_series, announcements.fault)
         )
-        self.syncer = Syncer(
-            config.flags,
-            self._ports(self.connections.current),
-            signals.stop,
-            _writes_per_second(config),
-            known=memory.known,
-            steps=memory.steps,
-        )
-        stack.enter_context(self.syncer)
-        self.syncer.last_sync.update(memory.decided)
-        self.syncer.breakers.resume(memory.breakers, clock.wall(), clock.steady())
+        self.syncer = stack.enter_context(self._new_syncer(memory))
         metrics.breakers = self.syncer.breaker_statuses
         schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
         self.schedule = stack.enter_context(schedule)
@@ -167,13 +155,37 @@ class MainLoop:
         source = source or FileSource(config.path, config.sources)
         self.reload = Reload(config, source, self._reconfigure, announcements)
         telemetry.site.history_lines = self._history_lines
-        telemetry.site.views = Views(
-            states=metrics.states,
+        telemetry.site.views = self._views(recording.reader)
+
+    def _begin_watches(self) -> None:
+        clusters, stop = [*self._clusters.values()], self.signals.stop
+        for cluster in clusters:
+            cluster.set_targets(self.config.targets)
+        wait_for_watches(clusters, stop, SYNCED_WITHIN_SECONDS, _STOP_CHECK_SECONDS)
+
+    def _new_syncer(self, memory: Memory) -> Syncer:
+        """Return what goes on with an earlier run's histories and breakers."""
+        syncer = Syncer(
+            self.config.flags,
+            self._ports(self.connections.current),
+            self.signals.stop,
+            _writes_per_second(self.config),
+            known=memory.known,
+            steps=memory.steps,
+        )
+        syncer.last_sync.update(memory.decided)
+        syncer.breakers.resume(memory.breakers, clock.wall(), clock.steady())
+        return syncer
+
+    def _views(self, record: DirectoryRecord | None) -> Views:
+        telemetry, elects = self.telemetry, self.config.leader_election.enabled
+        return Views(
+            states=telemetry.metrics.states,
             health=telemetry.health,
             config=lambda: self.reload.config,
-            record=recording.reader,
+            record=record,
             breakers=self.syncer.breaker_statuses,
-            leaders=lambda: self._leaders() if election.enabled else None,
+            leaders=lambda: self._leaders() if elects else None,
         )
 
     @property

@@ -44,20 +44,8 @@ def ports_to_plan(
     raises ConnectError where there is no other.  Sends no request yet.
     """
     asked = {query.server for target in targets for query in target.all_queries}
-    apis: dict[str, Api] = {}
-    unreached: dict[str, str] = {}
     with ExitStack() as stack:
-        for name in dict.fromkeys(target.cluster for target in targets) or (DEFAULT_CLUSTER,):
-            if name in config.connections:
-                try:
-                    server = endpoint_of(config.connections[name])
-                    api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
-                except ConnectError as error:
-                    unreached[name] = str(error)
-                    continue
-                apis[name] = stack.enter_context(closing(api))
-        if unreached and not apis:
-            raise ConnectError("; ".join(unreached.values()))
+        apis, unreached = _apis_of(config, targets, observer, stack)
         for sentence in alike(apis):
             observer.watch_changed(ok=False, sentence=sentence)
         read = partial(PrometheusReader, observer=observer, absent_seconds=FOR_A_COMMAND)
@@ -78,6 +66,26 @@ def ports_to_plan(
         clusters |= {name: UnreachedCluster(why) for name, why in unreached.items()}
         lacking = partial(lacked_rights, apis, config, targets)
         yield Ports(prometheus, clusters, reporter), others, lacking
+
+
+def _apis_of(
+    config: Config, targets: Sequence[Target], observer: Observer, stack: ExitStack
+) -> tuple[dict[str, Api], dict[str, str]]:
+    """Return by cluster of the targets the API server, or why it is unreached."""
+    apis: dict[str, Api] = {}
+    unreached: dict[str, str] = {}
+    for name in dict.fromkeys(target.cluster for target in targets) or (DEFAULT_CLUSTER,):
+        if name in config.connections:
+            try:
+                server = endpoint_of(config.connections[name])
+                api = server.connect(observer=observer, absent_seconds=FOR_A_COMMAND)
+            except ConnectError as error:
+                unreached[name] = str(error)
+                continue
+            apis[name] = stack.enter_context(closing(api))
+    if unreached and not apis:
+        raise ConnectError("; ".join(unreached.values()))
+    return apis, unreached
 
 
 def lacked_rights(
@@ -125,21 +133,9 @@ class Connections:
         """Why these cannot be, as a sentence."""
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
-        used_on = {} if before is None else before.used_on(config)
         with ExitStack() as opened:
-            for cluster_name, reached in config.connections.items():
-                known = used_on.get(cluster_name)
-                if known is None:
-                    try:
-                        known = open_cluster(cluster_name, reached, config.lease_shard)
-                    except ConnectError as error:
-                        if len(config.clusters or ()) < 2:
-                            raise
-                        # The targets of the others are scaled meanwhile.
-                        self.unreached[cluster_name] = str(error)
-                        continue
-                    opened.callback(known.close)
-                self.clusters[cluster_name] = known
+            used_on = {} if before is None else before.used_on(config)
+            self._open_clusters(config, open_cluster, used_on, opened)
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -152,6 +148,27 @@ class Connections:
                 kept = before.events.get(cluster_name) if before is not None and same else None
                 self.events[cluster_name] = kept or events_of(cluster)
             opened.pop_all()
+
+    def _open_clusters(
+        self,
+        config: Config,
+        open_cluster: OpenCluster,
+        used_on: Mapping[str, ConnectedCluster],
+        opened: ExitStack,
+    ) -> None:
+        for name, reached in config.connections.items():
+            known = used_on.get(name)
+            if known is None:
+                try:
+                    known = open_cluster(name, reached, config.lease_shard)
+                except ConnectError as error:
+                    if len(config.clusters or ()) < 2:
+                        raise
+                    # The targets of the others are scaled meanwhile.
+                    self.unreached[name] = str(error)
+                    continue
+                opened.callback(known.close)
+            self.clusters[name] = known
 
     def used_on(self, config: Config) -> dict[str, ConnectedCluster]:
         """Return the clusters that connections of another configuration go on with."""

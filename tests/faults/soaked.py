@@ -105,7 +105,8 @@ def _files_that_stay() -> set[tuple[str, str]]:
     """
     looks = []
     for _ in range(_LOOKS):
-        looks.append({(file.name, _kind_of(file)) for file in Path("/proc/self/fd").iterdir()})
+        files = {file.name: _kind_of(file) for file in Path("/proc/self/fd").iterdir()}
+        looks.append({(name, kind) for name, kind in files.items() if kind != "gone"})
         time.sleep(_LOOK_SECONDS)
     return set.intersection(*looks)
 
@@ -114,7 +115,7 @@ def _kind_of(file: Path) -> str:
     try:
         return str(file.readlink()).partition(":")[0]
     except FileNotFoundError:
-        return "gone"  # as the one by which the folder was read
+        return "gone"  # as the one by which the folder was read, whose number may be another
 
 
 if __name__ == "__main__":
