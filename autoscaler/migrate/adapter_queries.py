@@ -25,15 +25,15 @@ from autoscaler.config.promql_tree import (
 )
 from autoscaler.core.text import printable
 from autoscaler.migrate import promql_answers
-from autoscaler.migrate.adapter_rules import (
-    AdapterRule,
-    AdapterRules,
-    ResourceRule,
-    Resources,
-    missing_group,
-)
+from autoscaler.migrate.adapter_rules import AdapterRule, AdapterRules, ResourceRule, Resources
 from autoscaler.migrate.drafts import Query
-from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateError
+from autoscaler.migrate.go_text import (
+    LONGEST_TEXT,
+    VALUES,
+    Template,
+    TemplateError,
+    unknown_group,
+)
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]
@@ -85,8 +85,6 @@ class Resolved(NamedTuple):
     query: Query
     selector: Mapping[str, object] | None
     """The selector that the metric has here."""
-    labels: tuple[str, ...]
-    """The labels that tell its series apart."""
     notes: tuple[str, ...] = ()
     """What differs from the adapter, or was chosen: sentences."""
 
@@ -174,10 +172,6 @@ class _AskedMetric:
         """Whether it describes the HPA's own namespace, whatever name it says."""
         return self.described is not None and self.described[:2] == ("", "Namespace")
 
-    def has_label(self, resources: Resources) -> bool:
-        """Return whether there is a label for its pods or its object; External needs none."""
-        return self.kind == "External" or self.resource(resources) is not None
-
     def resource(self, resources: Resources) -> str | None:
         """Return the label by which its pods or its object are told apart."""
         if self.kind == "External":
@@ -216,7 +210,11 @@ def _candidates(
     names = list(dict.fromkeys(name for rule in naming for name in rule.names))
     every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
     # The adapter has a metric for those objects only that the rule has a label for.
-    possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
+    possible = [
+        one
+        for one in every
+        if asked.kind == "External" or asked.resource(one.rule.resources) is not None
+    ] or every[:1]
     if find_series is not None:
         found = _found(considered, possible, asked, find_series)
         if found is not None:
@@ -313,8 +311,8 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     """Say that no rule gives a metric, and which metrics come near."""
     considered = rules.external if asked.kind == "External" else rules.custom
     others = rules.custom if asked.kind == "External" else rules.external
-    known = dict.fromkeys(name for rule in considered for name in _known_names(rule))
-    names = [name for name in known if len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
+    known = dict.fromkeys(rule.literal_name or rule.metric or "" for rule in considered)
+    names = [name for name in known if name and len(name) <= _LONGEST_COMPARED][:_MOST_COMPARED]
     near = difflib.get_close_matches(asked.name[:_LONGEST_COMPARED], names, n=_MOST_NEAREST)
     nearest = ", ".join(printable(name, _LONGEST_SHOWN) for name in near)
     where = "externalRules" if asked.kind == "External" else "rules"
@@ -322,25 +320,19 @@ def _nothing(rules: AdapterRules, asked: _AskedMetric) -> Unresolved:
     if not considered:
         sentence = f"prometheus-adapter has no {where} here"
     sentence += f"; near it are {nearest}" if nearest else ""
-    wrong = next((rule for rule in considered if missing_group(rule)), None)
-    if wrong is not None:
-        sentence += (
-            f"; `name.as` of {wrong.where} has {missing_group(wrong)}, which Go reads as a group "
-            "that there is not: write the number in braces, as ${1}"
-        )
+    for rule in considered:
+        if group := unknown_group(rule.name_as, rule.matches):
+            sentence += (
+                f"; `name.as` of {rule.where} has {group}, which Go reads as a group that there is "
+                "not: write the number in braces, as ${1}"
+            )
+            break
     if any(True for rule in others for _ in _of_rule(rule, asked.name, ()) if not rule.of_chart):
         kinds = "Pods and Object" if asked.kind == "External" else "External"
         sentence += f"; a rule for metrics of type {kinds} does"
     if rules.problems:
         sentence += f"; left out are rules with mistakes: {'; '.join(rules.problems[:3])}"
     return Unresolved(f"{sentence}; give the file with its rule, or write its query")
-
-
-def _known_names(rule: AdapterRule) -> list[str]:
-    if rule.literal_name is not None:
-        return [rule.literal_name]
-    name = rule.name_of(rule.series) if rule.series else None
-    return [name] if name else []
 
 
 # -- its query ------------------------------------------------------------------------------------
@@ -379,7 +371,7 @@ def _written(
     promql = "\nor ".join(texts)
     query: Query = {"query": promql, **settings} if settings else promql
     name = _OUTSIDE.sub("-", "-".join((asked.name, *filter(None, first.own))))[:_LONGEST_NAME]
-    return Resolved(name, query, first.selector, first.labels, tuple(notes))
+    return Resolved(name, query, first.selector, tuple(notes))
 
 
 def _doubts(

@@ -15,7 +15,7 @@ from autoscaler.config import documents
 from autoscaler.config.documents import Value, child
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
-from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.fields import Fields, items_of
 from autoscaler.migrate.go_text import (
     BY_HAND,
     LONGEST_TEXT,
@@ -26,7 +26,6 @@ from autoscaler.migrate.go_text import (
     captures_of,
     expand,
     parts_of,
-    unknown_group,
 )
 
 _Made = TypeVar("_Made")
@@ -241,13 +240,9 @@ def _views(fields: Fields, depth: int = 0) -> list[Fields]:
     """Return the views of configurations and of values, and ignore what is around them."""
     if _has_rules(fields.value):
         return [fields]
-    held = fields.peek()
-    keys = (
-        list(held) if isinstance(held, dict) else range(len(held) if isinstance(held, list) else 0)
-    )
     found: list[Fields] = []
     others: list[str | int] = []
-    for key in keys if depth < _DEEPEST else ():
+    for key, _ in items_of(fields.peek()) if depth < _DEEPEST else ():
         inner = _text(fields, key) if isinstance(fields.peek(key), str) else fields.within(key)
         views = _views(inner, depth + 1) if inner is not None else []
         found += views
@@ -522,8 +517,3 @@ def chart_rules() -> tuple[AdapterRule, ...]:
             )
         )
     return tuple(rules)
-
-
-def missing_group(rule: AdapterRule) -> str:
-    """Return a reference of `name.as` to a group that `name.matches` does not have, or nothing."""
-    return unknown_group(rule.name_as, rule.matches)

@@ -158,11 +158,12 @@ class Fields:
         if location not in known and location != self.location:
             yield location
             return
-        for key, inner in _inner(value):
+        for key, inner in items_of(value):
             yield from self._left(inner, (*location, key), known)
 
 
-def _inner(value: object) -> Iterator[tuple[str | int, object]]:
+def items_of(value: object) -> Iterator[tuple[str | int, object]]:
+    """Yield the keys and values of a mapping, or the positions and entries of a list."""
     if isinstance(value, Mapping):
         yield from value.items()
     elif isinstance(value, list):
@@ -171,7 +172,7 @@ def _inner(value: object) -> Iterator[tuple[str | int, object]]:
 
 def _locations(value: object, location: Location) -> Iterator[Location]:
     yield location
-    for key, inner in _inner(value):
+    for key, inner in items_of(value):
         yield from _locations(inner, (*location, key))
 
 

@@ -96,13 +96,12 @@ def _reference(reading: _HpaReading) -> dict[str, object]:
     place = ("scaleTargetRef",)
     usual = _APPS.get(kind.lower()) if isinstance(kind, str) else None
     group = str(version or "").rpartition("/")[0]
-    if usual is None or group not in {*_NOT_APPS, "apps"}:
-        return {key: value for key, value in result.items() if value is not None}
-    if usual != kind:
+    is_known = usual is not None and group in {*_NOT_APPS, "apps"}
+    if is_known and usual != kind:
         why = f"the HPA finds no kind {describe(kind)}; {usual} is meant"
         reading.differs(reference, "kind", why=why, place=place)
         result["kind"] = usual
-    if group in _NOT_APPS:
+    if is_known and group in _NOT_APPS:
         given = f"apiVersion is {describe(version)}" if version else "it has no apiVersion"
         why = f"{given}, where there is no {usual}; apps/v1 is meant"
         reading.differs(reference, "apiVersion", why=why, place=place)

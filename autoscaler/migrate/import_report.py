@@ -19,12 +19,7 @@ _MOST_PLACES = 5
 """That a line of text names."""
 _MOST_KINDS = 5
 
-_HEADINGS = {
-    KeyOutcome.CARRIED: "exactly",
-    KeyOutcome.DIFFERENT: "different",
-    KeyOutcome.IGNORED: "ignored",
-    KeyOutcome.REFUSED: "refused",
-}
+_HEADINGS = {KeyOutcome.CARRIED: "exactly", KeyOutcome.IGNORED: "ignored"}
 _VERSION = 1
 """Of the JSON."""
 
@@ -111,10 +106,10 @@ class ImportReport:
         groups: dict[tuple[KeyOutcome, str], list[str]] = defaultdict(list)
         for entry in one.entries:
             groups[entry.outcome, entry.why].append(path_of(entry.location) or "all of it")
-        for outcome in (KeyOutcome.CARRIED, KeyOutcome.IGNORED):
+        for outcome, heading in _HEADINGS.items():
             for (of, why), paths in groups.items():
                 if of is outcome:
-                    yield ": ".join(filter(None, (f"  {_HEADINGS[of]}", ", ".join(paths), why)))
+                    yield ": ".join(filter(None, (f"  {heading}", ", ".join(paths), why)))
 
     def _sentences(self, outcome: KeyOutcome) -> Iterator[str]:
         """Yield what is said of keys, each sentence once with the places of all its keys."""
@@ -137,7 +132,8 @@ class ImportReport:
             if one.state is ImportState.REFUSED:
                 yield self._source(one)
         for unread in self.unread:
-            yield f"{_place(unread.file, unread.line)}: {_of_document(unread)}refused: {unread.why}"
+            document = "" if unread.document is None else f"document {unread.document}: "
+            yield f"{_place(unread.file, unread.line)}: {document}refused: {unread.why}"
         yield from self._sentences(KeyOutcome.REFUSED)
         yield from (f"not asked: {failure}" for failure in self.failures)
         yield from self.notes
@@ -199,10 +195,6 @@ class ImportReport:
 
 def _place(file: str, line: int | None) -> str:
     return file if line is None else f"{file}:{line}"
-
-
-def _of_document(unread: Unread) -> str:
-    return "" if unread.document is None else f"document {unread.document}: "
 
 
 def _called(one: Imported) -> str:

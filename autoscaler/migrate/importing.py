@@ -72,7 +72,8 @@ class _Import:
                 find_series=self._finder(stack),
             )
             _leave_out_defaults(conversion)
-            _refuse_what_is_not_valid(conversion, self._folder)
+            output = self._options.output
+            _refuse_what_is_not_valid(conversion, Path() if output is None else output.parent)
         if self._cluster is not None:
             self._failures += dict.fromkeys(self._cluster.failures)
             conversion.notes += [self._cluster.searched] if conversion.lacks_rules else []
@@ -90,10 +91,6 @@ class _Import:
         if self._failures or any(one.document is None for one in report.unread):
             return 1
         return 0 if written and report.is_whole else _LOST
-
-    @property
-    def _folder(self) -> Path:
-        return Path() if self._options.output is None else self._options.output.parent
 
     # -- sources -----------------------------------------------------------------------------------
 
@@ -243,10 +240,8 @@ def _source_of(index: int, written: Sequence[Imported]) -> str:
 def _problems(conversion: Conversion, written: Sequence[Imported], folder: Path) -> list[Problem]:
     """Check targets as the daemon would, but for what is undecided and for files of secrets."""
     document = configuration_of(conversion, written).document
-    targets = document["targets"]
     without = [
-        {key: value for key, value in target.items() if key != "undecided"}
-        for target in (targets if isinstance(targets, list) else [])
+        {key: value for key, value in one.target.items() if key != "undecided"} for one in written
     ]
     content = as_yaml({**document, "targets": without}).encode()
     path = folder / _NAME_OF_NONE

@@ -92,21 +92,14 @@ class ReplacedAutoscalers:
             "kind": "DeleteOptions",
             "preconditions": preconditions,
         }
-        path, deadline = self._path(HPA_KIND, metadata["name"]), _deadline()
         # One that was carried out and not answered finds nothing the next time.
-        answer = self._api.retrier.call(
-            partial(self._api.once, "DELETE", path, deadline, body=body), deadline
-        )
+        answer = self._send("DELETE", self._path(HPA_KIND, metadata["name"]), body)
         gone = isinstance(answer, Failure) and answer.status == _NOT_FOUND
         return answer if isinstance(answer, Failure) and not gone else None
 
     def create(self, manifest: JsonObject) -> JsonObject | Failure:
         """Create a HorizontalPodAutoscaler; one of its name that is there is returned as it is."""
-        path, deadline = self._path(HPA_KIND), _deadline()
-        query = {"fieldManager": _FIELD_MANAGER}
-        answer = self._api.retrier.call(
-            partial(self._api.once, "POST", path, deadline, body=manifest, query=query), deadline
-        )
+        answer = self._send("POST", self._path(HPA_KIND), manifest)
         if isinstance(answer, Failure) and answer.status == _CONFLICT:
             return self._api.get(self._path(HPA_KIND, manifest["metadata"]["name"]), _deadline())
         return answer
@@ -140,20 +133,15 @@ class ReplacedAutoscalers:
         return self._patch(scaled_object["metadata"]["name"], body)
 
     def _patch(self, name: str, body: JsonObject, subresource: str = "") -> Failure | None:
-        path, deadline = self._path(KEDA_KIND, name) + subresource, _deadline()
-        answer = self._api.retrier.call(
-            partial(
-                self._api.once,
-                "PATCH",
-                path,
-                deadline,
-                query={"fieldManager": _FIELD_MANAGER},
-                body=body,
-                content_type=MERGE_PATCH,
-            ),
-            deadline,
-        )
+        answer = self._send("PATCH", self._path(KEDA_KIND, name) + subresource, body)
         return answer if isinstance(answer, Failure) else None
+
+    def _send(self, method: str, path: str, body: JsonObject) -> JsonObject | Failure:
+        deadline = _deadline()
+        query = {} if method == "DELETE" else {"fieldManager": _FIELD_MANAGER}
+        kind = MERGE_PATCH if method == "PATCH" else "application/json"
+        send = partial(self._api.once, method, path, deadline, query=query, body=body)
+        return self._api.retrier.call(partial(send, content_type=kind), deadline)
 
     def controls(self, other: JsonObject) -> bool:
         """Return whether another autoscaler names the object; raises one of MALFORMED."""

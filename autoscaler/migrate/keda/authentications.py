@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from autoscaler.core.text import printable
 from autoscaler.migrate.drafts import SecretValue
-from autoscaler.migrate.fields import Fields
+from autoscaler.migrate.fields import Fields, items_of
 from autoscaler.migrate.manifests import is_data_key, is_namespace, is_object_name
 
 NAMESPACED, CLUSTER = "TriggerAuthentication", "ClusterTriggerAuthentication"
@@ -67,14 +67,7 @@ class Authentication:
         """Say of what was not needed why that is right."""
         said = {entry.location[:3] for entry in self._fields.entries()}
         for key, value in self._fields.within("spec").value.items():
-            inner = (
-                value
-                if isinstance(value, dict)
-                else range(len(value))
-                if isinstance(value, list)
-                else ()
-            )
-            places = {("spec", key, one) for one in inner}
+            places = {("spec", key, one) for one, _ in items_of(value)}
             if not places & said and ("spec", key) not in said:
                 self._fields.ignored("spec", key, why=why)
             elif ("spec", key) not in said:

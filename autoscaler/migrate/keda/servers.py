@@ -1,7 +1,7 @@
 """The server that a prometheus trigger of KEDA asks -> settings as in `prometheus`."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from autoscaler.migrate.drafts import SecretValue, Shared
@@ -328,25 +328,19 @@ def _parameters(metadata: Fields, texts: Mapping[str, str]) -> dict[str, object]
 def _shown_pairs(
     metadata: Fields, key: str, texts: Mapping[str, str], instead: str
 ) -> dict[str, str]:
-    """Return the pairs of a text that are surely no secrets; all others are refused."""
-    pairs = dict(_pairs(metadata, key, texts))
-    for name in list(pairs):
-        if _MAY_BE_SECRET.search(name):
-            del pairs[name]
-            metadata.secret(key)
-            why = f"{name} may be secret and is not copied: {instead.replace('%s', name)}"
-            metadata.refused(key, why=f"{why} `prometheus`", kind="prometheus")
-    return pairs
+    """Return the pairs of a text such as ``a=b,c=d`` that are surely no secrets; refuse the rest.
 
-
-def _pairs(metadata: Fields, key: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what a text such as ``a=b,c=d`` has; KEDA refuses any other form."""
-    if key not in texts:
-        return
-    pairs = [[part.strip() for part in pair.split("=")] for pair in texts[key].split(",")]
-    if all(len(pair) == 2 and pair[0] for pair in pairs):
-        yield from ((name, value) for name, value in pairs)
-        return
-    metadata.secret(key)
-    why = "is not of the form NAME=VALUE,NAME=VALUE, as KEDA requires: write it in `prometheus`"
-    metadata.refused(key, why=why, kind="prometheus")
+    KEDA refuses any other form.
+    """
+    written = texts[key].split(",") if key in texts else []
+    pairs = [[part.strip() for part in pair.split("=")] for pair in written]
+    if not all(len(pair) == 2 and pair[0] for pair in pairs):
+        metadata.secret(key)
+        why = "is not of the form NAME=VALUE,NAME=VALUE, as KEDA requires: write it in `prometheus`"
+        metadata.refused(key, why=why, kind="prometheus")
+        return {}
+    for name in (name for name, _ in pairs if _MAY_BE_SECRET.search(name)):
+        metadata.secret(key)
+        why = f"{name} may be secret and is not copied: {instead.replace('%s', name)} `prometheus`"
+        metadata.refused(key, why=why, kind="prometheus")
+    return {name: value for name, value in pairs if not _MAY_BE_SECRET.search(name)}
