@@ -5,33 +5,21 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
 
-from benchmarks.hpa import HpaController
+from tests.endtoend.conftest import HpaWorld
 from tests.worlds.cluster import others
 from tests.worlds.controlplane.api import Api, Json
-from tests.worlds.controlplane.kubelet import FakeKubelet
-from tests.worlds.controlplane.metrics_api import MetricsApi
-from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.counts import Counts
 from tests.worlds.daemon import DaemonProcess, Document, command, external, write_config
 from tests.worlds.forking import Program
-from tests.worlds.prometheus.exporter import Exporter
-from tests.worlds.prometheus.server import PrometheusServer
-from tests.worlds.service_account import service_account
 from tests.worlds.waiting import Background, wait_until
 from tests.worlds.world import World
 
 PERIOD_SECONDS = 1
-FLAGS = (
-    f"--horizontal-pod-autoscaler-sync-period={PERIOD_SECONDS}s",
-    "--kube-api-qps=1000",
-    "--kube-api-burst=2000",
-)
 
 
 def metric(app: str) -> Document:
@@ -79,6 +67,19 @@ class Bed:
         labels = {"namespace": self.world.namespace, "app": app}
         self.world.exporter.set("adopted", labels, replicas)
 
+    def deploy_with_hpa(self, name: str, replicas: int) -> None:
+        """Make a workload that needs its replicas, with an HPA and a target that sees it."""
+        world = self.world
+        world.deploy(name, replicas=replicas)
+        self.want(name, replicas)
+        others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
+        file = world.folder / f"{name}.targets.yaml"
+        file.write_text(json.dumps({"targets": [world.target(name, **spec(name))]}))
+        wait_until("the HPA syncs", lambda: self.conditions(f"hpa-of-{name}"))
+        wait_until(
+            "the daemon sees it", lambda: self.has(name) and self.state(name) == "controlled"
+        )
+
     def conditions(self, name: str) -> str:
         """Return the conditions of an HPA; empty before its first sync."""
         status = self.world.api.get(f"{self.autoscalers}/{name}").get("status") or {}
@@ -101,33 +102,14 @@ class Bed:
 
 
 @pytest.fixture(scope="module")
-def bed(
-    control_plane: ControlPlane,
-    admin_api: Api,
-    kubelet: FakeKubelet,  # noqa: ARG001 - the HPA counts pods
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Bed]:
+def bed(hpa_world: HpaWorld) -> Iterator[Bed]:
     """Start it."""
-    folder, namespace = tmp_path_factory.mktemp("adopt"), "adopting"
-    admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    prometheus = PrometheusServer(folder / "prometheus", scrape_interval="200ms")
-    with ExitStack() as stack:
-        exporter = stack.enter_context(Exporter())
-        stack.enter_context(prometheus.start([exporter.target]))
-        stack.enter_context(MetricsApi(admin_api, prometheus.samples, folder))
-        token = stack.enter_context(service_account(admin_api, namespace))
-        stack.enter_context(HpaController(control_plane, folder, FLAGS))
-        kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
-        environment = {"KUBECONFIG": str(kubeconfig)}
-        world = World(
-            control_plane, admin_api, namespace, environment, prometheus, exporter, folder
-        )
-        file = write_config(folder / "autoscaler.yaml", document(world))
-        daemon = stack.enter_context(DaemonProcess(file, environment))
-        daemon.wait_event("started")
-        yield Bed(world, daemon, {"KUBECONFIG": str(control_plane.kubeconfig)})
-        assert daemon.stop() == 0
-    admin_api.delete(f"/api/v1/namespaces/{namespace}")
+    with hpa_world("adopting") as world:
+        file = write_config(world.folder / "autoscaler.yaml", document(world))
+        with DaemonProcess(file, world.environment) as daemon:
+            daemon.wait_event("started")
+            yield Bed(world, daemon, {"KUBECONFIG": str(world.plane.kubeconfig)})
+            assert daemon.stop() == 0
 
 
 def document(world: World, **more: object) -> Document:
@@ -375,13 +357,7 @@ def test_a_count_on_its_way_goes_on_at_the_same_rate(
 ) -> None:
     """One pod in four seconds over and back; none is skipped, and none taken back."""
     world = bed.world
-    world.deploy(name, replicas=first)
-    bed.want(name, first)
-    others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
-    file = world.folder / f"{name}.targets.yaml"
-    file.write_text(json.dumps({"targets": [world.target(name, **spec(name))]}))
-    wait_until("the HPA syncs", lambda: bed.conditions(f"hpa-of-{name}"))
-    wait_until("the daemon sees it", lambda: bed.has(name) and bed.state(name) == "controlled")
+    bed.deploy_with_hpa(name, first)
     with Counts(world.api, world.namespace) as counts:
         bed.want(name, last)
         counts.wait_for_other(name, first)
@@ -419,13 +395,7 @@ def test_a_target_at_zero_is_scaled_again_once_it_is_given_back(bed: Bed) -> Non
 def test_a_command_that_was_killed_between_two_steps_is_run_again(bed: Bed, lines: int) -> None:
     """No count moves, over or back."""
     world, name = bed.world, f"killed{lines}"
-    world.deploy(name, replicas=3)
-    bed.want(name, 3)
-    others.create(world.api, world.namespace, autoscaler(f"hpa-of-{name}", name))
-    file = world.folder / f"{name}.targets.yaml"
-    file.write_text(json.dumps({"targets": [world.target(name, **spec(name))]}))
-    wait_until("the HPA syncs", lambda: bed.conditions(f"hpa-of-{name}"))
-    wait_until("the daemon sees it", lambda: bed.has(name) and bed.state(name) == "controlled")
+    bed.deploy_with_hpa(name, 3)
     with Counts(world.api, world.namespace) as counts:
         for direction, least in (([], lines), (["--back"], 1)):
             arguments = (f"{world.namespace}/{name}", "--execute", "--anyway", *direction)

@@ -2,29 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from benchmarks.hpa import HpaController
+from tests.endtoend.conftest import HpaWorld
 from tests.worlds.cluster import others
-from tests.worlds.controlplane.api import Api, Json
-from tests.worlds.controlplane.kubelet import FakeKubelet
-from tests.worlds.controlplane.metrics_api import MetricsApi
-from tests.worlds.controlplane.server import ControlPlane
+from tests.worlds.controlplane.api import Json
 from tests.worlds.daemon import Document, command, external, running
-from tests.worlds.prometheus.exporter import Exporter
-from tests.worlds.prometheus.server import PrometheusServer
-from tests.worlds.service_account import service_account
 from tests.worlds.waiting import wait_until
 from tests.worlds.world import World
 
-FLAGS = (
-    "--horizontal-pod-autoscaler-sync-period=1s",
-    "--kube-api-qps=1000",
-    "--kube-api-burst=2000",
-)
 NEEDED = {"same": 3, "other": 4, "keda": 2}
 """The replicas that each workload needs, at first one less; the HPA of `other` has two at most."""
 
@@ -33,38 +21,18 @@ AT_ONCE = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 
 
 @pytest.fixture(scope="module")
-def world(
-    control_plane: ControlPlane,
-    admin_api: Api,
-    kubelet: FakeKubelet,  # noqa: ARG001 - the HPA counts pods
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[World]:
+def world(hpa_world: HpaWorld) -> Iterator[World]:
     """Start workloads with their HPAs, of which KEDA made one."""
-    folder, namespace = tmp_path_factory.mktemp("agreement"), "agreeing"
-    admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    prometheus = PrometheusServer(folder / "prometheus", scrape_interval="200ms")
-    with ExitStack() as stack:
-        exporter = stack.enter_context(Exporter())
+    with hpa_world("agreeing") as world:
         for app, replicas in NEEDED.items():
-            exporter.set("jobs", {"namespace": namespace, "app": app}, replicas - 1)
-        stack.enter_context(prometheus.start([exporter.target]))
-        stack.enter_context(MetricsApi(admin_api, prometheus.samples, folder))
-        token = stack.enter_context(service_account(admin_api, namespace))
-        kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
-        world = World(
-            *(control_plane, admin_api, namespace, {"KUBECONFIG": str(kubeconfig)}),
-            *(prometheus, exporter, folder),
-        )
-        for app in NEEDED:
+            labels = {"namespace": world.namespace, "app": app}
+            world.exporter.set("jobs", labels, replicas - 1)
             world.deploy(app, replicas=1)
-        others.create(admin_api, namespace, hpa("same", "same"))
-        others.create(admin_api, namespace, hpa("other", "other", maxReplicas=2))
         keda = hpa("keda-hpa-keda", "keda")
         keda["metadata"]["labels"] = {"scaledobject.keda.sh/name": "keda"}
-        others.create(admin_api, namespace, keda)
-        stack.enter_context(HpaController(control_plane, folder, FLAGS))
+        for made in (hpa("same", "same"), hpa("other", "other", maxReplicas=2), keda):
+            others.create(world.api, world.namespace, made)
         yield world
-    admin_api.delete(f"/api/v1/namespaces/{namespace}")
 
 
 def hpa(name: str, of: str, **spec: object) -> Json:

@@ -453,9 +453,3 @@ def test_a_rule_gives_the_numbers_of_the_adapter(world: World, case: Case, tmp_p
     for resolved in found:
         assert ours(world, case, resolved, tmp_path) == pytest.approx(expected, abs=1.01)
         assert (world.namespace in str(resolved.query)) is not case.shared
-
-
-def test_there_are_thirty_rules_for_all_types_of_metrics() -> None:
-    """Their names differ, so that each rule is asked for its own metric."""
-    assert len({case.name for case in CASES}) == 30
-    assert {case.kind for case in CASES} == {"Pods", "Object", "External"}

@@ -248,16 +248,6 @@ def test_a_placeholder_is_left_to_decide(tmp_path: Path) -> None:
     assert ran.code == 3
 
 
-def test_what_no_one_knows_is_refused(tmp_path: Path) -> None:
-    """A key that no version has is neither dropped nor guessed."""
-    ran = imported(tmp_path, autoscaler("minReplica: 3"))
-    assert ran.keys("refused") == {
-        "spec.minReplica": "nothing is known of this key: leave it out there, or write here what "
-        "it is for"
-    }
-    assert ran.target["undecided"][0]["field"] == "spec.minReplica"
-
-
 def test_the_namespace_of_what_names_none(tmp_path: Path) -> None:
     """It is that of -n, else `default`, and a comment says so."""
     text = autoscaler("minReplicas: 2").replace(", namespace: shop", "")

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from autoscaler.daemon.service import LONGEST_SYNC_SECONDS
 from tests.service import kustomize
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, ApiError, Json
-from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.service_account import MANIFESTS, manifest
 from tests.worlds.waiting import wait_until
@@ -24,21 +22,7 @@ DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _kustomize() -> None:
-    """Build kustomize once."""
-    with if_available():
-        kustomize.locate()
-
-
-@pytest.fixture(scope="module")
-def applied(admin_api: Api) -> Iterator[list[Json]]:
-    """Give a list for what the tests apply; it is deleted after them."""
-    objects: list[Json] = []
-    yield objects
-    # A namespace takes along what it holds.
-    for path in {kustomize.path(one) for one in objects if "namespace" not in one["metadata"]}:
-        admin_api.delete(path)
+pytestmark = pytest.mark.usefixtures("kustomize_program")
 
 
 def overlay(folder: Path, kustomization: str) -> Path:

@@ -1,7 +1,6 @@
 """config/kubernetes/served on a real control plane: a cluster that is scaled from elsewhere."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,27 +8,13 @@ import pytest
 from autoscaler.config import LeaderElection
 from tests.service import kustomize
 from tests.worlds.controlplane.api import Api, ApiError, Json
-from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
 from tests.worlds.service_account import MANIFESTS, token_of
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _kustomize() -> None:
-    """Build kustomize once."""
-    with if_available():
-        kustomize.locate()
-
-
-@pytest.fixture
-def applied(admin_api: Api) -> Iterator[list[Json]]:
-    """Give a list for what the tests apply; it is deleted after them."""
-    objects: list[Json] = []
-    yield objects
-    for path in {kustomize.path(one) for one in objects if "namespace" not in one["metadata"]}:
-        admin_api.delete(path)
+pytestmark = pytest.mark.usefixtures("kustomize_program")
 
 
 def placed(folder: Path, variant: str, namespace: str) -> list[Json]:

@@ -44,6 +44,21 @@ def test_what_is_written(formula: str, promql: str) -> None:
     assert promql_of(formula, TRIGGERS) == promql
 
 
+MISSING = {
+    "c ?? a": f"({OF_C} or {OF_A})",
+    "c ?? 2 + a": f"(({OF_C} or vector(2)) + {OF_A})",
+    "c ?? c ?? 1": f"({OF_C} or ({OF_C} or vector(1)))",
+    "(c ?? 1) + c": f"(({OF_C} or vector(1)) + {OF_C}) and {OF_C}",
+    "a ?? 2": OF_A,
+}
+
+
+@pytest.mark.parametrize("formula", MISSING)
+def test_a_missing_trigger_is_nil_where_the_fallback_says_so(formula: str) -> None:
+    """`??` binds more tightly than all else; what is 0 where it is missing is never nil."""
+    assert promql_of(formula, TRIGGERS, knows_nil=True) == MISSING[formula]
+
+
 OTHERWISE = """
 a > 2 | a ? 1 : 2 | a % 2 | a + | a b | (a | a > 1 ? 'x' : 1 | median([a, b]) | max([a, b])
 max(*a) | max(a, key=b) | round(a) | 1 < a < 3 ? 1 : 0 | a in [1, 2] ? 1 : 0 | a ** 2 | a ^ 2
@@ -187,18 +202,3 @@ def test_prometheus_computes_what_keda_does(
             assert labels == {}, formula
             expected = compute(Values(*(value or 0.0 for value in known)))
             assert result == pytest.approx(expected), (formula, values)
-
-
-@pytest.mark.parametrize(
-    ("formula", "promql"),
-    [
-        ("c ?? a", f"({OF_C} or {OF_A})"),
-        ("c ?? 2 + a", f"(({OF_C} or vector(2)) + {OF_A})"),
-        ("c ?? c ?? 1", f"({OF_C} or ({OF_C} or vector(1)))"),
-        ("(c ?? 1) + c", f"(({OF_C} or vector(1)) + {OF_C}) and {OF_C}"),
-        ("a ?? 2", OF_A),
-    ],
-)
-def test_a_missing_trigger_is_nil_where_the_fallback_says_so(formula: str, promql: str) -> None:
-    """`??` binds more tightly than all else; what is 0 where it is missing is never nil."""
-    assert promql_of(formula, TRIGGERS, knows_nil=True) == promql

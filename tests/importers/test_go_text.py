@@ -1,20 +1,24 @@
-"""Expressions of Go: what they match, what is made of a match, and turned around."""
+"""Expressions and templates of Go: what they match, what is made of a match, and turned around."""
 
 import time
+import tracemalloc
 
 import pytest
 
 from autoscaler.migrate.go_text import (
     LONGEST,
+    LONGEST_TEMPLATE,
     GoRegex,
     PossibleText,
+    Template,
+    TemplateError,
     captures_of,
     expand,
     parts_of,
     unknown_group,
 )
+from tests.tables import rows
 
-NUMBERS = ("one", "two", "three", "four", "five", "six")
 MATCHES = [
     ("^(.*)_total$", "http_requests_total", ("http_requests_total", "http_requests")),
     ("^(.*)_total", "a_total_b_total_c", ("a_total_b_total", "a_total_b")),
@@ -127,35 +131,29 @@ def test_a_template_is_expanded_as_by_go(template: str, made: str) -> None:
     assert bool(unknown_group(template, regex)) is (template in {"$1_per_second", "${9}"})
 
 
-@pytest.mark.parametrize(
-    ("source", "template", "name", "texts"),
-    [
-        ("^(.*)_total$", "${1}_per_second", "http_per_second", ["http_total"]),
-        ("^(.*)_total$", "${1}_per_second", "http", None),
-        (
-            "^container_(.*)_(seconds|bytes)$",
-            "$1",
-            "cpu",
-            ["container_cpu_seconds", "container_cpu_bytes"],
-        ),
-        (".*", "$0", "queue", ["queue"]),
-        ("^http_(.*)_(.*)$", "${2}_of_$1", "total_of_a_b", ["http_a_b_total"]),
-        ("^requests(_total)?$", "rps", "rps", ["requests", "requests_total"]),
-        ("^requests[a-z]+$", "rps", "rps", []),
-        ("(.*)", "a{,${1}\\?", "a{,x\\?", ["x"]),
-        ("^(a|b|c|d|e)_x$", "${1}", "d", ["d_x"]),
-        ("^queue_(one|two|three|four|five|six)$", "q", "q", [f"queue_{n}" for n in NUMBERS]),
-    ],
-)
-def test_an_expression_is_turned_around(
-    source: str, template: str, name: str, texts: list[str] | None
-) -> None:
+TURNED = r"""
+^(.*)_total$ | ${1}_per_second | http_per_second | http_total
+^(.*)_total$ | ${1}_per_second | http | -
+^container_(.*)_(seconds|bytes)$ | $1 | cpu | container_cpu_seconds container_cpu_bytes
+.* | $0 | queue | queue
+^http_(.*)_(.*)$ | ${2}_of_$1 | total_of_a_b | http_a_b_total
+^requests(_total)?$ | rps | rps | requests requests_total
+^requests[a-z]+$ | rps | rps | none
+(.*) | a{,${1}\? | a{,x\? | x
+^(a|b|c|d|e)_x$ | ${1} | d | d_x
+^queue_(one|two|three|four|five|six)$ | q | q
+    | queue_one queue_two queue_three queue_four queue_five queue_six
+"""
+"""An expression, a template, a name, and the texts it is made of; - where it cannot be one."""
+
+
+@pytest.mark.parametrize(("source", "template", "name", "texts"), rows(TURNED))
+def test_an_expression_is_turned_around(source: str, template: str, name: str, texts: str) -> None:
     """From the name that a template made to the texts that it can have been made of."""
     regex = GoRegex(source)
     captures = captures_of(name, template, regex)
-    assert (captures is None) is (texts is None)
-    if captures is not None:
-        assert [made.text for made in regex.texts(captures)] == texts
+    made = None if captures is None else [one.text for one in regex.texts(captures)]
+    assert made == {"-": None, "none": []}.get(texts, texts.split())
     assert list(parts_of(template, regex))
 
 
@@ -165,3 +163,69 @@ def test_a_text_that_could_be_longer_is_not_sure() -> None:
     assert not any(made.sure for made in GoRegex("(?i)^a$").texts())
     assert GoRegex("^requests_(.*)").texts() == [PossibleText("requests_", sure=False)]
     assert GoRegex("^requests$").texts() == [PossibleText("requests", sure=True)]
+
+
+DATA = {
+    "Series": "s_total",
+    "LabelMatchers": 'a="b"',
+    "LabelValuesByName.namespace": "shop",
+    "LabelValuesByName.pod": "x|y",
+    "GroupBy": "namespace,pod",
+}
+
+FILLED = [
+    (
+        "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)",
+        'sum(s_total{a="b"}) by (namespace,pod)',
+    ),
+    ('<<index .LabelValuesByName "pod">>', "x|y"),
+    ("<<.LabelValuesByName.namespace>>", "shop"),
+    ("a << .Series >> b", "a s_total b"),
+    ("no fields >> here", "no fields >> here"),
+    ("", ""),
+]
+"""A template and what it becomes; checked with Go 1.26."""
+
+
+@pytest.mark.parametrize(("source", "filled"), FILLED)
+def test_a_template_becomes_what_go_makes_of_it(source: str, filled: str) -> None:
+    assert Template(source).fill(DATA) == filled
+
+
+NO_FIELDS = """
+<<.Series
+<<.Nothing>>
+<<.LabelValuesByName.none>>
+<<>>
+<<.>>
+<<if .Series>>x<<end>>
+<<range .GroupBySlice>><<.>><<end>>
+<<$x := .Series>>
+<<.Series | printf `%s`>>
+<<- .Series ->>
+<</* comment */>>
+<<index .GroupBySlice 0>>
+<<.Series.x>>
+"""
+
+
+@pytest.mark.parametrize("source", NO_FIELDS.split("\n")[1:-1])
+def test_anything_but_a_field_is_refused_with_what_to_write(source: str) -> None:
+    """Never half a query: the sentence names the fields and says where PromQL goes instead."""
+    with pytest.raises(TemplateError, match="in `queries` by hand"):
+        Template(source).fill(DATA)
+
+
+def test_a_template_is_bounded() -> None:
+    """In its text, in what it becomes, and in the memory that both take."""
+    tracemalloc.start()
+    for source, data in (
+        ("x" * (LONGEST_TEMPLATE + 1), DATA),
+        ("<<.Series>>" * 5_000, {"Series": "x" * 1_000}),
+        ("<<range .GroupBySlice>>" * 30 + "x" + "<<end>>" * 30, DATA),
+        ("<<printf `%999d` 1>>" * 30, DATA),
+    ):
+        with pytest.raises(TemplateError):
+            Template(source).fill(data)
+    assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    tracemalloc.stop()
