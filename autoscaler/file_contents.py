@@ -90,10 +90,8 @@ def write_output(path: Path, content: bytes) -> None:
         os.close(parent)
 
 
-def write_below(
-    folder: Path, names: Sequence[str], content: bytes, *, force: bool = False, private: bool = True
-) -> Path:
-    """Write the file below a folder that some names lead to, and return its path.
+def write_below(folder: Path, names: Sequence[str], content: bytes, *, force: bool = False) -> Path:
+    """Write the file below a folder that some names lead to, for its owner alone; return its path.
 
     Folders are made as needed; no link below the folder is followed.  Without ``force`` the file
     must not be there with another content.  Raises OSError, also for a name that is no plain name.
@@ -102,7 +100,7 @@ def write_below(
     for name in names:
         if name in {"", ".", ".."} or "/" in name or "\0" in name:
             raise OSError(errno.EINVAL, f"{name!r} is not the name of a file", str(path))
-    folder_mode, mode = (0o700, 0o600) if private else (0o777, _default_mode())
+    folder_mode = 0o700
     folder.mkdir(folder_mode, parents=True, exist_ok=True)
     parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -118,7 +116,7 @@ def write_below(
             _refuse_other_than_regular(path, status.st_mode)
             if not force and not _has_content(parent, names[-1], content):
                 raise OSError(errno.EEXIST, "it is there already", str(path))
-        _replace_within(parent, names[-1], content, mode)
+        _replace_within(parent, names[-1], content, 0o600)
     finally:
         os.close(parent)
     return path

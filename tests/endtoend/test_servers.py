@@ -37,18 +37,29 @@ def test_a_server_that_is_away_holds_its_own_targets_only(
         world.want(DEMAND + 1)
         daemon.wait_write(a, DEMAND + 1)
         wait_blocked(daemon, b)
+        check_told(daemon)
     assert not [line for line in daemon.syncs(a) if NAMED in line["message"]]
     assert {line["desired_replicas"] for line in daemon.syncs(b)} == {1, DEMAND}
 
 
 def wait_blocked(daemon: DaemonProcess, key: str) -> None:
-    """Wait until the last line of a target says that the second server does not answer."""
+    """Wait until the last line of a target says that the second server does not answer.
+
+    It has failed several times then, of which the log tells once.
+    """
+
+    def failures() -> float:
+        name = "autoscaler_prometheus_request_duration_seconds_count"
+        return daemon.metric(name, server="second", code="error")
+
+    before = failures()
     daemon.wait(
         f"{key} is blocked",
         lambda: [line["outcome"] for line in daemon.syncs(key)][-1:] == ["blocked"],
         timeout=20,
     )
     assert NAMED in daemon.syncs(key)[-1]["message"]
+    daemon.wait("it fails again", lambda: failures() >= before + 3)
 
 
 def check_told(daemon: DaemonProcess) -> None:
