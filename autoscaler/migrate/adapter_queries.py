@@ -172,6 +172,10 @@ class _AskedMetric:
         """Whether it describes the HPA's own namespace, whatever name it says."""
         return self.described is not None and self.described[:2] == ("", "Namespace")
 
+    def has_label(self, resources: Resources) -> bool:
+        """Return whether there is a label for its pods or its object; External needs none."""
+        return self.kind == "External" or self.resource(resources) is not None
+
     def resource(self, resources: Resources) -> str | None:
         """Return the label by which its pods or its object are told apart."""
         if self.kind == "External":
@@ -210,11 +214,7 @@ def _candidates(
     names = list(dict.fromkeys(name for rule in naming for name in rule.names))
     every = [one for rule in reversed(considered) for one in _of_rule(rule, asked.name, names)]
     # The adapter has a metric for those objects only that the rule has a label for.
-    possible = [
-        one
-        for one in every
-        if asked.kind == "External" or asked.resource(one.rule.resources) is not None
-    ] or every[:1]
+    possible = [one for one in every if asked.has_label(one.rule.resources)] or every[:1]
     if find_series is not None:
         found = _found(considered, possible, asked, find_series)
         if found is not None:
