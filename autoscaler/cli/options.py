@@ -133,11 +133,12 @@ class DaemonOptions:
         config, directory = (getattr(self, name, None) for name in ("config", "state_directory"))
         files = self.ca_file, self.cert_file, self.key_file, self.token_file, self.password_file
         given = self.user is not None or any(files)
-        what = "certificates, tokens and passwords are for"
+        what = "certificates, tokens and passwords are for a daemon"
+        missing = "--url or -c" if isinstance(self, SourceOptions) else "--url"
         refuse(
             {
-                f"{what} a daemon": given and directory,
-                f"{what} --url or -c": given and not (self.url or config),
+                what: given and directory,
+                f"give {missing}: {what}": given and not (self.url or config),
                 "give --url or --state-directory": self.url and directory,
                 "--user and --password-file go together": (self.user is None)
                 != (self.password_file is None),

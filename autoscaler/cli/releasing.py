@@ -1,6 +1,5 @@
 """`autoscaler release`: ends the hold of the scale-down breaker."""
 
-import difflib
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ def release(server: str | None, config: Path | None) -> int:
     """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
     directory, servers = _place(config)
     if server is not None and servers and server not in servers:
-        similar = difflib.get_close_matches(server, servers, 1)
+        similar = wording.similar(server, servers)
         hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(servers)}"
         unknown = f"no Prometheus server is called {server}; {hint}"
         print(printable(unknown, LONGEST_SENTENCE), file=sys.stderr)

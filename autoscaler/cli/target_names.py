@@ -4,7 +4,6 @@ A name is NAMESPACE/NAME or NAMESPACE/KIND/NAME, with `clusters` CLUSTER/NAMESPA
 CLUSTER/NAMESPACE/KIND/NAME; the long form is the target's key.
 """
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +15,9 @@ import typer
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import printable
+from autoscaler.rendering import wording
 
-_MOST_LISTED, _MOST_SUGGESTED = 10, 3
+_MOST_LISTED = 10
 _SAFE_TO_COMPLETE = re.compile(r"[\w.:/-]+", re.ASCII)
 """Other names mean something to a shell or a terminal; no server accepts them."""
 
@@ -48,7 +48,7 @@ def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
     shorts = list(dict.fromkeys(TargetName.of(key).short for key in keys))
     others = []
     for name in unknown:
-        suggested = _suggested(_short(name, keys).lower(), shorts)
+        suggested = wording.similar(_short(name, keys), shorts)
         if suggested:
             yield f"no target is called {name}; did you mean {' or '.join(suggested)}?"
         else:
@@ -64,22 +64,6 @@ def _short(name: str, keys: Sequence[str]) -> str:
     """Return an unknown name without its kind, if it has one."""
     longest = max((key.count("/") for key in keys), default=2)
     return TargetName.of(name).short if name.count("/") >= longest else name
-
-
-def _suggested(name: str, shorts: Sequence[str]) -> list[str]:
-    """Return those of another case, else of another namespace, else the closest one."""
-    alike = [short for short in shorts if short.lower() == name]
-    same = [short for short in shorts if _last(short) == _last(name)]
-    if alike or same:
-        return (alike or same)[:_MOST_SUGGESTED]
-    by_form: dict[str, str] = {}
-    for short in shorts:
-        by_form.setdefault(short.lower() if "/" in name else _last(short), short)
-    return [by_form[form] for form in difflib.get_close_matches(name, by_form, n=1)]
-
-
-def _last(short: str) -> str:
-    return short.rpartition("/")[2].lower()
 
 
 def _offered(options: Mapping[str, object]) -> Sequence[str]:

@@ -11,21 +11,10 @@ from autoscaler.config import durations
 from autoscaler.core.text import instant_of, printable, rfc3339
 
 _EXAMPLES = "10m ago, 03:12, yesterday 18:00, monday 9:00, 2026-01-31T03:12:00Z"
-_TIME_OF_DAY = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?: ?(Z|UTC))?", re.IGNORECASE)
-_AGO = re.compile(r"\sago$", re.IGNORECASE)
-_WORD = re.compile(r"[a-z]{2}", re.IGNORECASE)
-"""What has no word in it is a number, or a date as below."""
-
-_IN_NO_ORDER = re.compile(r"[0-9]\s*[/.]\s*[0-9]")
-"""A date whose day and month may be either way round, such as 5/6."""
-
-_CLOCK = re.compile(r"[0-9]{1,2}(?:(?::[0-9]{2}){1,2}|(?= ?[ap]m))", re.IGNORECASE)
-_OF_A_DATE = re.compile(
-    r"[0-9]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE
+_OF_A_DAY = re.compile(
+    r"(?:(?P<day>[a-z]+)(?: |$))?"
+    r"(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?(?P<utc> ?(?:z|utc))?)?"
 )
-_NO_CLOCK = re.compile(r"(?:2[4-9]|[3-9][0-9]|[0-9]{3}):|:[6-9][0-9]")
-"""The library takes 25:00 for no time of day at all."""
-_YEAR = re.compile(r"\b[0-9]{4}\b")
 _IN_UTC = re.compile(r"\b(\d{4}-\d\d-\d\dT)?(\d\d:\d\d:\d\d(?:\.\d+)?)Z")
 _LONGEST = 60
 _DAY = 86400
@@ -93,61 +82,34 @@ def _local(at: float) -> datetime:
 def _instant(text: str, now: float) -> float | None:
     if text.lower() == "now":
         return now
-    ago = text[:-3].rstrip() if _AGO.search(text) else text
+    ago = text[:-3].rstrip() if text.lower().endswith(" ago") else text
     with suppress(ValueError):
         return now - durations.parse(durations.tidied(ago) or ago)
-    try:
-        return datetime.fromisoformat(text).timestamp() if "-" in text else _spoken(text, now)
-    except (ValueError, OverflowError, OSError):
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(text).timestamp() if "-" in text else _of_a_day(text, now)
+    return None
+
+
+def _of_a_day(text: str, now: float) -> float | None:
+    """Return when the clocks last showed a time, which they do twice in the night they go back.
+
+    A day may stand before it, and alone means its begin.
+    """
+    found = _OF_A_DAY.fullmatch(text.lower())
+    if found is None:
         return None
-
-
-def _spoken(text: str, now: float) -> float | None:
-    if found := _TIME_OF_DAY.fullmatch(text):
-        hour, minute, second = (int(part or 0) for part in found.groups()[:3])
-        return _last_time_of_day(time(hour, minute, second), now, in_utc=found[4] is not None)
-    if not _WORD.search(text) or any(one.search(text) for one in (_IN_NO_ORDER, _NO_CLOCK)):
-        return None
-    base = _local(now)
-    weekday, _, rest = text.partition(" ")
-    if weekday.lower() in {base.strftime("%A").lower(), base.strftime("%a").lower()}:
-        with suppress(ValueError):
-            today = _parsed(f"today {rest or '00:00'}", base)
-            if today is not None and today <= now:
-                return today
-    if text.lower().endswith(" ago"):
-        base = base.astimezone(UTC)  # an hour ago is one also where the clocks changed
-    return _parsed(text, base)
-
-
-def _parsed(text: str, base: datetime) -> float | None:
-    import dateparser
-
-    # Else "march" is of today's day of the month, and "sat 12" a day in December.
-    dated = " ago" not in text.lower() and _OF_A_DATE.search(_CLOCK.sub("", text))
-    parsed = dateparser.parse(
-        text,
-        languages=["en"],
-        settings={
-            "PREFER_DATES_FROM": "past",
-            "RELATIVE_BASE": base.replace(tzinfo=None),
-            "REQUIRE_PARTS": ["day"] if dated else [],
-        },
-    )
-    if parsed is None:
-        return None
-    if parsed.tzinfo is not None:
-        # Of a zone that is not the local one the last such day may be another.
-        return parsed.timestamp() if _YEAR.search(text) else None
-    return (parsed.replace(tzinfo=UTC) if base.tzinfo is UTC else parsed).timestamp()
-
-
-def _last_time_of_day(wanted: time, now: float, *, in_utc: bool) -> float:
-    """Return when the clocks last showed a time, which they do twice in the night they go back."""
-    day = datetime.fromtimestamp(now, UTC).date() if in_utc else _local(now).date()
+    hour, minute, second = (int(part or 0) for part in found.groups()[1:4])
+    wanted = time(hour, minute, second)
+    in_utc = found["utc"] is not None
+    today = (datetime.fromtimestamp(now, UTC) if in_utc else _local(now)).date()
+    days = [today - timedelta(days=ago) for ago in range(8)]
+    if found["day"]:
+        named = {"today": days[:1], "yesterday": days[1:2]}
+        of_week = [day for day in days if found["day"] in f"{day:%A} {day:%a}".lower().split()]
+        days = named.get(found["day"], of_week)
     shown = [
-        datetime.combine(one, wanted.replace(fold=fold), UTC if in_utc else None).timestamp()
-        for one in (day, day - timedelta(days=1))
+        datetime.combine(day, wanted.replace(fold=fold), UTC if in_utc else None).timestamp()
+        for day in days
         for fold in (0, 1)
     ]
-    return max(at for at in shown if at <= now)
+    return max((at for at in shown if at <= now), default=min(shown, default=None))

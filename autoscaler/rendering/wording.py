@@ -1,7 +1,8 @@
 """Words for the pieces of a decision: the same in a log line, a table and an explanation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from autoscaler.core.classification import Mark, State
 from autoscaler.core.decision import (
@@ -34,6 +35,7 @@ from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import FIELD_MANAGER
 
 _LONGEST_NAME, _LONGEST_KEY = 500, 1000
+_MOST_SUGGESTED, _MOST_COMPARED, _LONGEST_COMPARED = 3, 500, 300
 
 STATE_WORDS: Mapping[str, str] = {
     State.FAILING: "failing",
@@ -110,6 +112,25 @@ def _matcher(one: Requirement) -> str:
         Operator.EXISTS: f'{one.key}!=""',
         Operator.DOES_NOT_EXIST: f'{one.key}=""',
     }[one.operator]
+
+
+def similar(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that may be meant by an unknown one.
+
+    They are alike but for the case, else of the same last part, else the closest one.
+    """
+    meant = name[:_LONGEST_COMPARED].lower()
+    alike = [one for one in names if one.lower() == meant]
+    alike = alike or [one for one in names if _last_part(one) == _last_part(meant)]
+    if alike:
+        return alike[:_MOST_SUGGESTED]
+    form = str.lower if "/" in meant else _last_part
+    forms = {form(one): one for one in reversed(names[:_MOST_COMPARED])}
+    return [forms[close] for close in get_close_matches(meant, forms, 1)]
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2].lower()
 
 
 def server_label(server: str) -> str:

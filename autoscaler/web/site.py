@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -32,7 +31,6 @@ RECORD_IS_OFF = "the record is off: `record` is null"
 
 _MANY = 1000
 """Such pages wait for no others: a probe is answered whatever else is asked for."""
-_MOST_SUGGESTED, _MOST_COMPARED, _LONGEST_COMPARED = 5, 500, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +97,6 @@ def _differences(facts: TargetFacts) -> Sequence[FieldChange]:
 
 ShownViews = Callable[[], Views | None]
 """Returns the views; None while the daemon starts."""
-
-
-def similar(views: Views, key: str) -> tuple[str, ...]:
-    """Return the keys of targets that may be meant by an unknown one, the likeliest first."""
-    keys = [one.target.key for one in views.states.known()]
-    name, namespace = _name(key), key.rpartition("/")[0].rpartition("/")[0] + "/"
-    found = [one for one in keys if _name(one) == name]
-    if not found:
-        near = [one for one in keys if one.startswith(namespace)] or keys
-        shown = key[:_LONGEST_COMPARED]
-        found = get_close_matches(shown, near[:_MOST_COMPARED], _MOST_SUGGESTED, 0.5)
-    return tuple(found[:_MOST_SUGGESTED])
-
-
-def _name(key: str) -> str:
-    return key.rpartition("/")[2].lower()
 
 
 class Site:

@@ -200,15 +200,15 @@ def test_what_cannot_be_explained_is_said(kept: Path, asked: str, code: int, sen
     assert sentence in err
 
 
-OF_A_DAEMON = "certificates, tokens and passwords are for "
+OF_A_DAEMON = "certificates, tokens and passwords are for a daemon"
 
 
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
         ("--at 1h --last-change", "give only one of --at, --last-change and --since"),
-        ("--token-file t", f"{OF_A_DAEMON}--url or -c"),
-        ("--token-file t --state-directory /", f"{OF_A_DAEMON}a daemon"),
+        ("--token-file t", f"give --url or -c: {OF_A_DAEMON}"),
+        ("--token-file t --state-directory /", OF_A_DAEMON),
         ("--url http://h --state-directory /", "give --url or --state-directory"),
         ("--url http://a --user me", "--user and --password-file go together"),
         ("--url http://a --key-file k", "--key-file goes with --cert-file"),
@@ -224,6 +224,13 @@ def test_options_that_do_not_go_together_are_named(options: str, advice: str) ->
     code, out, err = ran("explain", WEB, *options.split())
     assert (code, out) == (2, "")
     assert advice in " ".join(err.replace("│", " ").split())
+
+
+def test_plan_names_the_address_that_is_missing(tmp_path: Path) -> None:
+    """A configuration does not name the daemon that it signs in to."""
+    code, _, err = ran("plan", "-c", str(tmp_path / "a.yaml"), "--ca-file", "x")
+    assert code == 2
+    assert f"give --url: {OF_A_DAEMON}" in " ".join(err.replace("│", " ").split())
 
 
 def test_where_nothing_is_recorded_it_is_said(tmp_path: Path) -> None:

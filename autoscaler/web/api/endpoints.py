@@ -37,7 +37,7 @@ from autoscaler.web.api.requests import (
     place_after,
     token_of,
 )
-from autoscaler.web.site import RECORD_IS_OFF, Views, similar
+from autoscaler.web.site import RECORD_IS_OFF, Views
 
 
 def configured(views: Views, key: str) -> TargetFacts:
@@ -68,7 +68,7 @@ def record_of(views: Views, keys: Iterable[str] = ()) -> DirectoryRecord:
 def _unknown(views: Views, key: str, sentence: str) -> ProblemError:
     if other := views.config().other_shard(key):
         return ProblemError(404, f"{sentence}; {wording.has_target(*other)}")
-    suggestions = similar(views, key)
+    suggestions = wording.similar(key, [one.target.key for one in views.states.known()])
     advice = f"; did you mean {' or '.join(map(printable, suggestions))}?" if suggestions else ""
     return ProblemError(404, sentence + advice, suggestions=suggestions)
 

@@ -2,16 +2,13 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from autoscaler.core.classification import Mark, State
-from autoscaler.persistence.record import DirectoryRecord
-from autoscaler.persistence.record.rows import Change, RecordError
 from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
@@ -27,86 +24,6 @@ from autoscaler.web.pages.frame import (
     search_of,
 )
 from autoscaler.web.site import Views
-
-# -- sparklines ------------------------------------------------------------------------------------
-
-_DRAWN_SECONDS = 3600.0
-WIDTH, HEIGHT = 120, 24
-_EDGE = 2
-"""So that a line at the border is not cut."""
-_MOST_CHANGES = 5000
-"""Of all targets of a page together; of what is older nothing is drawn."""
-
-_Step = tuple[float, int | None]
-"""A count from an instant on; None where it is not known."""
-
-
-class Sparkline(NamedTuple):
-    """The path of an SVG from zero to the most, and the least and the most of what it shows."""
-
-    path: str
-    low: int
-    high: int
-
-
-def _sparklines(
-    record: DirectoryRecord, targets: Collection[str], now: float
-) -> Mapping[str, Sparkline]:
-    """Return the pictures of some targets, without those of which nothing is recorded."""
-    drawn, own, begin = {}, defaultdict[str, list[Change]](list), now - _DRAWN_SECONDS
-    try:
-        changes = record.changes(targets, begin, now, limit=_MOST_CHANGES)
-        for change in reversed(changes):
-            own[change.target].append(change)
-        for target in targets:
-            if len(changes) < _MOST_CHANGES and (before := record.change_at(target, begin)):
-                own[target].insert(0, before)
-            steps = _steps(record, target, own[target], begin, now)
-            if (made := _drawn(steps, begin, now)) is not None:
-                drawn[target] = made
-    except RecordError:
-        return {}
-    return drawn
-
-
-def _steps(
-    record: DirectoryRecord, target: str, changes: Sequence[Change], begin: float, end: float
-) -> list[_Step]:
-    """Return the counts in order, with what is not known while nothing was recorded."""
-    steps: list[_Step] = [(max(change.time, begin), change.current) for change in changes]
-    for lapse in record.lapses(target, begin, end) if steps else ():
-        after = [count for time, count in steps if time <= lapse.end]
-        inside = [step for step in steps if not lapse.begin <= step[0] < lapse.end]
-        steps = [*inside, (max(lapse.begin, begin), None)]
-        if lapse.end < end and after:
-            steps.append((lapse.end, after[-1]))
-        steps.sort(key=lambda one: one[0])
-    return steps
-
-
-def _drawn(steps: Sequence[_Step], begin: float, end: float) -> Sparkline | None:
-    counts = [count for _, count in steps if count is not None]
-    if not counts:
-        return None
-    low, high = min(counts), max(counts)
-
-    def x(time: float) -> float:
-        return round((time - begin) / (end - begin) * WIDTH, 1)
-
-    def y(count: int) -> float:
-        return round(HEIGHT - _EDGE - count / max(high, 1) * (HEIGHT - 2 * _EDGE), 1)
-
-    parts: list[str] = []
-    before = None
-    for (time, count), (stop, _) in pairwise([*steps, (end, None)]):
-        if count is not None:
-            parts.append(f"M{x(time):g} {y(count):g}" if before is None else f"V{y(count):g}")
-            parts.append(f"H{x(stop):g}")
-        before = count
-    return Sparkline("".join(parts), low, high)
-
-
-# -- the page --------------------------------------------------------------------------------------
 
 AT_MAXIMUM = "at-maximum"
 """What a filter calls targets at their maximum that ask for more; their state is another word."""
@@ -206,7 +123,6 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
     chosen = _chosen(found, choice)
     part = part_of(chosen, choice.page)
-    keys = [row.target.key for row in part.rows]
     return page(
         "fleet.html",
         views,
@@ -223,8 +139,6 @@ def fleet_page(views: Views, request: Request, now: float) -> Page:
         found=len(found),
         chosen=len(chosen),
         part=part,
-        sparklines=_sparklines(views.record, keys, now) if views.record and keys else {},
-        recorded=views.record is not None,
         file=str(views.config().path) if not rows else "",
     )
 

@@ -20,10 +20,10 @@ from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import duration, printable, rfc3339
 from autoscaler.persistence.record.agreement import Agreement
+from autoscaler.rendering import wording
 from autoscaler.rendering.answers import LeaderState
-from autoscaler.rendering.wording import state_word
 from autoscaler.web.answering import RETRY_LATER, Page
-from autoscaler.web.site import RECORD_IS_OFF, Views, similar
+from autoscaler.web.site import RECORD_IS_OFF, Views
 
 NO_RECORD = f"No decisions are recorded: {RECORD_IS_OFF}."
 _LONGEST_TOLD = 100
@@ -72,7 +72,8 @@ def starting(now: float) -> Page:
 
 def not_found(views: Views, now: float, sentence: str, near: str, key: str | None = None) -> Page:
     """Return the page in place of one that there is not; it is ``near`` that of a target."""
-    more = {"title": "There is no such page", "suggestions": similar(views, near)}
+    suggestions = wording.similar(near, [one.target.key for one in views.states.known()])
+    more = {"title": "There is no such page", "suggestions": suggestions}
     return page("message.html", views, now, 404, key, sentence=sentence, **more)
 
 
@@ -101,7 +102,7 @@ def environment() -> Environment:
     )
     made.filters |= {"time": _time, "age": duration, "outside": _outside, "name": _name}
     made.filters |= {"sentence": _sentence, "line": _line, "shown": _shown, "instant": rfc3339}
-    made.filters |= {"word": state_word, "kind": _kind, "percent": _percent}
+    made.filters |= {"word": wording.state_word, "kind": _kind, "percent": _percent}
     made.globals |= {"static": static_url, "version": __version__, "href": target_path}
     made.globals |= {"no_record": NO_RECORD, "current": "", "suggestions": ()}
     return made

@@ -1,23 +1,19 @@
 """The page of all targets, without a browser."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
 
-from autoscaler import clock
 from autoscaler.core.observation import Scale
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.telemetry.health import Component
-from tests.core.builders import BASE, average, external, spec, values
-from tests.core.timeline import Timeline
+from tests.core.builders import values
 from tests.telemetry.results import FAILED, extended, many, rate_limited, result_of, target_of
 from tests.web.pages.reading import Answer, ask, config_of, views_of
-from tests.worlds.record import MemoryRecord
 
 MOST_BYTES = 300_000
 
@@ -113,20 +109,6 @@ def test_what_the_address_asks_in_vain_is_told(tmp_path: Path) -> None:
     right = ask(views, "/?state=at-maximum&sort=-name&page=1&q=").page
     assert right.by_id("told").text.strip() == ""
     assert ask(views, "/?state=&sort=").page.by_id("told").text.strip() == ""
-
-
-def test_the_picture_of_a_target_is_its_last_hour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It begins where the record does, if that is younger."""
-    record, timeline = MemoryRecord(), Timeline(spec(external(average("10"))), replicas=3)
-    for second in (0, 15, 150):
-        record.keep_synced(timeline.at(f"{second}s", queue=30))
-    views = views_of(tmp_path, [result_of(target_of("web"))], record)
-    for now, begin in ((1800, "M60 "), (7200, "M0 ")):
-        monkeypatch.setattr(clock, "wall", partial(float, BASE + now))
-        paths = [one.attributes["d"] or "" for one in ask(views, "/").page.of("path")]
-        assert [one for one in paths if "H120" in one and one.startswith(begin)]
 
 
 def test_links_keep_what_was_chosen(tmp_path: Path) -> None:
