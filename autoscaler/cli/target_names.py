@@ -15,7 +15,6 @@ import typer
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.target import TargetName
 from autoscaler.core.text import printable
-from autoscaler.rendering import wording
 
 _MOST_LISTED = 10
 _SAFE_TO_COMPLETE = re.compile(r"[\w.:/-]+", re.ASCII)
@@ -45,6 +44,8 @@ def chosen(names: Sequence[str], keys: Sequence[str]) -> frozenset[str]:
 
 def _sentences(unknown: Iterable[str], keys: Sequence[str]) -> Iterable[str]:
     """Yield a sentence for each name that is like a target's, and one for all others."""
+    from autoscaler.rendering import wording
+
     shorts = list(dict.fromkeys(TargetName.of(key).short for key in keys))
     others = []
     for name in unknown:
