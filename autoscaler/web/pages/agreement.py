@@ -91,12 +91,7 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
     words = choice.q.casefold().split()
     found = [row for row in rows if is_found(row.target.key, words)]
     shown: Sequence[tuple[TargetFacts, TargetAgreement]] = ()
-    problem = ""
-    totals: Mapping[str, Totals] = {}
-    try:
-        totals = totals_of(views.record, since, now)
-    except RecordError as error:
-        problem = str(error)
+    totals, problem = _totals(views, since, now)
     verdicts = {row.target.key: verdict_on(totals.get(row.target.key, {})) for row in found}
     chosen = [row for row in found if choice.verdict in {"", verdicts[row.target.key]}]
     chosen.sort(key=lambda row: _need(row.target.key, verdicts, totals))
@@ -125,6 +120,14 @@ def agreement_page(views: Views, request: Request, now: float) -> Page:
         kinds=[kind for kind in Agreement if any(_has(one, kind) for _, one in shown)],
         bar=bar_of,
     )
+
+
+def _totals(views: Views, since: float, now: float) -> tuple[Mapping[str, Totals], str]:
+    """Return the totals of all targets; none, and why, if they cannot be read."""
+    try:
+        return totals_of(views.record, since, now), ""
+    except RecordError as error:
+        return {}, str(error)
 
 
 def _need(
