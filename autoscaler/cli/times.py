@@ -105,6 +105,7 @@ def _of_a_day(text: str, now: float) -> float | None:
     days = [today - timedelta(days=ago) for ago in range(8)]
     if found["day"]:
         named = {"today": days[:1], "yesterday": days[1:2]}
+        named["tomorrow"] = [today + timedelta(days=1)]
         of_week = [day for day in days if found["day"] in f"{day:%A} {day:%a}".lower().split()]
         days = named.get(found["day"], of_week)
     shown = [

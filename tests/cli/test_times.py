@@ -94,7 +94,7 @@ def test_the_nights_in_which_clocks_go_back_and_forward(
     "text",
     [
         *("", " ", "a", "10", "2026", "5/6", "25:00", "24:00", "yesterday 25:00", "sat 12"),
-        *("gestern 18:00", "-5m", "monday foo", "03:12 EST", "tomorrow", "in 5 minutes"),
+        *("gestern 18:00", "-5m", "monday foo", "03:12 EST", "in 5 minutes"),
         *("2026-13-01", "0001-01-01", "1757000000", "x" * 1000, "\x1b[31m", "nan"),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_could_mean_several_times_or_none_is_refused(zone: Zone, text: str)
     assert len(str(error.value)) < 250
 
 
-@pytest.mark.parametrize("text", ["today 13:00", "2026-11-24"])
+@pytest.mark.parametrize("text", ["tomorrow", "today 13:00", "2026-11-24"])
 def test_what_has_not_come_is_refused(zone: Zone, text: str) -> None:
     """It is said when that would be."""
     zone(NEW_YORK)
