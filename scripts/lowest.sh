@@ -23,7 +23,8 @@ for module in pkgutil.walk_packages(autoscaler.__path__, "autoscaler."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 '
-exec "$python" -m pytest --quiet --numprocesses=2 --dist=loadfile -p no:cacheprovider \
+# Programs that the tests start find the package as well.
+PYTHONPATH=$PWD exec "$python" -m pytest --quiet --numprocesses=2 --dist=loadfile -p no:cacheprovider \
     -W ignore::DeprecationWarning \
     tests/adapters/cluster/test_connection.py \
     tests/adapters/prometheus/test_methods.py \
