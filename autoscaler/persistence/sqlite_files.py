@@ -52,40 +52,25 @@ NAME_CLUSTER = """
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of a file, and the pragmas of who writes it.
+    """A file in a state directory: its name, its lock, its tables, the pragmas of who writes it.
 
     ``version`` is another whenever the tables change, or what is in them so that an older version
     would misunderstand it.  The last of ``tables`` are those that this version adds to the one
     before, and so on: a file of such a version is read, and upgraded by who writes it.
+    With ``keeps_one`` only the last file that was set aside is kept.
     """
 
+    name: str
+    lock: str
     version: int
     tables: tuple[str, ...]
     settings: str
+    keeps_one: bool = False
 
     @property
     def oldest(self) -> int:
         """The first version that can be upgraded."""
         return self.version - len(self.tables) + 1
-
-    def tables_of(self, version: int) -> str:
-        """Return what creates the tables of a version in a new file."""
-        return "".join(self.tables[: version - self.oldest + 1])
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a file is, and its lock; with ``keeps_one`` only the last one set aside is kept."""
-
-    directory: Path
-    name: str
-    lock: str
-    keeps_one: bool = False
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.directory / self.name
 
 
 # -- to write it ---------------------------------------------------------------------------------
@@ -115,7 +100,7 @@ class Opened:
 
 
 def open_to_write(
-    place: Place,
+    directory: Path,
     schema: Schema,
     read: Callable[[sqlite3.Connection], Content],
     now: float,
@@ -130,9 +115,9 @@ def open_to_write(
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise UnusableError(f"Python's SQLite is {sqlite3.sqlite_version}; 3.37 is needed")
-    path = place.path
+    path = directory / schema.name
     with ExitStack() as held:
-        held.callback(os.close, lock(place.directory, place.lock))
+        held.callback(os.close, lock(directory, schema.lock))
         _refuse_special_files(path)
         if path.exists():
             # Any other fault is told by what opens it next.
@@ -145,8 +130,8 @@ def open_to_write(
         except (*UNREADABLE, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise
-            for older in place.directory.glob(f"{place.name}.unreadable-*"):
-                if place.keeps_one:
+            for older in directory.glob(f"{schema.name}.unreadable-*"):
+                if schema.keeps_one:
                     older.unlink(missing_ok=True)
             aside = set_aside(path, now)
             on_set_aside(f"could not be read ({error}) and is now {aside.name}")
@@ -275,7 +260,7 @@ def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
 @cache
 def _expected(schema: Schema, version: int) -> frozenset[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(schema.tables_of(version))
+        connection.executescript("".join(schema.tables[: version - schema.oldest + 1]))
         return _objects(connection)
 
 

@@ -21,13 +21,7 @@ from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import deflated, inflated, texts_of
 from autoscaler.persistence.record.packing import MINUTE_SECONDS, Packer, pack_batch, parts_of
 from autoscaler.persistence.record.rows import Numbers
-from autoscaler.persistence.sqlite_files import (
-    NAME_CLUSTER,
-    Opened,
-    Place,
-    Schema,
-    open_to_write,
-)
+from autoscaler.persistence.sqlite_files import NAME_CLUSTER, Opened, Schema, open_to_write
 from autoscaler.persistence.state_directory import RECORD, RECORD_LOCK
 
 WAL_BYTES = 4 * 2**20
@@ -50,6 +44,8 @@ REMOVED = "it is no longer configured"
 _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?, ?, ?, ?, ?)"
 
 SCHEMA = Schema(
+    RECORD,
+    RECORD_LOCK,
     3,
     (
         """
@@ -89,6 +85,7 @@ SCHEMA = Schema(
     # The last seconds may be lost with the power; the file is whole all the same.
     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
     f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
+    keeps_one=True,
 )
 
 
@@ -281,9 +278,8 @@ def open_file(
 
     What is recorded of targets without a cluster is from now on of those in ``cluster``.
     """
-    place = Place(directory, RECORD, RECORD_LOCK, keeps_one=True)
     begin = partial(_begin, cluster)
-    return RecordFile(*open_to_write(place, SCHEMA, begin, now, on_set_aside, damage))
+    return RecordFile(*open_to_write(directory, SCHEMA, begin, now, on_set_aside, damage))
 
 
 def _storable(text: str) -> str:

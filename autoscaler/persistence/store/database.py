@@ -10,12 +10,11 @@ from autoscaler.core.history import shifted
 from autoscaler.persistence.sqlite_files import (
     MalformedError,
     Opened,
-    Place,
     open_to_write,
     opened_to_read,
     version_of,
 )
-from autoscaler.persistence.state_directory import DATABASE, LOCK, UnusableError
+from autoscaler.persistence.state_directory import DATABASE, UnusableError
 from autoscaler.persistence.store.rows import (
     SCHEMA,
     Changes,
@@ -153,7 +152,7 @@ def open_database(
     directory: Path, now: float, on_set_aside: Callable[[str], None]
 ) -> tuple[Opened, Contents]:
     """Open the database of a directory, or create it, and read it (`open_to_write`)."""
-    return open_to_write(Place(directory, DATABASE, LOCK), SCHEMA, _checked, now, on_set_aside)
+    return open_to_write(directory, SCHEMA, _checked, now, on_set_aside)
 
 
 @dataclass(frozen=True, slots=True)

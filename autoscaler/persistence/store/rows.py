@@ -23,8 +23,11 @@ from autoscaler.core.history import History, Recommendation, shifted
 from autoscaler.core.numbers import INT32_MAX, INT32_MIN
 from autoscaler.persistence.codec import dumps, reader_of
 from autoscaler.persistence.sqlite_files import MalformedError, Schema
+from autoscaler.persistence.state_directory import DATABASE, LOCK
 
 SCHEMA = Schema(
+    DATABASE,
+    LOCK,
     6,
     (
         """
@@ -242,7 +245,7 @@ class Changes:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._deleted_from: dict[str, list[int]] = defaultdict(list)
-        self._emptied: list[str] = []
+        self._empties_breakers = False
 
     def delete(self, target_id: int) -> None:
         """Delete a target and all that belongs to it."""
@@ -272,7 +275,7 @@ class Changes:
 
     def set_breakers(self, states: Mapping[str, BreakerState]) -> None:
         """Write how the scale-down breakers stand, in place of what the file holds of them."""
-        self._emptied = ["breakers"]
+        self._empties_breakers = True
         self._rows["breakers"] = [(server, dumps(state)) for server, state in states.items()]
 
     def set_saved_at(self, stamp: Stamp) -> None:
@@ -286,8 +289,8 @@ class Changes:
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
                 (json.dumps(target_ids),),
             )
-        for table in self._emptied:
-            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a table's name
+        if self._empties_breakers:
+            connection.execute("DELETE FROM breakers")
         for table, rows in self._rows.items():
             _upsert(connection, table, rows)
 
