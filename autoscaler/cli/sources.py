@@ -344,6 +344,12 @@ class DaemonSource:
         except NotThereError:
             return None
 
+    def other_shard(self, name: str) -> str | None:
+        """Return which other shard has a target of a name, as a sentence; None if none has."""
+        known = self.health().shard
+        other = known and Shard(known.number, known.shards, known.urls).other(name)
+        return has_target(*other) if other else None
+
     def _answer(self, kind: type[_A], document: object) -> _A:
         try:
             return kind.model_validate(document)
@@ -383,10 +389,7 @@ def chosen_from(
     try:
         return chosen(names, keys)
     except UnknownTargetError:
-        known = source.health().shard if isinstance(source, DaemonSource) else None
-        if known is not None:
-            shard = Shard(known.number, known.shards, known.urls)
-            for name in names:
-                if other := shard.other(name):
-                    raise UnknownTargetError(f"{printable(name)}: {has_target(*other)}") from None
+        for name in names:
+            if isinstance(source, DaemonSource) and (elsewhere := source.other_shard(name)):
+                raise UnknownTargetError(f"{printable(name)}: {elsewhere}") from None
         raise

@@ -188,7 +188,7 @@ class FileSource:
 
     def own(self, config: Config) -> Config:
         """Return what of a configuration is for this process; raises ConfigError."""
-        if config.shards is not None and self._shard is None:
+        if (config.shards or 1) > 1 and self._shard is None:
             problem = Problem(str(config.path), None, "shards", str(config.shards), _NO_NUMBER)
             raise ConfigError([problem], config.sources)
         config = config.of_shard(self._shard or 0)

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from tenacity import (
+    RetryCallState,
     Retrying,
     retry_if_result,
     sleep_using_event,
@@ -113,30 +114,35 @@ class Retrier(Generic[F]):
             outcome = once()
             kind = outcome.kind if isinstance(outcome, RequestFailure) else None
             self.hold_back(outcome)
-            is_absent = kind is FailureKind.ABSENT
-            self._absent_since = (self._absent_since or clock.monotonic()) if is_absent else None
+            if kind is not FailureKind.ABSENT:
+                self._absent_since = None
+            elif self._absent_since is None:
+                self._absent_since = clock.monotonic()
             if not tries or kind is not FailureKind.CUT_SHORT:
                 last = outcome
             tries += 1
             return last
 
-        return Retrying(
-            retry=retry_if_result(lambda it: isinstance(it, RequestFailure) and it.transient),
-            stop=lambda state: self._is_over(tries, state.upcoming_sleep, deadline),
-            wait=lambda state: getattr(last, "retry_after", None) or _BACKOFF(state),
-            sleep=sleep_using_event(self.stop),
-            retry_error_callback=lambda _: last,
-        )(attempt)
+        def is_over(state: RetryCallState) -> bool:
+            begin = clock.monotonic() + state.upcoming_sleep
+            since, seconds = self._absent_since, self._absent_seconds
+            return (
+                tries == self._most_tries
+                or self.stop.is_set()
+                or begin + _SHORTEST_TRY_SECONDS >= deadline
+                or (since is not None and seconds is not None and begin - since > seconds)
+            )
 
-    def _is_over(self, tries: int, pause: float, deadline: float) -> bool:
-        begin = clock.monotonic() + pause
-        since, seconds = self._absent_since, self._absent_seconds
-        return (
-            tries == self._most_tries
-            or self.stop.is_set()
-            or begin + _SHORTEST_TRY_SECONDS >= deadline
-            or (since is not None and seconds is not None and begin - since > seconds)
+        # Nothing here may refer to an outcome: tenacity keeps it in a circle, and a large answer
+        # would take its memory until the next collection of garbage.
+        retrying = Retrying(
+            retry=retry_if_result(_is_transient),
+            wait=_pause,
+            stop=is_over,
+            sleep=sleep_using_event(self.stop),
+            retry_error_callback=_outcome,
         )
+        return retrying(attempt)
 
     def hold_back(self, outcome: object) -> None:
         """Hold back all requests after a 429; any other outcome changes nothing."""
@@ -177,3 +183,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - clock.wall())
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def _is_transient(outcome: object) -> bool:
+    return isinstance(outcome, RequestFailure) and outcome.transient
+
+
+def _outcome(state: RetryCallState) -> object:
+    return state.outcome.result() if state.outcome is not None else None
+
+
+def _pause(state: RetryCallState) -> float:
+    outcome = _outcome(state)
+    asked = outcome.retry_after if isinstance(outcome, RequestFailure) else None
+    return asked or _BACKOFF(state)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from autoscaler.cli.options import SourceOptions
+from autoscaler.config import shards
 from autoscaler.migrate import adopting, adoption_text, moving
 from autoscaler.migrate.adopting import adopt
 from autoscaler.migrate.moving import Move, Other
@@ -160,6 +161,23 @@ def test_a_target_that_the_daemon_does_not_have_is_told(
     code, out, _ = bed.adopt("new", Wishes(), file=file)
     assert (code, f"\n  in the way: {told}\n" in out) == (0, True)
     assert bed.adopt("new", EXECUTE, file=file) == (1, "", f"{told}\nnothing was changed\n")
+
+
+def test_a_target_of_another_shard_is_told(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(world.plane.kubeconfig))
+    monkeypatch.setattr(moving, "_PATIENCE_SECONDS", 2.0)
+    world.deploy("a", paused=True)
+    others.create(world.api, world.namespace, others.autoscaler("of-a", of="a"))
+    document = world.document(world.target("a"))
+    document["shards"] = 2
+    document["leaderElection"] = {"enabled": True, "namespace": world.namespace}
+    number = shards.owner(world.namespace, 2)
+    with world.start(document, "--shard", str(1 - number)) as daemon:
+        daemon.wait_event("started")
+        code, out, _ = Bed(world, daemon, capsys).adopt("a", Wishes())
+    assert (code, f"in the way: shard {number} has the targets there" in out) == (0, True)
 
 
 def test_it_goes_on_where_it_ended(run: Callable[..., Bed], world: World) -> None:

@@ -115,3 +115,10 @@ def test_a_process_without_a_number_is_refused(tmp_path: Path) -> None:
     config = loaded(tmp_path, document("2"))
     with pytest.raises(ConfigError, match=r"shards: the number of this process .*--shard N.*got 2"):
         FileSource(config.path, config.sources).own(config)
+
+
+def test_the_only_shard_needs_no_number(tmp_path: Path) -> None:
+    """So that a Deployment can take over from a StatefulSet of one shard."""
+    config = loaded(tmp_path, document("1"))
+    own = FileSource(config.path, config.sources).own(config)
+    assert len(own.targets) == len(PLACES)

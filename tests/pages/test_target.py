@@ -249,7 +249,8 @@ def test_what_is_explained_moves_nothing(story: Served, open_tab: Open) -> None:
     expect(page.locator("#changes tr.chosen")).to_have_count(1)
     expect(page.locator("#explained")).to_contain_text(f"At {link.inner_text()}")
     expect(page.locator("#explained")).to_be_in_viewport()
-    page.get_by_role("link", name="Before it").click()
+    # A click of Playwright's own would scroll to the link first.
+    page.get_by_role("link", name="Before it").evaluate("one => one.click()")
     expect(page.locator("#explained")).not_to_contain_text(link.inner_text())
     assert page.evaluate("scrollY") == pytest.approx(scrolled, abs=2)
     assert page.evaluate("window.isTheSame")
