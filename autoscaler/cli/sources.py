@@ -344,11 +344,10 @@ class DaemonSource:
         except NotThereError:
             return None
 
-    def other_shard(self, name: str) -> str | None:
-        """Return which other shard has a target of a name, as a sentence; None if none has."""
+    def shard(self) -> Shard | None:
+        """Return the shard of the daemon; None where it serves all targets."""
         known = self.health().shard
-        other = known and Shard(known.number, known.shards, known.urls).other(name)
-        return has_target(*other) if other else None
+        return None if known is None else Shard(known.number, known.shards, known.urls)
 
     def _answer(self, kind: type[_A], document: object) -> _A:
         try:
@@ -389,7 +388,8 @@ def chosen_from(
     try:
         return chosen(names, keys)
     except UnknownTargetError:
+        shard = source.shard() if isinstance(source, DaemonSource) else None
         for name in names:
-            if isinstance(source, DaemonSource) and (elsewhere := source.other_shard(name)):
-                raise UnknownTargetError(f"{printable(name)}: {elsewhere}") from None
+            if shard is not None and (other := shard.other(name)):
+                raise UnknownTargetError(f"{printable(name)}: {has_target(*other)}") from None
         raise

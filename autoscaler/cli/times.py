@@ -104,8 +104,8 @@ def _of_a_day(text: str, now: float) -> float | None:
     today = (datetime.fromtimestamp(now, UTC) if in_utc else _local(now)).date()
     days = [today - timedelta(days=ago) for ago in range(8)]
     if found["day"]:
-        named = {"today": days[:1], "yesterday": days[1:2]}
-        named["tomorrow"] = [today + timedelta(days=1)]
+        tomorrow = today + timedelta(days=1)
+        named = {"today": days[:1], "yesterday": days[1:2], "tomorrow": [tomorrow]}
         of_week = [day for day in days if found["day"] in f"{day:%A} {day:%a}".lower().split()]
         days = named.get(found["day"], of_week)
     shown = [

@@ -234,14 +234,14 @@ def _in_file(key: str) -> str:
 
 _HINTS_OF_TARGET = {
     "spec": "write the fields of the HorizontalPodAutoscaler's `spec` here directly",
-    "metadata": ("write `namespace` here directly; the target has no name of its own"),
+    "metadata": "write `namespace` here directly; the target has no name of its own",
     "status": "leave out the status of the HorizontalPodAutoscaler",
     "name": (
         "a target has the name of what it scales: write `scaleTargetRef` with apiVersion, kind and "
         "name"
     ),
     "query": "PromQL belongs in `queries`, and is named by a metric in `metrics`",
-    "deployment": ("write `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}`"),
+    "deployment": "write `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}`",
     "min": "here it is `minReplicas`",
     "max": "here it is `maxReplicas`",
     "targetCPUUtilizationPercentage": (

@@ -24,10 +24,10 @@ from autoscaler.daemon.service_manager import Notifier
 from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
-from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
+from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport import Observer
 
 _MOST_TARGETS_NAMED = 5
@@ -388,7 +388,10 @@ class ClusterObserver(ElectionObserver):
     def __init__(self, announcements: Announcements, name: str) -> None:
         self._announcements = announcements
         self._name = name
-        self.fault = announcements.fault  # type: ignore[method-assign]
+
+    def fault(self, error: BaseException) -> None:
+        """Report a defect."""
+        self._announcements.fault(error)
 
     def kubernetes_request(self, verb: str, status: str, seconds: float) -> None:
         """Count a request; most refusals are of one object or one verb, and so answers."""

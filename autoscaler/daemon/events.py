@@ -23,9 +23,9 @@ from autoscaler.core.writes import NotWritten
 from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events, Fate, Involved, Occurrences
 from autoscaler.rendering import reasons, target_rules, wording
-from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import HOLDS, BreakerNews, Reporter
 from autoscaler.telemetry.metrics import EventCounts
+from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport import UNOBSERVED, Observer
 from autoscaler.transport.retries import GrowingPause
 

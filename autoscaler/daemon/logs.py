@@ -14,7 +14,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 from autoscaler import clock
 from autoscaler.core.text import printable
 from autoscaler.daemon import LogFormat, LogLevel
-from autoscaler.sync.calls import TokenBucket
+from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport.credentials import silence
 
 # The values of variables may be secrets.

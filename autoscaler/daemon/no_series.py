@@ -11,8 +11,8 @@ from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey
 from autoscaler.rendering.no_series import Findings, Missing, missing_in, of_target
-from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import MetricsReader, Reporter
+from autoscaler.token_bucket import TokenBucket
 
 _MOST_WAITING = 2000
 """So many targets wait to be looked at; of further ones nothing is found out."""

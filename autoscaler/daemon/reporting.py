@@ -28,8 +28,8 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.answers import Decided, Metric
 from autoscaler.rendering.record import WRITTEN, decided, decision_metric, stages_of
 from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.calls import TokenBucket
 from autoscaler.sync.ports import Reporter, SyncSummary
+from autoscaler.token_bucket import TokenBucket
 
 _ROUNDING = 1e-3
 SUMMARY_SECONDS = 60.0

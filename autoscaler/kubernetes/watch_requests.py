@@ -20,6 +20,7 @@ from autoscaler.kubernetes.api import (
     read_list,
 )
 from autoscaler.kubernetes.failures import Failure, malformed
+from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport.answers import LineTooLong, TooMuch, lines_of, parse
 from autoscaler.transport.network_errors import RAISED
 
@@ -68,25 +69,20 @@ class CacheBudget:
 
 
 class WatchPace:
-    """How many events of one cluster are applied, by all its watches together.
+    """Limits the rate at which the events of one cluster are read, by all its watches together.
 
     Kubernetes' own scalability tests create 100 pods per second, each with a few changes.  A server
     that sends events without end would take the interpreter from the targets of other clusters.
     """
 
     def __init__(self, per_second: float = 2000.0, burst: int = 10_000) -> None:
-        self._seconds_each = 1.0 / per_second
-        self._burst_seconds = burst / per_second
-        self._earliest = 0.0
-        """When the next event would be due without a burst (monotonic)."""
+        self._bucket = TokenBucket(burst, 1.0 / per_second)
         self._lock = threading.Lock()
 
     def count(self) -> float:
-        """Count an event; return for how many seconds no other should be read."""
-        now = clock.monotonic()
+        """Count an event; return the seconds to wait before the next one is read."""
         with self._lock:
-            self._earliest = max(self._earliest, now) + self._seconds_each
-            return max(0.0, self._earliest - now - self._burst_seconds)
+            return self._bucket.reserve(clock.monotonic())
 
 
 def weight(kept: object) -> int:
@@ -363,8 +359,8 @@ class WatchRequests:
                 outcome.failure = self._apply(line, outcome)
                 if outcome.failure is not None:
                     break
-                if (ahead := self._cache.pace.count()) > _SHORTEST_REST:
-                    stream.rest(ahead)
+                if (seconds := self._cache.pace.count()) > _SHORTEST_REST:
+                    stream.rest(seconds)
         except urllib3.exceptions.TimeoutError:
             outcome.heard = stream.heard
             outcome.failure = Failure(f"the API server {server} did not end a watch in time")

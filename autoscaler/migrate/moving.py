@@ -214,11 +214,11 @@ class Move:
         return Other(autoscaler, scaled_object)
 
     def _at_daemon(self) -> tuple[Mode | None, TargetState | None, str]:
-        elsewhere = None
+        other = None
         try:
             detail = self.daemon.target(self.target.key)
-            if detail is None:
-                elsewhere = self.daemon.other_shard(self.target.key)
+            if detail is None and (shard := self.daemon.shard()) is not None:
+                other = shard.other(self.target.key)
         except NotRunningError as error:
             start = "start it with `autoscaler run`, or name its --url"
             return None, None, f"{error.sentence}; {start}"
@@ -226,7 +226,7 @@ class Move:
             return None, None, str(error)
         if detail is None:
             have = f"{self.daemon.name} has no such target: does it run with {self.config}?"
-            return None, None, elsewhere or have
+            return None, None, wording.has_target(*other) if other else have
         return Mode(detail.configuration.get("mode", Mode.LIVE)), detail.state, ""
 
     def until(self, what: Callable[[Situation], T | None], why: Callable[[Situation], str]) -> T:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,53 +15,12 @@ from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.target import QueryKey
 from autoscaler.sync.ports import MetricsReader
+from autoscaler.token_bucket import TokenBucket
 
 R = TypeVar("R")
 
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
-
-
-@dataclass(slots=True)
-class TokenBucket:
-    """Holds at most ``most`` tokens, and gets one every ``refill_seconds``; full at first."""
-
-    most: float
-    refill_seconds: float
-    refilled: float = 0.0
-    """The instant of the last refill, by the clock of the caller."""
-    left: float = field(init=False)
-    """Less than none while tokens are reserved that are still to come."""
-
-    def __post_init__(self) -> None:
-        self.left = self.most
-
-    def take(self, now: float) -> bool:
-        """Take a token; return False if there is none."""
-        self._refill(now)
-        if self.left < 1.0:
-            return False
-        self.left -= 1.0
-        return True
-
-    def reserve(self, now: float) -> float:
-        """Take a token that is there or will be, and return the seconds until it is."""
-        self._refill(now)
-        self.left -= 1.0
-        return max(0.0, -self.left * self.refill_seconds)
-
-    def give_back(self) -> None:
-        """Return a token that was not used."""
-        self.left += 1.0
-
-    def empty_until(self) -> float | None:
-        """Return the instant of the next token; None if there is one now."""
-        missing = 1.0 - self.left
-        return self.refilled + missing * self.refill_seconds if missing > 0.0 else None
-
-    def _refill(self, now: float) -> None:
-        earned = max(0.0, now - self.refilled) / self.refill_seconds
-        self.left, self.refilled = min(self.most, self.left + earned), now
 
 
 class _WaitingCall(NamedTuple):

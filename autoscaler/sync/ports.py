@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from autoscaler import clock
 from autoscaler.clock import Clock
@@ -158,16 +158,23 @@ class Reporter:
 class NoHistoryStore:
     """A `HistoryStore` that keeps nothing."""
 
-    def intend(self, *_: Any, **__: Any) -> Future[None]:
+    def intend(self, target: str, history: History) -> Future[None]:  # noqa: ARG002
         """Return a future that is done."""
         done: Future[None] = Future()
         done.set_result(None)
         return done
 
-    def keep(self, *_: Any, **__: Any) -> None:
+    def keep(self, kept: Sequence[Kept]) -> None:
         """Keep nothing."""
 
-    drop = shift = keep_breakers = keep
+    def drop(self, targets: Iterable[str]) -> None:
+        """Forget nothing."""
+
+    def shift(self, seconds: float) -> None:
+        """Move nothing."""
+
+    def keep_breakers(self, states: Mapping[str, BreakerState]) -> None:
+        """Keep nothing."""
 
 
 @dataclass(frozen=True, slots=True)

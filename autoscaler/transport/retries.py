@@ -133,8 +133,8 @@ class Retrier(Generic[F]):
                 or (since is not None and seconds is not None and begin - since > seconds)
             )
 
-        # Nothing here may refer to an outcome: tenacity keeps it in a circle, and a large answer
-        # would take its memory until the next collection of garbage.
+        # No closure here may refer to an outcome: tenacity keeps closures in a reference cycle, and
+        # a large answer would keep its memory until the next garbage collection.
         retrying = Retrying(
             retry=retry_if_result(_is_transient),
             wait=_pause,
