@@ -1,6 +1,5 @@
 """What differs from the decision before: each change has its sentence."""
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -45,6 +44,7 @@ from autoscaler.rendering.differences import differences
 from tests.core.builders import BASE, average, external, spec
 from tests.core.entries import of_last, pairs
 from tests.core.timeline import Timeline
+from tests.tables import rows
 
 QUEUE, MAILS = external(average("10")), external(average("10"), "mails")
 SCALE = Scale(3, 3, "app=web")
@@ -103,166 +103,99 @@ FOUR_A_MINUTE = Limit(9, 7, "ScaleUpLimit", 7, POLICY, BASE + 60)
 OPEN = Bounds(Bound(2, "schedule day until 18:00 UTC"), Bound(9))
 
 
-BEGINNINGS: list[tuple[dict[str, Any], str, str]] = [
-    (
-        {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
-        "it has 5 replicas, before 3",
-        "it has 3 replicas, before 5",
-    ),
-    (
-        {"desired": 5, "reason": f"{FIRST.name} above target"},
-        "it is to go to 5: queue above target",
-        "it is to stay there; before, it was to go from 3 to 5",
-    ),
-    (
-        {"scale": Unavailable("forbidden")},
-        "the scale is not read: forbidden",
-        "the scale is read again",
-    ),
-    (
-        {"foreign": ForeignChange(2, 3, "kubectl-edit")},
-        '"kubectl-edit" set the replicas from 2 to 3',
-        "no other client set the replicas between these two decisions",
-    ),
-    (
-        {"zone": Zone.PAUSED},
-        "it is paused, before: the metrics decide",
-        "the metrics decide, before: it is paused",
-    ),
-    ({"outcome": Outcome.BLOCKED}, "nothing could be decided", "everything is known again"),
-    (
-        {"pause": replace(DOWN, by="kubectl", until=BASE + 60)},
-        "scale-down is paused by kubectl until 00:01:00Z",
-        "it is paused no longer",
-    ),
-    (
-        {"min_replicas": 2, "bounds": OPEN},
-        "minReplicas is 2 by schedule day until 18:00 UTC, before 1",
-        "minReplicas is 1, before 2 by schedule day until 18:00 UTC",
-    ),
-    (
-        {"hold": QueryHold(HoldReading(2, '{job="a"}'))},
-        'nothing goes down while holdScaleDownQuery returns {job="a"} and 1 more',
-        "holdScaleDownQuery holds nothing any more",
-    ),
-    (
-        {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
-        "queue fails: no answer",
-        "queue is read again: 6.667/10 per replica, and asks for 2",
-    ),
-    (
-        {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
-        (
-            "queue: the reading returned 15 s ago and may be too low; nothing goes down before "
-            "2026-01-01T00:01:00Z"
-        ),
-        "queue counts in full again after its gap",
-    ),
-    (
-        {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
-        "stabilization holds it no longer",
-        "held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z",
-    ),
-    (
-        {"limit": FOUR_A_MINUTE},
-        (
-            "limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, more from "
-            "00:01:00Z on"
-        ),
-        "neither a bound nor a policy limits it any more",
-    ),
-    (
-        {"breaker": BreakerHold("", BASE + 600, 2)},
-        "the scale-down breaker holds it until 00:10:00Z; it would go to 2",
-        "the scale-down breaker holds it no longer",
-    ),
-    (
-        {"held_until": BASE + 600},
-        "others undo our changes: nothing is written until 00:10:00Z",
-        "the hold after the changes of others has ended",
-    ),
-    (
-        {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
-        "3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas",
-        "no replicas are missing any more",
-    ),
-    (
-        {"conditions": HELD.decision.conditions[1:]},
-        "condition AbleToScale: none, before True (ScaleDownStabilized)",
-        "condition AbleToScale: True (ScaleDownStabilized)",
-    ),
-]
-CHANGES: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
-    (
-        {"stabilization": None},
-        {"stabilization": None, "reason": "another"},
-        "the reason is now: another",
-        "the reason is now: All metrics below target",
-    ),
-    (
-        {"pause": DOWN},
-        {"pause": DOWN, "paused_from": 2},
-        "without the pause it would have 2 replicas",
-        "the pause prevents nothing now",
-    ),
-    (
-        {"pause": DOWN},
-        {"pause": replace(DOWN, by="kubectl")},
-        "scale-down is paused by kubectl",
-        "scale-down is paused by the configuration",
-    ),
-    (
-        {"bounds": OPEN},
-        {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
-        "a bound is missing: minReplicasQuery has no value: refused",
-        "no bound is missing any more",
-    ),
-    (
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-        {"hold": QueryHold(HoldReading(1, "{}"), 2)},
-        "without holdScaleDownQuery it would go to 2",
-        "holdScaleDownQuery prevents nothing now",
-    ),
-    (
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-        {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
-        "nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out",
-        "nothing goes down while holdScaleDownQuery returns a value without labels",
-    ),
-    (
-        {"hold": QueryHold(HoldReading(1, "{}"))},
-        {"hold": QueryHold(HoldReading())},
-        "nothing goes down in the first sync after holdScaleDownQuery held",
-        "nothing goes down while holdScaleDownQuery returns a value without labels",
-    ),
-    (
-        {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
-        {
-            "metrics": (
-                replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3, 6)),
-                SECOND,
-            )
-        },
-        "queue failed in 3 syncs in a row, and the fallback asks for 6",
-        "the fallback stands for queue no longer",
-    ),
-    (
-        {"idle": ASLEEP},
-        {"idle": replace(ASLEEP, asleep=False)},
-        "it is awake, and may go idle",
-        "idle, every metric has been inactive since 00:00:00Z",
-    ),
-]
+ONE_HOLDS = {"hold": QueryHold(HoldReading(1, "{}"))}
+FAILS = {"metrics": (replace(FIRST, outcome=FAILED), SECOND)}
+IS_PAUSED = {"pause": DOWN}
+FALLS_BACK = replace(FIRST, outcome=FAILED, fallback=FallbackUse(Fallback(6), 3, 6))
+OTHERS: dict[str, dict[str, Any]] = {
+    "count": {"scale": replace(SCALE, spec_replicas=5), "desired": 5},
+    "move": {"desired": 5, "reason": f"{FIRST.name} above target"},
+    "no scale": {"scale": Unavailable("forbidden")},
+    "others": {"foreign": ForeignChange(2, 3, "kubectl-edit")},
+    "zone": {"zone": Zone.PAUSED},
+    "outcome": {"outcome": Outcome.BLOCKED},
+    "pause": {"pause": replace(DOWN, by="kubectl", until=BASE + 60)},
+    "bound": {"min_replicas": 2, "bounds": OPEN},
+    "hold": {"hold": QueryHold(HoldReading(2, '{job="a"}'))},
+    "failure": FAILS,
+    "refill": {"metrics": (replace(FIRST, refill=Refill(BASE, BASE + 60)), SECOND)},
+    "stabilization": {"stabilization": Stabilization(3, 3, "ReadyForNewScale")},
+    "limit": {"limit": FOUR_A_MINUTE},
+    "breaker": {"breaker": BreakerHold("", BASE + 600, 2)},
+    "contention": {"held_until": BASE + 600},
+    "saturation": {"saturation": Saturation(3, BASE - 3600, "TooManyReplicas")},
+    "condition": {"conditions": HELD.decision.conditions[1:]},
+    "reason": {"stabilization": None, "reason": "another"},
+    "paused count": {"pause": DOWN, "paused_from": 2},
+    "another pause": {"pause": replace(DOWN, by="kubectl")},
+    "missing bound": {"bounds": replace(OPEN, missing="minReplicasQuery has no value: refused")},
+    "held count": {"hold": QueryHold(HoldReading(1, "{}"), 2)},
+    "no answer": {"hold": QueryHold(HoldReading(gap=Gap(GapKind.ERROR, "it timed out")))},
+    "end of a hold": {"hold": QueryHold(HoldReading())},
+    "fallback": {"metrics": (FALLS_BACK, SECOND)},
+    "awake": {"idle": replace(ASLEEP, asleep=False)},
+}
+"""What the other decision has."""
+FIRST_ONES: dict[str, dict[str, Any]] = {
+    "reason": {"stabilization": None},
+    **dict.fromkeys(("paused count", "another pause"), IS_PAUSED),
+    "missing bound": {"bounds": OPEN},
+    **dict.fromkeys(("held count", "no answer", "end of a hold"), ONE_HOLDS),
+    "fallback": FAILS,
+    "awake": {"idle": ASLEEP},
+}
+"""What the one has where it is not `HELD` itself."""
+CHANGES = """
+count | it has 5 replicas, before 3 | it has 3 replicas, before 5
+move | it is to go to 5: queue above target
+    | it is to stay there; before, it was to go from 3 to 5
+no scale | the scale is not read: forbidden | the scale is read again
+others | "kubectl-edit" set the replicas from 2 to 3
+    | no other client set the replicas between these two decisions
+zone | it is paused, before: the metrics decide | the metrics decide, before: it is paused
+outcome | nothing could be decided | everything is known again
+pause | scale-down is paused by kubectl until 00:01:00Z | it is paused no longer
+bound | minReplicas is 2 by schedule day until 18:00 UTC, before 1
+    | minReplicas is 1, before 2 by schedule day until 18:00 UTC
+hold | nothing goes down while holdScaleDownQuery returns {job="a"} and 1 more
+    | holdScaleDownQuery holds nothing any more
+failure | queue fails: no answer | queue is read again: 6.667/10 per replica, and asks for 2
+refill | queue: the reading returned 15 s ago and may be too low; nothing goes down before
+    2026-01-01T00:01:00Z | queue counts in full again after its gap
+stabilization | stabilization holds it no longer
+    | held at 3 until 00:05:00Z by the count of 3 at the first sync, 00:00:00Z
+limit | limited from 9 to 7: the scaleUp policy of 4 pods per 60 s permits 7 now, more from
+    00:01:00Z on | neither a bound nor a policy limits it any more
+breaker | the scale-down breaker holds it until 00:10:00Z; it would go to 2
+    | the scale-down breaker holds it no longer
+contention | others undo our changes: nothing is written until 00:10:00Z
+    | the hold after the changes of others has ended
+saturation | 3 replicas missing since 2025-12-31T23:00:00Z: TooManyReplicas
+    | no replicas are missing any more
+condition | condition AbleToScale: none, before True (ScaleDownStabilized)
+    | condition AbleToScale: True (ScaleDownStabilized)
+reason | the reason is now: another | the reason is now: All metrics below target
+paused count | without the pause it would have 2 replicas | the pause prevents nothing now
+another pause | scale-down is paused by kubectl | scale-down is paused by the configuration
+missing bound | a bound is missing: minReplicasQuery has no value: refused
+    | no bound is missing any more
+held count | without holdScaleDownQuery it would go to 2 | holdScaleDownQuery prevents nothing now
+no answer | nothing goes down, since holdScaleDownQuery has no answer that counts: it timed out
+    | nothing goes down while holdScaleDownQuery returns a value without labels
+end of a hold | nothing goes down in the first sync after holdScaleDownQuery held
+    | nothing goes down while holdScaleDownQuery returns a value without labels
+fallback | queue failed in 3 syncs in a row, and the fallback asks for 6
+    | the fallback stands for queue no longer
+awake | it is awake, and may go idle | idle, every metric has been inactive since 00:00:00Z
+"""
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "there", "back"), [*(({}, *row) for row in BEGINNINGS), *CHANGES]
-)
+@pytest.mark.parametrize(("name", "there", "back"), rows(CHANGES), ids=list(OTHERS))
 def test_each_thing_has_its_sentence_when_it_begins_and_when_it_ends(
-    one: Mapping[str, Any], other: Mapping[str, Any], there: str, back: str
+    name: str, there: str, back: str
 ) -> None:
-    before = replace(HELD, decision=replace(HELD.decision, **one))
-    after = replace(HELD, decision=replace(HELD.decision, **other))
+    before = replace(HELD, decision=replace(HELD.decision, **FIRST_ONES.get(name, {})))
+    after = replace(HELD, decision=replace(HELD.decision, **OTHERS[name]))
     assert there in differences(before, after)
     assert back in differences(after, before)
 

@@ -2,13 +2,11 @@
 
 import re
 from dataclasses import replace
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autoscaler.core.classification import State
 from autoscaler.core.decide import decide
 from autoscaler.core.extensions import (
     NO_EXTENSIONS,
@@ -51,6 +49,7 @@ from tests.core.builders import (
 )
 from tests.core.timeline import Timeline
 from tests.rendering.test_words import lines_of
+from tests.tables import rows
 from tests.worlds.record import synced as result
 
 QUEUE = external(average("10"))
@@ -109,126 +108,102 @@ def asleep() -> Timeline:
     return target(IDLE, replicas=2).at("0s", queue=0).at("1m", queue=4).at("2m", queue=4)
 
 
-SENTENCES = [
-    pytest.param(
-        target(PAUSED, replicas=3).at("0s", queue=53),
-        "paused: stays at 3 replicas: paused by the configuration; 6 replicas without it",
-    ),
-    pytest.param(
-        target(replicas=3).annotated(paused_replicas="5", paused_until=UNTIL).at("0s", queue=83),
-        "paused: scaled 3 -> 5 replicas: paused by the annotation autoscaler/paused-replicas "
-        f"until {UNTIL}; 6 replicas without it",
-    ),
-    pytest.param(
-        target(replicas=3).annotated(paused="yes").at("0s", queue=30),
-        "paused: stays at 3 replicas: paused by the annotation autoscaler/paused; "
-        'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down or '
-        "scale-up",
-    ),
-    pytest.param(
-        target(PAUSED, replicas=3).at("0s", queue=None),
-        "paused: stays at 3 replicas: paused by the configuration; not all metrics could be used: "
-        "queue: no answer for queue",
-    ),
-    pytest.param(
-        target(replicas=3).annotated(paused="scale-up").at("0s", queue=53),
-        "paused: stays at 3 replicas: scale-up is paused by the annotation autoscaler/paused; 6 "
-        "replicas without it",
-    ),
-    pytest.param(
-        target(replicas=3).annotated(paused="scale-down").at("0s", queue=53),
-        "paused: scaled 3 -> 6 replicas: queue above target: 17.67/10 per replica; scale-down is "
-        "paused by the annotation autoscaler/paused",
-    ),
-    pytest.param(
-        target(replicas=3).annotated(paused="scale-up").at("0s", queue=None),
-        "failing: stays at 3 replicas: nothing can be decided: queue: no answer for queue",
-    ),
-    pytest.param(
-        target(IDLE, replicas=1).at("0s", queue=4),
-        "ok: stays at 1 replica; idle from 00:01:00Z on unless a metric becomes active",
-    ),
-    pytest.param(
-        target(IDLE, replicas=2).at("0s", queue=0).at("1m", queue=4),
-        f"idle: scaled 2 -> 0 replicas: {NONE_ACTIVE}",
-    ),
-    pytest.param(asleep(), f"idle: stays at 0 replicas: {NONE_ACTIVE}"),
-    pytest.param(
-        asleep().at("3m", queue=None),
-        "failing: stays at 0 replicas: idle, and it is not known whether queue is active; not all "
-        "metrics could be used: queue: no answer for queue",
-    ),
-    pytest.param(
-        target(IDLE, replicas=0).over(120.0).at("0s", queue=0),
-        "idle: stays at 0 replicas: idle, and it is not known whether queue is active",
-    ),
-    pytest.param(
-        asleep().at("3m", queue=35),
-        "ok: scaled 0 -> 4 replicas, since queue is active: 35, for 10 per replica",
-    ),
-    pytest.param(
-        asleep().at("3m", queue=6),
-        "ok: scaled 0 -> 1 replica, since queue is active: 6, for 10 per replica",
-    ),
-    pytest.param(
-        target(Extensions(schedules=(OFFICE_HOURS,)), replicas=2)
-        .opened(opened(OFFICE_HOURS))
-        .at("0s", queue=0),
-        "ok: scaled 2 -> 5 replicas: Current number of replicas below Spec.MinReplicas "
-        f"({BY_OFFICE_HOURS})",
-    ),
-    pytest.param(
-        target(Extensions(schedules=(OFFICE_HOURS,)), replicas=5)
-        .opened(opened(OFFICE_HOURS))
-        .at("0s", queue=500),
-        "limited: scaled 5 -> 8 replicas: queue above target: 100/10 per replica; the metrics ask "
-        f"for 50; maxReplicas is 8 by {BY_OFFICE_HOURS}",
-    ),
-    pytest.param(
-        target(Extensions(schedules=(OFFICE_HOURS,)), replicas=5)
-        .opened(opened(OFFICE_HOURS))
-        .at("0s", queue=0),
-        f"ok: stays at 5 replicas: the metrics ask for 0; minReplicas is 5 by {BY_OFFICE_HOURS}",
-    ),
-    pytest.param(
-        target(Extensions(schedules=(GRADUALLY,)), replicas=2)
-        .opened(opened(GRADUALLY))
-        .at("0s", queue=0),
-        "limited: scaled 2 -> 4 replicas: Current number of replicas below Spec.MinReplicas "
-        "(schedule sale until 18:00 Europe/Berlin); the HPA's limit of twice the replicas or 4 "
-        "for each step without behavior permits 4 now",
-    ),
-    pytest.param(
-        target(replicas=9).asked_bounds(4, 9).at("0s", queue=200),
-        "limited: stays at 9 replicas: the metrics ask for 20; maxReplicas is 9 by "
-        "maxReplicasQuery",
-    ),
-    pytest.param(
-        target(replicas=5).asked_bounds(NOTHING).at("0s", queue=50).at("6m", queue=5),
-        "failing: stays at 5 replicas: the metrics ask for 1; nothing goes down, since "
-        "minReplicas is not known; minReplicasQuery has no value: no answer",
-    ),
-    pytest.param(
-        target(FALLBACK, replicas=3).at("0s", queue=None).at("15s", queue=None),
-        "failing: scaled 3 -> 6 replicas: fallback for queue; queue failed in 2 syncs in a row, "
-        "and the fallback asks for 6: no answer for queue",
-    ),
-    pytest.param(
-        target(lower(2), replicas=3).at("0s", queue=30).at("6m", queue=None),
-        "failing: scaled 3 -> 2 replicas: fallback for queue; queue failed in 1 sync, and the "
-        "fallback asks for 2: no answer for queue",
-    ),
-    pytest.param(
-        target(lower(2), TWO, replicas=3).at("0s", queue=None, mails=50),
-        "failing: scaled 3 -> 5 replicas: mails above target: 16.67/10 per replica; queue failed "
-        "in 1 sync, and the fallback asks for 2: no answer for queue",
-    ),
-]
+def annotated(**annotations: str) -> Timeline:
+    return target(replicas=3).annotated(**annotations)
 
 
-@pytest.mark.parametrize(("timeline", "told"), SENTENCES)
-def test_a_sentence_says_what_was_decided_and_why(timeline: Timeline, told: str) -> None:
-    synced = result(timeline)
+def scheduled(schedule: Schedule, replicas: int, extensions: Extensions | None = None) -> Timeline:
+    """Return a target whose schedule is open."""
+    of = replace(extensions or Extensions(), schedules=(schedule,))
+    return target(of, replicas=replicas).opened(opened(schedule))
+
+
+TIMELINES = {
+    "a pause": target(PAUSED, replicas=3).at("0s", queue=53),
+    "a pause at a count": annotated(paused_replicas="5", paused_until=UNTIL).at("0s", queue=83),
+    "a mistaken pause": annotated(paused="yes").at("0s", queue=30),
+    "a pause without a reading": target(PAUSED, replicas=3).at("0s", queue=None),
+    "no scale-up": annotated(paused="scale-up").at("0s", queue=53),
+    "no scale-down": annotated(paused="scale-down").at("0s", queue=53),
+    "no scale-up, and no reading": annotated(paused="scale-up").at("0s", queue=None),
+    "no scale-down until an instant": annotated(paused="scale-down", paused_until=UNTIL)
+    .at("0s", queue=30)
+    .at("6m", queue=5),
+    "awake": target(IDLE, replicas=1).at("0s", queue=4),
+    "falls asleep": target(IDLE, replicas=2).at("0s", queue=0).at("1m", queue=4),
+    "asleep": asleep(),
+    "asleep, and unknown": asleep().at("3m", queue=None),
+    "asleep, and refilling": target(IDLE, replicas=0).over(120.0).at("0s", queue=0),
+    "wakes": asleep().at("3m", queue=35),
+    "wakes to one": asleep().at("3m", queue=6),
+    "a window opens": scheduled(OFFICE_HOURS, 2).at("0s", queue=0),
+    "a window's maximum": scheduled(OFFICE_HOURS, 5).at("0s", queue=500),
+    "a window's minimum": scheduled(OFFICE_HOURS, 5).at("0s", queue=0),
+    "a window keeps awake": scheduled(OFFICE_HOURS, 5, Extensions(idle=IDLE.idle)).at(
+        "0s", queue=0
+    ),
+    "a gradual window": scheduled(GRADUALLY, 2).at("0s", queue=0),
+    "a maximum by query": target(replicas=9).asked_bounds(4, 9).at("0s", queue=200),
+    "an unknown minimum": target(replicas=5)
+    .asked_bounds(NOTHING, 12)
+    .at("0s", queue=50)
+    .at("6m", queue=5),
+    "a fallback": target(FALLBACK, replicas=3).at("0s", queue=None).at("15s", queue=None),
+    "a lower fallback": target(lower(2), replicas=3).at("0s", queue=30).at("6m", queue=None),
+    "a fallback that is held": target(lower(2), replicas=3).at("0s", queue=None),
+    "another metric asks for more": target(lower(2), TWO, replicas=3).at(
+        "0s", queue=None, mails=50
+    ),
+}
+
+
+SENTENCES = rows(f"""
+a pause | paused: stays at 3 replicas: paused by the configuration; 6 replicas without it
+a pause at a count | paused: scaled 3 -> 5 replicas: paused by the annotation
+    autoscaler/paused-replicas until {UNTIL}; 6 replicas without it
+a mistaken pause | paused: stays at 3 replicas: paused by the annotation autoscaler/paused;
+    autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down or scale-up
+a pause without a reading | paused: stays at 3 replicas: paused by the configuration; not all
+    metrics could be used: queue: no answer for queue
+no scale-up | paused: stays at 3 replicas: scale-up is paused by the annotation autoscaler/paused; 6
+    replicas without it
+no scale-down | paused: scaled 3 -> 6 replicas: queue above target: 17.67/10 per replica; scale-down
+    is paused by the annotation autoscaler/paused
+no scale-up, and no reading | failing: stays at 3 replicas: nothing can be decided: queue: no answer
+    for queue
+awake | ok: stays at 1 replica; idle from 00:01:00Z on unless a metric becomes active
+falls asleep | idle: scaled 2 -> 0 replicas: {NONE_ACTIVE}
+asleep | idle: stays at 0 replicas: {NONE_ACTIVE}
+asleep, and unknown | failing: stays at 0 replicas: idle, and it is not known whether queue is
+    active; not all metrics could be used: queue: no answer for queue
+asleep, and refilling | idle: stays at 0 replicas: idle, and it is not known whether queue is active
+wakes | ok: scaled 0 -> 4 replicas, since queue is active: 35, for 10 per replica
+wakes to one | ok: scaled 0 -> 1 replica, since queue is active: 6, for 10 per replica
+a window opens | ok: scaled 2 -> 5 replicas: Current number of replicas below Spec.MinReplicas
+    ({BY_OFFICE_HOURS})
+a window's maximum | limited: scaled 5 -> 8 replicas: queue above target: 100/10 per replica; the
+    metrics ask for 50; maxReplicas is 8 by {BY_OFFICE_HOURS}
+a window's minimum | ok: stays at 5 replicas: the metrics ask for 0; minReplicas is 5 by
+    {BY_OFFICE_HOURS}
+a gradual window | limited: scaled 2 -> 4 replicas: Current number of replicas below
+    Spec.MinReplicas (schedule sale until 18:00 Europe/Berlin); the HPA's limit of twice the
+    replicas or 4 for each step without behavior permits 4 now
+a maximum by query | limited: stays at 9 replicas: the metrics ask for 20; maxReplicas is 9 by
+    maxReplicasQuery
+an unknown minimum | failing: stays at 5 replicas: the metrics ask for 1; nothing goes down, since
+    minReplicas is not known; minReplicasQuery has no value: no answer
+a fallback | failing: scaled 3 -> 6 replicas: fallback for queue; queue failed in 2 syncs in a row,
+    and the fallback asks for 6: no answer for queue
+a lower fallback | failing: scaled 3 -> 2 replicas: fallback for queue; queue failed in 1 sync, and
+    the fallback asks for 2: no answer for queue
+another metric asks for more | failing: scaled 3 -> 5 replicas: mails above target: 16.67/10 per
+    replica; queue failed in 1 sync, and the fallback asks for 2: no answer for queue
+""")
+
+
+@pytest.mark.parametrize(("name", "told"), SENTENCES, ids=[name for name, _ in SENTENCES])
+def test_a_sentence_says_what_was_decided_and_why(name: str, told: str) -> None:
+    synced = result(TIMELINES[name])
     assert f"{synced.classified().state}: {verdict(synced)}" == told
 
 
@@ -278,79 +253,36 @@ def test_a_mistaken_annotation_is_not_why_nothing_can_be_decided() -> None:
     assert "selector" in verdict(decided(observation, spec(cpu(utilization(50)))))
 
 
-EXPLAINED = [
-    (
-        target(replicas=3)
-        .annotated(paused="scale-down", paused_until=UNTIL)
-        .at("0s", queue=30)
-        .at("6m", queue=5),
-        f"""
-        paused scale-down is paused by the annotation autoscaler/paused until {UNTIL}; 1 replica
-            without it
-        scale 3 replicas in spec, 3 in status; minReplicas 1, maxReplicas 20
-        """,
-    ),
-    (
-        target(IDLE, replicas=1).at("0s", queue=4),
-        """
-        idle awake; idle from 00:01:00Z on unless a metric becomes active
-        a metric was last active, or may have been, at 2026-01-01T00:00:00Z
-        not active: not above its activation of 5
-        """,
-    ),
-    (asleep(), f"idle {NONE_ACTIVE}; idle.replicas is 0"),
-    (
-        asleep().at("3m", queue=35),
-        "idle wakes up, since a metric is active\nactive: above its activation of 5",
-    ),
-    (
-        asleep().at("3m", queue=None),
-        "not known to be active or not, which keeps it awake and does not wake it",
-    ),
-    (
-        target(Extensions(idle=IDLE.idle, schedules=(OFFICE_HOURS,)), replicas=5)
-        .opened(opened(OFFICE_HOURS))
-        .at("0s", queue=0),
-        f"""
-        idle kept awake, since minReplicas is 5 by {BY_OFFICE_HOURS}
-        scale 5 replicas in spec, 5 in status; minReplicas 5 by {BY_OFFICE_HOURS}, maxReplicas 8 by
-            {BY_OFFICE_HOURS}
-        """,
-    ),
-    (
-        target(Extensions(schedules=(GRADUALLY,)), replicas=2)
-        .opened(opened(GRADUALLY))
-        .at("0s", queue=0),
-        """
-        Current number of replicas below Spec.MinReplicas (schedule sale until 18:00
-            Europe/Berlin): 4, whatever the metrics are, as the policies permit
-        limit 15 -> 4, ScaleUpLimit: the HPA's limit of twice the replicas or 4 for each step
-            without behavior permits 4 now
-        """,
-    ),
-    (
-        target(replicas=5).asked_bounds(NOTHING, 12).at("0s", queue=50).at("6m", queue=5),
-        """
-        scale 5 replicas in spec, 5 in status; minReplicas 1, maxReplicas 12 by maxReplicasQuery
-        minReplicasQuery has no value: no answer; nothing goes down meanwhile
-        """,
-    ),
-    (
-        target(lower(2), replicas=3).at("0s", queue=None),
-        """
-        queue failed in 1 sync, and the fallback asks for 2 (2, or the current count if that is
-            lower)
-        conditions AbleToScale=True ScaleDownStabilized: recent recommendations hold the size at 3
-            instead of 2
-        """,
-    ),
-]
+EXPLAINED = rows(f"""
+no scale-down until an instant | paused scale-down is paused by the annotation autoscaler/paused
+    until {UNTIL}; 1 replica without it
+    | scale 3 replicas in spec, 3 in status; minReplicas 1, maxReplicas 20
+awake | idle awake; idle from 00:01:00Z on unless a metric becomes active
+    | a metric was last active, or may have been, at 2026-01-01T00:00:00Z
+    | not active: not above its activation of 5
+asleep | idle {NONE_ACTIVE}; idle.replicas is 0
+wakes | idle wakes up, since a metric is active | active: above its activation of 5
+asleep, and unknown | not known to be active or not, which keeps it awake and does not wake it
+a window keeps awake | idle kept awake, since minReplicas is 5 by {BY_OFFICE_HOURS}
+    | scale 5 replicas in spec, 5 in status; minReplicas 5 by {BY_OFFICE_HOURS}, maxReplicas 8 by
+    {BY_OFFICE_HOURS}
+a gradual window | Current number of replicas below Spec.MinReplicas (schedule sale until 18:00
+    Europe/Berlin): 4, whatever the metrics are, as the policies permit
+    | limit 15 -> 4, ScaleUpLimit: the HPA's limit of twice the replicas or 4 for each step without
+    behavior permits 4 now
+an unknown minimum
+    | scale 5 replicas in spec, 5 in status; minReplicas 1, maxReplicas 12 by maxReplicasQuery
+    | minReplicasQuery has no value: no answer; nothing goes down meanwhile
+a fallback that is held | queue failed in 1 sync, and the fallback asks for 2 (2, or the current
+    count if that is lower) | conditions AbleToScale=True ScaleDownStabilized: recent
+    recommendations hold the size at 3 instead of 2
+""")
 
 
-@pytest.mark.parametrize(("timeline", "text"), EXPLAINED)
-def test_an_explanation_has_each_rule(timeline: Timeline, text: str) -> None:
-    lines = cleandoc(text).replace("\n    ", " ").splitlines()
-    assert [line for line in lines_of(result(timeline)) if line in lines] == lines
+@pytest.mark.parametrize("row", EXPLAINED, ids=[name for name, *_ in EXPLAINED])
+def test_an_explanation_has_each_rule(row: list[str]) -> None:
+    name, *lines = row
+    assert [line for line in lines_of(result(TIMELINES[name])) if line in lines] == lines
 
 
 def test_a_saturation_is_explained_once_it_is_one() -> None:
@@ -434,47 +366,33 @@ FIRST_AFTER = "nothing goes down in the first sync after holdScaleDownQuery held
 REFILLS = "nothing goes down until 00:07:35Z, since holdScaleDownQuery held it until 00:06:15Z"
 
 
-@pytest.mark.parametrize(
-    ("line", "state", "cause", "sentence"),
-    [
-        (
-            held(HELD).at("6m", queue=30),
-            State.HELD,
-            "ScaleDownHeld",
-            f"stays at 5 replicas, not 3: {HOLDS}",
-        ),
-        (
-            held(SILENT).at("6m", queue=30),
-            State.FAILING,
-            f"MissingHold: {UNKNOWN}",
-            f"stays at 5 replicas, not 3: {UNKNOWN}",
-        ),
-        (held(HELD).at("6m", queue=50), State.OK, "", f"stays at 5 replicas; {HOLDS}"),
-        (
-            held(HELD).at("6m", queue=70),
-            State.OK,
-            "",
-            f"scaled 5 -> 7 replicas: queue above target: 14/10 per replica; {HOLDS}",
-        ),
-        (
-            released().at("6m15s", queue=0),
-            State.HELD,
-            "ScaleDownStabilized",
-            f"stays at 5 replicas: the metrics ask for 0; {REFILLS}; {FIRST_AFTER}",
-        ),
-        (
-            released().at("6m15s", queue=30).at("6m30s", queue=30),
-            State.HELD,
-            "ScaleDownStabilized",
-            f"stays at 5 replicas: the metrics ask for 3; {REFILLS}",
-        ),
-    ],
-)
-def test_what_holds_is_told(line: Timeline, state: State, cause: str, sentence: str) -> None:
+HELD_LINES = {
+    "prevents": held(HELD).at("6m", queue=30),
+    "is silent": held(SILENT).at("6m", queue=30),
+    "prevents nothing": held(HELD).at("6m", queue=50),
+    "lets it go up": held(HELD).at("6m", queue=70),
+    "was over just now": released().at("6m15s", queue=0),
+    "was over a sync ago": released().at("6m15s", queue=30).at("6m30s", queue=30),
+}
+HELD_SENTENCES = f"""
+prevents | held | ScaleDownHeld | stays at 5 replicas, not 3: {HOLDS}
+is silent | failing | MissingHold: {UNKNOWN} | stays at 5 replicas, not 3: {UNKNOWN}
+prevents nothing | ok | - | stays at 5 replicas; {HOLDS}
+lets it go up | ok | -
+    | scaled 5 -> 7 replicas: queue above target: 14/10 per replica; {HOLDS}
+was over just now | held | ScaleDownStabilized
+    | stays at 5 replicas: the metrics ask for 0; {REFILLS}; {FIRST_AFTER}
+was over a sync ago | held | ScaleDownStabilized
+    | stays at 5 replicas: the metrics ask for 3; {REFILLS}
+"""
+
+
+@pytest.mark.parametrize(("name", "state", "cause", "sentence"), rows(HELD_SENTENCES))
+def test_what_holds_is_told(name: str, state: str, cause: str, sentence: str) -> None:
     """While it holds, whether or not it prevents anything, and while a range fills after it."""
-    synced = result(line)
-    assert (verdict(synced), synced.classified().state) == (sentence, state)
-    assert synced.classified().cause == cause
+    synced = result(HELD_LINES[name])
+    about = synced.classified()
+    assert (verdict(synced), about.state, about.cause or "-") == (sentence, state, cause)
     assert sentence in explain(synced)
 
 
@@ -541,5 +459,5 @@ def test_the_document_shows_real_sentences() -> None:
     (section,) = re.findall(r"^## Beyond the HPA$(.*?)^## ", DOCUMENT, re.MULTILINE | re.DOTALL)
     shown = re.findall(r"\] shop/Deployment/\S+: (.*)$", section, re.MULTILINE)
     assert len(shown) >= 8
-    known = [str(row.values[1]).partition(": ")[2] for row in SENTENCES]
+    known = [told.partition(": ")[2] for _, told in SENTENCES]
     assert [line for line in shown if line not in known] == []

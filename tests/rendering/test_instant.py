@@ -33,6 +33,7 @@ from tests.core.builders import (
 )
 from tests.core.entries import entries, of_last
 from tests.core.timeline import Timeline
+from tests.tables import rows
 from tests.worlds.record import MemoryRecord, synced
 
 KEY = "shop/Deployment/web"
@@ -333,95 +334,63 @@ HOLDS = HoldReading(1, '{job="orders"}')
 BOTH = spec(QUEUE, MAILS, behavior=FREE)
 
 
-@pytest.mark.parametrize(
-    ("timeline", "sentence"),
-    [
-        pytest.param(
-            target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=45).at("30s", jobs=25),
-            "without the recommendation of 9 at 00:00:15Z it would have gone to 8; "
-            "that no longer counts from 00:05:15Z on",
-        ),
-        pytest.param(
-            target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=40).at("30s", jobs=25),
-            "without the earlier recommendations it would have gone to 5; the last that holds it, "
-            "8 at 00:00:15Z, no longer counts from 00:05:15Z on",
-        ),
-        pytest.param(
-            target(spec(QUEUE)).at("0s", jobs=25),
-            "without the count of 8 at the first sync, 00:00:00Z, it would have gone to 5; "
-            "that no longer counts from 00:05:00Z on",
-        ),
-        pytest.param(
-            target(spec(QUEUE, behavior=SLOW_UP)).at("0s", jobs=60),
-            "without the limit of each step it would have gone to 12; "
-            "more is permitted from 00:01:00Z on",
-        ),
-        pytest.param(
-            target(spec(QUEUE, maximum=10)).at("0s", jobs=60),
-            "with a maxReplicas of 12 it would have gone to 12",
-        ),
-        pytest.param(
-            Timeline(spec(QUEUE, maximum=10), replicas=8).at("0s", jobs=500),
-            "with a maxReplicas of 100 it would have gone to 16 first",
-        ),
-        pytest.param(
-            target().asked_bounds(least=float("nan")).at("0s", jobs=20),
-            "if minReplicasQuery had given 4 it would have gone to 4",
-        ),
-        pytest.param(
-            target().held(HOLDS).at("0s", jobs=25),
-            "without holdScaleDownQuery it would have gone to 5",
-        ),
-        pytest.param(
-            target()
-            .over(60.0)
-            .at("0s", jobs=40)
-            .held(HOLDS)
-            .at("5m", jobs=40)
-            .held(HoldReading())
-            .at("6m", jobs=40)
-            .at("6m15s", jobs=25),
-            "without holdScaleDownQuery it would have gone to 5; that no longer counts from "
-            "00:07:20Z on",
-        ),
-        pytest.param(
-            target(BOTH).at("0s", jobs=25, mails=None),
-            "without mails, which failed, it would have gone to 5",
-        ),
-        pytest.param(
-            target(BOTH, fallback=Fallback(12, 1)).at("0s", jobs=25, mails=None),
-            "without the fallback it would have stayed at 8",
-        ),
-        pytest.param(
-            target(pause=Pause()).at("0s", jobs=25), "without the pause it would have gone to 5"
-        ),
-        pytest.param(
-            target(idle=Idle(after=0.0)).at("0s", jobs=0),
-            "without its `idle` it would have gone to 1",
-        ),
-        pytest.param(
-            fought(),
-            "without the changes that others made against ours it would have gone to 12; "
-            "they count until 00:10:45Z",
-        ),
-        pytest.param(
-            target().at("0s", jobs=41),
-            "at 45 instead of 41, jobs would have asked for 9, and the target would have gone to 9",
-        ),
-        pytest.param(
-            target(spec(cpu(utilization(80)), behavior=FREE)).at("0s", cpu=80),
-            "with 11.25% more load on each pod (89% instead of 80%), cpu would have asked for 9, "
-            "and the target would have gone to 9",
-        ),
-        pytest.param(
-            target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
-            "with 12.5% less load on each pod (87.5 instead of 100), "
-            "rps would have asked for 7, and the target would have gone to 7",
-        ),
-    ],
-)
-def test_one_sentence_for_each(timeline: Timeline, sentence: str) -> None:
-    assert sentence in alternatives(of_last(timeline))
+TIMELINES = {
+    "recommendation": target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=45).at("30s", jobs=25),
+    "recommendations": target(spec(QUEUE)).at("0s", jobs=40).at("15s", jobs=40).at("30s", jobs=25),
+    "first count": target(spec(QUEUE)).at("0s", jobs=25),
+    "limit": target(spec(QUEUE, behavior=SLOW_UP)).at("0s", jobs=60),
+    "maximum": target(spec(QUEUE, maximum=10)).at("0s", jobs=60),
+    "maximum far away": target(spec(QUEUE, maximum=10)).at("0s", jobs=500),
+    "unknown bound": target().asked_bounds(least=float("nan")).at("0s", jobs=20),
+    "hold": target().held(HOLDS).at("0s", jobs=25),
+    "past hold": target()
+    .over(60.0)
+    .at("0s", jobs=40)
+    .held(HOLDS)
+    .at("5m", jobs=40)
+    .held(HoldReading())
+    .at("6m", jobs=40)
+    .at("6m15s", jobs=25),
+    "failure": target(BOTH).at("0s", jobs=25, mails=None),
+    "fallback": target(BOTH, fallback=Fallback(12, 1)).at("0s", jobs=25, mails=None),
+    "pause": target(pause=Pause()).at("0s", jobs=25),
+    "idle": target(idle=Idle(after=0.0)).at("0s", jobs=0),
+    "others": fought(),
+    "value": target().at("0s", jobs=41),
+    "percent": target(spec(cpu(utilization(80)), behavior=FREE)).at("0s", cpu=80),
+    "average": target(spec(per_pod("100"), behavior=FREE)).at("0s", rps=100),
+}
+SENTENCES = """
+recommendation | without the recommendation of 9 at 00:00:15Z it would have gone to 8; that no
+    longer counts from 00:05:15Z on
+recommendations | without the earlier recommendations it would have gone to 5; the last that holds
+    it, 8 at 00:00:15Z, no longer counts from 00:05:15Z on
+first count | without the count of 8 at the first sync, 00:00:00Z, it would have gone to 5; that no
+    longer counts from 00:05:00Z on
+limit | without the limit of each step it would have gone to 12; more is permitted from 00:01:00Z on
+maximum | with a maxReplicas of 12 it would have gone to 12
+maximum far away | with a maxReplicas of 100 it would have gone to 16 first
+unknown bound | if minReplicasQuery had given 4 it would have gone to 4
+hold | without holdScaleDownQuery it would have gone to 5
+past hold | without holdScaleDownQuery it would have gone to 5; that no longer counts from
+    00:07:20Z on
+failure | without mails, which failed, it would have gone to 5
+fallback | without the fallback it would have stayed at 8
+pause | without the pause it would have gone to 5
+idle | without its `idle` it would have gone to 1
+others | without the changes that others made against ours it would have gone to 12; they count
+    until 00:10:45Z
+value | at 45 instead of 41, jobs would have asked for 9, and the target would have gone to 9
+percent | with 11.25% more load on each pod (89% instead of 80%), cpu would have asked for 9, and
+    the target would have gone to 9
+average | with 12.5% less load on each pod (87.5 instead of 100), rps would have asked for 7, and
+    the target would have gone to 7
+"""
+
+
+@pytest.mark.parametrize(("name", "sentence"), rows(SENTENCES), ids=list(TIMELINES))
+def test_one_sentence_for_each(name: str, sentence: str) -> None:
+    assert sentence in alternatives(of_last(TIMELINES[name]))
 
 
 def test_the_breaker() -> None:

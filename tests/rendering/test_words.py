@@ -59,6 +59,7 @@ from tests.core.builders import (
     value,
     values,
 )
+from tests.tables import rows
 
 ORDERS = external(
     average("10"), "rabbitmq_queue_messages_ready", LabelSelector((("queue", "orders"),))
@@ -110,150 +111,107 @@ WITH_TWO_PENDING = (
     *(pod(f"canary-{index}", phase="Pending", ready=FALSE) for index in range(2)),
 )
 
-SENTENCES = [
-    pytest.param(
-        behind_the_breaker(""),
-        "held: stays at 8 replicas, not 1: the scale-down breaker lets no target of Prometheus go "
-        "down before 00:10:00Z",
+RESULTS = {
+    "breaker": behind_the_breaker(""),
+    "breaker of a server": behind_the_breaker("mimir"),
+    "above": synced(spec(ORDERS), 3, values(53.0)),
+    "below": synced(spec(ORDERS), 2, values(5.0)),
+    "stays": synced(spec(QUEUE), 1, values(10.0)),
+    "all below": synced(spec(QUEUE, external(average("4"), "mails")), 3, values(9.0), values(1.0)),
+    "doubling": synced(spec(QUEUE), 1, values(90.0)),
+    "pods policy": synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
+    "percent policy": synced(spec(QUEUE, behavior=DOUBLE), 3, values(90.0)),
+    "disabled": synced(spec(QUEUE, behavior=NEVER_UP), 1, values(90.0)),
+    "maximum": synced(spec(QUEUE, maximum=5), 5, values(90.0)),
+    "minimum": synced(spec(QUEUE), 1, values(0.0), earlier=(Recommendation(1, BASE - 60),)),
+    "a peak above the maximum": synced(
+        spec(QUEUE, maximum=8), 8, values(80.0), earlier=(Recommendation(10, BASE - 60),)
     ),
-    pytest.param(
-        behind_the_breaker("mimir"),
-        "held: stays at 8 replicas, not 1: the scale-down breaker lets no target of the "
-        'Prometheus server "mimir" go down before 00:10:00Z',
+    "fewer in status": synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 10, values(97.0), status=9),
+    "more in status": synced(spec(QUEUE), 10, values(100.0), status=11),
+    "few in status": synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 20, values(120.0), status=5),
+    "few pods": synced(
+        spec(per_pod("100"), behavior=DOWN_AT_ONCE),
+        10,
+        PodSamples(samples(*[200_000] * 3)),
+        of_pods=pods(3),
     ),
-    pytest.param(
-        synced(spec(ORDERS), 3, values(53.0)),
-        'ok: scaled 3 -> 6 replicas: rabbitmq_queue_messages_ready{queue="orders"} above target: '
-        "17.67/10 per replica",
+    "few in status for two": synced(BOTH_AT_ONCE, 20, values(30.0), values(120.0), status=5),
+    "pending pods": synced(
+        spec(cpu(utilization(50))),
+        3,
+        PodSamples(samples(900, 900, 900)),
+        of_pods=WITH_TWO_PENDING,
     ),
-    pytest.param(
-        synced(spec(ORDERS), 2, values(5.0)),
-        'ok: scaled 2 -> 1 replica: below target: rabbitmq_queue_messages_ready{queue="orders"} '
-        "2.5/10 per replica",
+    "few pods above": synced(
+        spec(per_pod("100")), 3, PodSamples(samples(130_000, 130_000)), of_pods=pods(2)
     ),
-    pytest.param(synced(spec(QUEUE), 1, values(10.0)), "ok: stays at 1 replica"),
-    pytest.param(
-        synced(spec(QUEUE, external(average("4"), "mails")), 3, values(9.0), values(1.0)),
-        "ok: scaled 3 -> 1 replica: all metrics below target: queue 3/10 per replica, mails "
-        "0.334/4 per replica",
+    "no ready pod": synced(
+        spec(external(value("10"))), 5, values(50.0), of_pods=(pod("p0", ready=FALSE),)
     ),
-    pytest.param(
-        synced(spec(QUEUE), 1, values(90.0)),
-        "limited: scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask "
-        "for 9; the HPA's limit of twice the replicas or 4 for each step without behavior permits "
-        "4 now",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, behavior=SLOW), 1, values(90.0)),
-        "limited: scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics ask "
-        "for 9; the scaleUp policy of 2 pods per 60 s permits 3 now",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, behavior=DOUBLE), 3, values(90.0)),
-        "limited: scaled 3 -> 6 replicas: queue above target: 30/10 per replica; the metrics ask "
-        "for 9; the scaleUp policy of 100% of 3 replicas per 60 s permits 6 now",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, behavior=NEVER_UP), 1, values(90.0)),
-        "limited: stays at 1 replica: the metrics ask for 9; scaleUp.selectPolicy Disabled "
-        "permits 1 now",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, maximum=5), 5, values(90.0)),
-        "limited: stays at 5 replicas: the metrics ask for 9; maxReplicas is 5",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 1, values(0.0), earlier=(Recommendation(1, BASE - 60),)),
-        "ok: stays at 1 replica: the metrics ask for 0; minReplicas is 1",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, maximum=8), 8, values(80.0), earlier=(Recommendation(10, BASE - 60),)),
-        "ok: stays at 8 replicas",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 10, values(97.0), status=9),
-        "ok: scaled 10 -> 9 replicas: queue 10.78/10 per replica is within tolerance; "
-        "status.replicas is 9",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 10, values(100.0), status=11),
-        "ok: scaled 10 -> 11 replicas: queue 9.091/10 per replica is within tolerance; "
-        "status.replicas is 11",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, behavior=DOWN_AT_ONCE), 20, values(120.0), status=5),
-        "ok: scaled 20 -> 12 replicas: queue 24/10 per replica, over 5 replicas in "
-        "status.replicas, asks for 12",
-    ),
-    pytest.param(
-        synced(
-            spec(per_pod("100"), behavior=DOWN_AT_ONCE),
-            10,
-            PodSamples(samples(*[200_000] * 3)),
-            of_pods=pods(3),
-        ),
-        "ok: scaled 10 -> 6 replicas: rps 200/100 per pod, over 3 ready pods, asks for 6",
-    ),
-    pytest.param(
-        synced(BOTH_AT_ONCE, 20, values(30.0), values(120.0), status=5),
-        "ok: scaled 20 -> 12 replicas: queue 6/10 per replica, mails 24/10 per replica, over 5 "
-        "replicas in status.replicas, asks for 12",
-    ),
-    pytest.param(
-        synced(
-            spec(cpu(utilization(50))),
-            3,
-            PodSamples(samples(900, 900, 900)),
-            of_pods=WITH_TWO_PENDING,
-        ),
-        "ok: stays at 3 replicas: cpu is 90%/50%, but 2 pods not ready (canary-0, canary-1) count "
-        "as idle",
-    ),
-    pytest.param(
-        synced(spec(per_pod("100")), 3, PodSamples(samples(130_000, 130_000)), of_pods=pods(2)),
-        "ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3",
-    ),
-    pytest.param(
-        synced(spec(external(value("10"))), 5, values(50.0), of_pods=(pod("p0", ready=FALSE),)),
-        "ok: stays at 5 replicas: queue is 50/10, over 0 ready pods, asks for at least 5",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
-        "held: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the "
-        "recommendation of 8 at 2025-12-31T23:59:00Z",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 4, values(30.0), earlier=HELD),
-        "held: scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3; held "
-        "at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 2, REFUSED),
-        "failing: stays at 2 replicas: nothing can be decided: queue: Prometheus "
-        "http://prometheus:9090 refused the connection",
-    ),
-    pytest.param(
-        synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
-        "failing: scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the metrics ask "
-        "for 5; the HPA's limit of twice the replicas or 4 for each step without behavior permits "
-        "4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused the "
-        "connection",
-    ),
-    pytest.param(
-        unreadable(),
-        "failing: nothing is decided, since the scale cannot be read: the API server is away",
-    ),
-    pytest.param(
-        synced(spec(QUEUE), 0, values(50.0)),
-        "disabled: disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on "
-        "once they are set to 1 or more; queue asks for replicas meanwhile",
-    ),
-]
+    "held": synced(spec(QUEUE), 8, values(30.0), earlier=HELD),
+    "held above": synced(spec(QUEUE), 4, values(30.0), earlier=HELD),
+    "failing": synced(spec(QUEUE), 2, REFUSED),
+    "failing beside another": synced(spec(QUEUE, cpu(utilization(50))), 2, values(50.0), REFUSED),
+    "unreadable": unreadable(),
+    "switched off": synced(spec(QUEUE), 0, values(50.0)),
+}
+SENTENCES = rows("""
+breaker | held: stays at 8 replicas, not 1: the scale-down breaker lets no target of Prometheus go
+    down before 00:10:00Z
+breaker of a server | held: stays at 8 replicas, not 1: the scale-down breaker lets no target of the
+    Prometheus server "mimir" go down before 00:10:00Z
+above | ok: scaled 3 -> 6 replicas: rabbitmq_queue_messages_ready{queue="orders"} above target:
+    17.67/10 per replica
+below | ok: scaled 2 -> 1 replica: below target: rabbitmq_queue_messages_ready{queue="orders"}
+    2.5/10 per replica
+stays | ok: stays at 1 replica
+all below | ok: scaled 3 -> 1 replica: all metrics below target: queue 3/10 per replica, mails
+    0.334/4 per replica
+doubling | limited: scaled 1 -> 4 replicas: queue above target: 90/10 per replica; the metrics ask
+    for 9; the HPA's limit of twice the replicas or 4 for each step without behavior permits 4 now
+pods policy | limited: scaled 1 -> 3 replicas: queue above target: 90/10 per replica; the metrics
+    ask for 9; the scaleUp policy of 2 pods per 60 s permits 3 now
+percent policy | limited: scaled 3 -> 6 replicas: queue above target: 30/10 per replica; the metrics
+    ask for 9; the scaleUp policy of 100% of 3 replicas per 60 s permits 6 now
+disabled | limited: stays at 1 replica: the metrics ask for 9; scaleUp.selectPolicy Disabled
+    permits 1 now
+maximum | limited: stays at 5 replicas: the metrics ask for 9; maxReplicas is 5
+minimum | ok: stays at 1 replica: the metrics ask for 0; minReplicas is 1
+a peak above the maximum | ok: stays at 8 replicas
+fewer in status | ok: scaled 10 -> 9 replicas: queue 10.78/10 per replica is within tolerance;
+    status.replicas is 9
+more in status | ok: scaled 10 -> 11 replicas: queue 9.091/10 per replica is within tolerance;
+    status.replicas is 11
+few in status | ok: scaled 20 -> 12 replicas: queue 24/10 per replica, over 5 replicas in
+    status.replicas, asks for 12
+few pods | ok: scaled 10 -> 6 replicas: rps 200/100 per pod, over 3 ready pods, asks for 6
+few in status for two | ok: scaled 20 -> 12 replicas: queue 6/10 per replica, mails 24/10 per
+    replica, over 5 replicas in status.replicas, asks for 12
+pending pods | ok: stays at 3 replicas: cpu is 90%/50%, but 2 pods not ready (canary-0, canary-1)
+    count as idle
+few pods above | ok: stays at 3 replicas: rps is 130/100 per pod, over 2 ready pods, asks for 3
+no ready pod | ok: stays at 5 replicas: queue is 50/10, over 0 ready pods, asks for at least 5
+held | held: stays at 8 replicas: the metrics ask for 3; held at 8 until 00:04:00Z by the
+    recommendation of 8 at 2025-12-31T23:59:00Z
+held above | held: scaled 4 -> 8 replicas: earlier recommendations stand; the metrics ask for 3;
+    held at 8 until 00:04:00Z by the recommendation of 8 at 2025-12-31T23:59:00Z
+failing | failing: stays at 2 replicas: nothing can be decided: queue: Prometheus
+    http://prometheus:9090 refused the connection
+failing beside another | failing: scaled 2 -> 4 replicas: queue above target: 25/10 per replica; the
+    metrics ask for 5; the HPA's limit of twice the replicas or 4 for each step without behavior
+    permits 4 now; not all metrics could be used: cpu: Prometheus http://prometheus:9090 refused the
+    connection
+unreadable | failing: nothing is decided, since the scale cannot be read: the API server is away
+switched off | disabled: disabled: somebody set the replicas to 0, and minReplicas is 1; it goes on
+    once they are set to 1 or more; queue asks for replicas meanwhile
+""")
 
 
-@pytest.mark.parametrize(("result", "told"), SENTENCES)
-def test_each_standing_has_a_word_and_a_sentence(result: SyncResult, told: str) -> None:
+@pytest.mark.parametrize(("name", "told"), SENTENCES, ids=list(RESULTS))
+def test_each_standing_has_a_word_and_a_sentence(name: str, told: str) -> None:
     """What was done, why, what restricts it and until when; no name of the HPA's internals."""
+    result = RESULTS[name]
     assert f"{result.classified().state}: {verdict(result)}" == told
 
 
