@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.core.classification import Mark, classify
-from autoscaler.core.decision import (
-    Activity,
-    Limit,
-)
+from autoscaler.core.decision import Activity, Limit
 from autoscaler.core.extensions import Extensions, Pause, PauseMode, Schedule
 from autoscaler.core.spec import Flags
 from autoscaler.core.sync_result import Rules, SyncResult
@@ -21,11 +18,11 @@ from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
 from tests.rendering.test_differences import (
     ASLEEP,
-    BEGINNINGS,
-    CHANGES,
     FAILED,
     FIRST,
+    FIRST_ONES,
     HELD,
+    OTHERS,
     POLICY,
     SECOND,
 )
@@ -109,8 +106,7 @@ def test_what_became_of_a_write_is_a_change_and_so_are_other_rules() -> None:
 PAUSE = Pause(PauseMode.SCALE_DOWN)
 LIMIT = Limit(9, 3, "ScaleUpLimit", 3, POLICY)
 ALONE = [
-    *(({}, other) for other, *_ in BEGINNINGS),
-    *((one, other) for one, other, *_ in CHANGES),
+    *((FIRST_ONES.get(name, {}), other) for name, other in OTHERS.items()),
     (
         {"metrics": (replace(FIRST, outcome=FAILED), SECOND)},
         {"metrics": (FIRST, replace(SECOND, outcome=FAILED))},
