@@ -79,7 +79,7 @@ def leaves(of: type, path: str = "") -> Iterator[str]:
 # -- the configuration ---------------------------------------------------------------------------
 
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 9)
-PAGE = Path("docs/configuration.md").read_text()
+PAGE = Path("docs/reference/configuration.md").read_text()
 OTHERWISE: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "idle": (Idle(0, 60.0), {"replicas": 1, "after": 90.0, "initially": 30.0}),
     "fallback": (

@@ -1,4 +1,4 @@
-"""What is so of a decision and of its write; docs/operations.md says what each state means.
+"""What is so of a decision and of its write; docs/guides/operations.md says what each state means.
 
 The log, the pages, the API, the metrics, the filters and the record take state, cause and marks
 from here.

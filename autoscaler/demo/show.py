@@ -244,7 +244,7 @@ def _say_what_is_next(say: Callable[[str], None]) -> None:
     command = _command()
     say("")
     say("Next, with your own cluster, Prometheus and queue (README.md tells more).")
-    say("What to scale, and by what (docs/configuration.md has every key):")
+    say("What to scale, and by what (docs/reference/configuration.md has every key):")
     say(f"  cp {_EXAMPLE} autoscaler.yaml" if _EXAMPLE.is_file() else "  autoscaler.yaml")
     for does, arguments in (
         ("Every mistake in it at once:", "validate autoscaler.yaml"),

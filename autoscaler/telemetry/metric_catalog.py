@@ -1,6 +1,6 @@
 """The metrics of the daemon as a whole: name, type, labels and what each means.
 
-Those of each target are in `target_text.PER_TARGET`; a test compares docs/metrics.md with both.
+`target_text.PER_TARGET` has those of each target; docs/reference/metrics.md is compared with both.
 """
 
 from dataclasses import dataclass

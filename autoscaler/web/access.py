@@ -33,7 +33,7 @@ _BUSY_SECONDS = 1
 
 _HOW = (
     "set web.auth or web.tls.clientAuthType to let others read it "
-    '(docs/operations.md, "Who may read the pages")'
+    '(docs/guides/operations.md, "Who may read the pages")'
 )
 _THIS_MACHINE = "this is answered to clients on this machine only"
 _ELSEWHERE = f"{_THIS_MACHINE}, as by kubectl port-forward; {_HOW}"

@@ -1,4 +1,4 @@
-"""What docs/migrating.md shows is what the commands print."""
+"""What docs/guides/migrating.md shows is what the commands print."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.test_commands import ran
 
-TEXT = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "migrating.md").read_text()
 COMMAND = re.compile(r"^\$ (.*)\n(.*?)(?=^\$ |\Z)", re.DOTALL | re.MULTILINE)
 WALKS = re.findall(r"^## (A.*?)\n(.*?)(?=^## )", TEXT, re.DOTALL | re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What docs/replay.md shows is what the commands take and print."""
+"""What docs/guides/replay.md shows is what the commands take and print."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from tests.cli.test_commands import queue_config, ran
 from tests.core.builders import BASE
 from tests.worlds.daemon import write_config
 
-PAGE = Path("docs/replay.md").read_text()
+PAGE = Path("docs/guides/replay.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 
 

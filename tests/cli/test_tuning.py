@@ -16,7 +16,7 @@ from autoscaler.lab.tuning_text import space_document
 from tests.cli.rehearsed_files import DAY, config, samples, space, wave
 from tests.cli.test_commands import ran
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "tuning.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "tuning.md"
 COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
 
 

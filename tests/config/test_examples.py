@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 RULES = {"alerts.yaml", "hpa-metrics.yaml"}
 """For Prometheus."""
 EXAMPLES = sorted(path for path in (ROOT / "config").glob("*.yaml") if path.name not in RULES)
-DOCUMENTATION = ROOT / "docs" / "configuration.md"
+DOCUMENTATION = ROOT / "docs" / "reference" / "configuration.md"
 
 
 def test_there_is_one_per_use() -> None:
@@ -157,8 +157,8 @@ def test_whole_configurations_of_the_documentation_load(tmp_path: Path) -> None:
 
 
 def test_the_example_for_who_comes_from_keda(tmp_path: Path) -> None:
-    """The ScaledObject of docs/keda.md, converted, is told the same as the target beside it."""
-    text = DOCUMENTATION.with_name("keda.md").read_text(encoding="utf-8")
+    """The ScaledObject of docs/guides/keda.md, converted, equals the target beside it."""
+    text = (ROOT / "docs" / "guides" / "keda.md").read_text(encoding="utf-8")
     scaled_object, written = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (converted,) = imported(tmp_path, scaled_object).decided.targets
     (target_,) = loaded(tmp_path, written).targets

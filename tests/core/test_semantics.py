@@ -1,4 +1,4 @@
-"""docs/semantics.md and docs/keda.md, the code and the tests name each other rightly."""
+"""docs/reference/semantics.md, docs/guides/keda.md, code and tests name each other rightly."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "semantics.md").read_text()
-FOR_USERS = (ROOT / "docs" / "decisions.md").read_text()
-KEDA = (ROOT / "docs" / "keda.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "semantics.md").read_text()
+FOR_USERS = (ROOT / "docs" / "reference" / "decisions.md").read_text()
+KEDA = (ROOT / "docs" / "guides" / "keda.md").read_text()
 
 _RULE = re.compile(r"^(?:#+|\|) (\d(?:\.\d+)*) ", re.MULTILINE)
 """A numbered heading, or a row of the table of deviations."""

@@ -1,4 +1,4 @@
-"""The rows of the table in docs/faults.md: each fault, what is seen of it, and its proof."""
+"""The rows of the table in docs/contributing/faults.md: each fault, its effect and its proof."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,4 +1,4 @@
-"""docs/faults.md is true: each of its rows has a proof, and each proof a row."""
+"""docs/contributing/faults.md is true: each of its rows has a proof, and each proof a row."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from tests.sync import test_faults as test_syncs
 from tests.sync import test_others
 from tests.web.pages import test_agreement as test_agreement_pages
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "faults.md"
 
 
 class Proof:

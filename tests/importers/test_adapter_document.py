@@ -1,4 +1,4 @@
-"""What docs/prometheus-adapter.md shows is what the import makes."""
+"""What docs/guides/prometheus-adapter.md shows is what the import makes."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, 
 from autoscaler.migrate.adapter_rules import rules_in
 from autoscaler.migrate.fields import Fields
 
-TEXT = (Path(__file__).parents[2] / "docs" / "prometheus-adapter.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "prometheus-adapter.md").read_text()
 (RULES,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 ROWS = re.findall(
     r"^\| (Pods|Object|External) `(\w+)`(.*?) \| `(.*?)` \| (.*?) \|$", TEXT, re.MULTILINE

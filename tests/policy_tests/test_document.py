@@ -1,4 +1,4 @@
-"""What docs/policy-tests.md and the README show is what comes of it, and nothing is left out."""
+"""The examples of docs/guides/policy-tests.md and the README run as shown."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from autoscaler.lab.series_notation import MOST_SAMPLES
 from tests.cli.test_commands import ran
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "policy-tests.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "policy-tests.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUEUE = ROOT / "config" / "queue.yaml"
 

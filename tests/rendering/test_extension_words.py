@@ -96,7 +96,7 @@ def decided(
     return SyncResult(Target("shop", of, (), extensions=extensions), decision)
 
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "decisions.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "decisions.md").read_text()
 BY_OFFICE_HOURS = "schedule office-hours until 18:00 Europe/Berlin"
 NONE_ACTIVE = "idle, every metric has been inactive since 00:00:00Z"
 UNTIL = "2099-01-01T08:00:00Z"

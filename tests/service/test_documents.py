@@ -10,7 +10,7 @@ import pytest
 import autoscaler
 
 ROOT = Path(__file__).parents[2]
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
 PACKAGE = Path(autoscaler.__file__).parent
 FLOORS = ARCHITECTURE.split("```")[1]
 
@@ -53,7 +53,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "SCOPE.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 _LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)""")
@@ -66,7 +66,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link names a file, and with `#` a heading of it."""
     for link in _LINK.findall(_FENCED.sub("", document.read_text())):
@@ -83,12 +83,12 @@ def test_links_lead_somewhere(document: Path) -> None:
 )
 def test_comments_of_the_examples_lead_somewhere(file: Path) -> None:
     """So do those to the documents in the comments of examples."""
-    for name, anchor in re.findall(r"(docs/\w+\.md)(?:#([\w-]+))?", file.read_text()):
+    for name, anchor in re.findall(r"(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text()):
         assert (ROOT / name).exists()
         assert not anchor or anchor in anchors(ROOT / name)
 
 
-SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "docs" / "contributing" / "security.md").read_text(encoding="utf-8")
 ROWS = [line for line in SECURITY.splitlines() if line.startswith("| ")]
 HEAD = "| what they may try | what happens | test |"
 

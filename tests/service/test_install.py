@@ -1,4 +1,4 @@
-"""The steps of docs/operations.md, carried out below a temporary folder, and what they install."""
+"""The steps of docs/guides/operations.md, run below a temporary folder, and their result."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.fixtures import StartPrometheus
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "operations.md"
+DOCUMENT = ROOT / "docs" / "guides" / "operations.md"
 PROGRAM = "opt/autoscaler/bin/autoscaler"
 LIBRARIES = "/bin/pip install --require-hashes -r requirements.lock -r requirements-build.lock"
 """The step that takes half a minute; whoever runs the tests has just done it for them."""
@@ -35,7 +35,9 @@ def steps(folder: Path, kubeconfig: str) -> list[str]:
 
 def test_every_documented_installation_is_locked() -> None:
     """By hashes, or without dependencies and with the build tools that are there: as root too."""
-    texts = {path: path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))}
+    texts = {
+        path: path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    }
     commands = [
         command
         for text in texts.values()

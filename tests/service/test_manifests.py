@@ -19,7 +19,7 @@ from tests.worlds.waiting import wait_until
 
 BASE = MANIFESTS / "base"
 DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
-OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "guides" / "operations.md").read_text()
 
 
 pytestmark = pytest.mark.usefixtures("kustomize_program")
@@ -125,7 +125,7 @@ def test_shards_are_a_stateful_set(admin_api: Api, applied: list[Json], tmp_path
 
 
 def test_the_network_policy_admits_the_namespace_of_prometheus_only(tmp_path: Path) -> None:
-    """To the port of the pages; the patch that docs/operations.md shows names another namespace."""
+    """Only on the port of the pages; docs/guides/operations.md shows the patch."""
     shown = re.search(r"(?ms)^```yaml\n(# networkpolicy.*?)^```", OPERATIONS)
     assert shown is not None
     mine = overlay(

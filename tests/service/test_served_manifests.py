@@ -30,7 +30,7 @@ def placed(folder: Path, variant: str, namespace: str) -> list[Json]:
 
 def test_the_documented_times_are_those_of_the_defaults() -> None:
     """Nobody leads what a lost daemon led until its Lease is over, and at most a try longer."""
-    document = (MANIFESTS.parents[1] / "docs" / "clusters.md").read_text()
+    document = (MANIFESTS.parents[1] / "docs" / "guides" / "clusters.md").read_text()
     usual = LeaderElection()
     for key, seconds in (
         ("leaseDuration", usual.lease_duration),

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 ALERTS = ROOT / "config" / "alerts.yaml"
 AS_HPA = ROOT / "config" / "hpa-metrics.yaml"
 DASHBOARD = ROOT / "config" / "dashboard.json"
-DOCUMENT = ROOT / "docs" / "metrics.md"
+DOCUMENT = ROOT / "docs" / "reference" / "metrics.md"
 
 _SERVICE = [one for one in vars(metric_catalog).values() if isinstance(one, Family)]
 OURS = {family.name: family for family in (*_SERVICE, *PER_TARGET)}

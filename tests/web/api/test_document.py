@@ -17,7 +17,7 @@ from tests.telemetry.results import extended, metrics_of, result_of, target_of
 from tests.web.api.serving import Client, Json, asking, views_of
 from tests.worlds.pages.fleets import NOW
 
-DOCS = Path("docs/api.md")
+DOCS = Path("docs/reference/api.md")
 TARGET = "/targets/{namespace}/{kind}/{name}"
 ORDERS = "/targets/shop/Deployment/order-worker"
 PAST = "from=2026-03-12T01:00:00Z&to=2026-03-12T03:00:00Z"
