@@ -15,6 +15,7 @@ from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
 from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
+from tests.narrowing import instance, known
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
 from tests.worlds.cluster.clusters import fresh_namespace, real_cluster
@@ -99,8 +100,7 @@ def test_a_pause_is_what_the_daemon_reads_and_resume_ends_it(
     assert shop.paused() == Pause(PauseMode.SCALE_DOWN, by="the annotation autoscaler/paused")
     assert resume([web, db]) == 0
     assert (shop.paused(), shop.paused(at)) == (None, None)
-    annotations = shop.metadata()["annotations"]
-    assert isinstance(annotations, dict)
+    annotations = instance(dict, shop.metadata()["annotations"])
     assert annotations["example.com/a"] == "b"
     assert not [key for key in annotations if key.startswith("autoscaler/")]
 
@@ -176,8 +176,7 @@ def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> Non
     assert (ran.returncode, ran.stderr) == (0, "")
     told = "paused, it goes to 3 replicas and stays there until it is resumed"
     assert ran.stdout == f"{shop.namespace}/Deployment/web: {told}\n"
-    found = shop.paused()
-    assert found is not None
+    found = known(shop.paused())
     assert (found.replicas, found.until) == (3, None)
 
 

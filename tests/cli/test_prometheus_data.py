@@ -43,6 +43,7 @@ from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
+from tests.narrowing import instance, known
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
@@ -182,8 +183,7 @@ def test_answers_are_those_of_instant_queries(
         for number in (0, 1, 101, 459, 460, 461, 479, 481, 500, TIME.points - 1):
             at = TIME.at(number)
             live = answered(query(reader, promql, at=at))
-            replayed = answers(at)
-            assert isinstance(replayed, QueryResult)
+            replayed = instance(QueryResult, answers(at))
             assert {str(one.labels): (one.value, one.timestamp) for one in replayed.series} == {
                 str(one.labels): (one.value, one.timestamp) for one in live.series
             }
@@ -365,13 +365,11 @@ def test_the_pods_that_ran_are_known_by_kube_state_metrics(
     config = config_of(tmp_path, server.url, cpu())
     (target,) = config.targets
     data = asked(stack, config)
-    ran_pods = data.ran(target)
-    assert ran_pods is not None
+    ran_pods = known(data.ran(target))
     assert values(ran_pods, TIME.begin, BEGIN + HOUR) == [[3.0], [3.0]]
     assert data.replicas(target) == 3
     assert data.ready_seconds(target) == 25.0
-    requests = data.requests(target)
-    assert requests is not None
+    requests = known(data.requests(target))
     assert [(one.name, one.requests) for one in requests.containers] == [
         ("app", {"cpu": 500_000_000})
     ]
@@ -385,8 +383,7 @@ def test_what_kube_state_metrics_does_not_have_is_not_known(
     data = asked(stack, config, assumptions=Assumptions(loads=(LoadAssumption(model="shared"),)))
     known = (data.ran(target), data.replicas(target), data.ready_seconds(target))
     assert (known, data.requests(target)) == ((None, None, None), None)
-    total = data.totals(target, 0)(TIME.begin)
-    assert isinstance(total, QueryFailure)
+    total = instance(QueryFailure, data.totals(target, 0)(TIME.begin))
     assert total.message.startswith("of how many pods its value was an average is not known")
 
 

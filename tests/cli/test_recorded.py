@@ -26,6 +26,7 @@ from tests.cli.test_commands import ran
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.test_listeners import AUTH, TLS, listening
+from tests.narrowing import known
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
 from tests.web.test_listener import HOST
@@ -157,8 +158,7 @@ def test_what_is_explained_is_what_was_asked_for(kept: Path) -> None:
     assert (code, first) == (0, [f"{WEB} at {one}" for one in times_of_day])
     # JSON is that of the API, as a list.
     code, out, err = of_file(kept, "explain shop/web --at 2026-01-01T00:03:00Z -o json")
-    found = explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999)
-    assert found is not None
+    found = known(explanation_at(DirectoryRecord(kept), WEB, BASE + 180.999))
     assert (code, json.loads(out), err) == (0, [found.document()], "")
 
 

@@ -21,6 +21,7 @@ from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.prometheus.reader import PrometheusReader
 from tests.cli.test_commands import queue_config
+from tests.narrowing import instance, known
 from tests.rehearsal.fleets import PERIOD, fleet
 from tests.rehearsal.test_faithful import Counted, Counts, CountWatcher
 from tests.worlds.daemon import write_config
@@ -41,8 +42,7 @@ class _Sampled(SimulatedPorts):
     lines: list[str] = field(default_factory=list)
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        answer = super().query(promql, at, deadline)
-        assert isinstance(answer, QueryResult)
+        answer = instance(QueryResult, super().query(promql, at, deadline))
         (name,) = (one.workload.name for one in self.targets if f'"{one.workload.name}"' in promql)
         for series in answer.series:
             labels = {**series.labels, "target": name}
@@ -57,8 +57,7 @@ class _Asked(SimulatedPorts):
     reader: PrometheusReader | None = None
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - the port's
-        assert self.reader is not None
-        return self.reader.query(promql, self.time.now, clock.monotonic() + 30.0)
+        return known(self.reader).query(promql, self.time.now, clock.monotonic() + 30.0)
 
 
 @pytest.fixture(scope="module")

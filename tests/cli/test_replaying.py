@@ -18,6 +18,7 @@ from tests.cli.test_commands import queue_config, ran
 from tests.cli.test_recorded import record
 from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 from tests.worlds.daemon import write_config
 
 QUEUE = "queue_messages"
@@ -293,8 +294,7 @@ def test_the_record_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with running(tmp_path) as writer:
         record(writer, timeline, {15 * sync: 30.0 * (2 + sync // 20) for sync in range(80)})
     (one,) = answer("-c", str(config), "--from-record", "--from", "2026-01-01T00:00:00Z").targets
-    assert one.ran is not None
-    assert one.ran.changes == one.measures.changes == 3
+    assert known(one.ran).changes == one.measures.changes == 3
     assert (one.first_replicas, one.last_replicas) == (2, 5)
     of = ("-c", str(config), "--from-record")
     code, said = refused(*of, "--from", "2025-12-01T00:00:00Z", "--to", "2025-12-02T00:00:00Z")

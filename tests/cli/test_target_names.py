@@ -17,6 +17,7 @@ from tests.adapters.record.recording import running
 from tests.cli.test_commands import queue_config
 from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
+from tests.narrowing import instance
 from tests.worlds.daemon import write_config
 from tests.worlds.record import synced
 
@@ -48,8 +49,7 @@ def offered(line: str) -> list[str]:
 def file(tmp_path: Path) -> Path:
     """Give a file of three targets, two of them of one name."""
     document = queue_config("http://p:9090", "shop", "web", "worker", "db")
-    targets = document["targets"]
-    assert isinstance(targets, list)
+    targets = instance(list, document["targets"])
     twin = targets[2] | {"scaleTargetRef": targets[2]["scaleTargetRef"] | {"kind": "StatefulSet"}}
     return write_config(tmp_path / "a.yaml", document | {"targets": [*targets, twin]})
 

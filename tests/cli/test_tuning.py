@@ -15,15 +15,14 @@ from autoscaler.lab.engine.tuning import TuningSpace
 from autoscaler.lab.tuning_text import space_document
 from tests.cli.rehearsed_files import DAY, config, samples, space, wave
 from tests.cli.test_commands import ran
+from tests.narrowing import instance, known
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "tuning.md"
 COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
 
 
 def pasted(out: str) -> dict[str, object]:
-    found = yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2])
-    assert isinstance(found, dict)
-    return found
+    return instance(dict, yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2]))
 
 
 def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
@@ -176,8 +175,7 @@ def test_an_interrupt_leaves_the_best_so_far(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     ) as search:
-        assert search.stderr is not None
-        assert search.stderr.readline().startswith("note: a candidate takes ")
+        assert known(search.stderr).readline().startswith("note: a candidate takes ")
         # As of a terminal: all processes of the search get it.
         os.killpg(search.pid, signal.SIGINT)
         out, err = search.communicate(timeout=60)

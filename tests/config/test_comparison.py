@@ -14,6 +14,7 @@ from autoscaler.config.written import (
     only_targets_differ,
 )
 from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, prometheus, target, top
+from tests.tables import rows
 
 SECRET = "hunter2hunter2"  # noqa: S105 - what must not be seen
 
@@ -27,12 +28,12 @@ def row(name: str, rest: str = "") -> str:
     return f"- {{namespace: shop, scaleTargetRef: {ref}, maxReplicas: 10{rest}}}\n"
 
 
-def rows(*names: str) -> str:
+def document(*names: str) -> str:
     return f"{PROMETHEUS}{QUERIES}targets:\n" + "".join(row(name) for name in names)
 
 
 def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
-    before = rows("a", "b")
+    before = document("a", "b")
     after = top("include: [b.yaml]\nsyncPeriod: 15000ms\nevents: true\n").replace(
         "targets: []\n", "targets:\n" + row("a", ", minReplicas: 1, syncPeriod: 15s")
     )
@@ -41,7 +42,7 @@ def test_other_words_order_or_file_are_no_change(tmp_path: Path) -> None:
 
 
 def test_targets_that_come_and_go_are_named_in_their_order(tmp_path: Path) -> None:
-    found = compared(tmp_path, rows("a", "z", "b", "c"), rows("y", "c", "x", "a"))
+    found = compared(tmp_path, document("a", "z", "b", "c"), document("y", "c", "x", "a"))
     assert found == Comparison(
         added=("shop/Deployment/y", "shop/Deployment/x"),
         removed=("shop/Deployment/z", "shop/Deployment/b"),
@@ -55,116 +56,91 @@ EXTERNAL_METRIC = (
     "  target: {type: AverageValue, averageValue: 1500m}\n"
 )
 
-FIELDS = [
-    (
+CPU = "type: Resource\nresource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}\n"
+CPU_QUERY = "resourceQueries: {cpu: {query: c, window: 60s}}\nqueries:"
+BEHAVIOR = (
+    "behavior: {scaleUp: {policies: [{type: Pods, value: 8, periodSeconds: 15}]}, "
+    "scaleDown: {stabilizationWindowSeconds: 60, tolerance: 50m}}\n"
+)
+EVERYTHING = """\
+fallback: {replicas: 5, behavior: currentReplicasIfLower}
+paused: scaleDown
+minReplicasQuery: {query: b, empty: zero, maxAge: 1m}
+holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}
+schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]
+"""
+DOCUMENTS = {
+    "a target": (
         target(""),
         target("minReplicas: 2\nsyncPeriod: 1m\n", "namespace: shop\nmaxReplicas: 20\n" + BETA),
-        [
-            "scaleTargetRef.apiVersion: apps/v1 -> apps/v1beta2",
-            "minReplicas: 1 -> 2",
-            "maxReplicas: 10 -> 20",
-            "syncPeriod: nothing -> 1m",
-        ],
     ),
-    (
+    "a metric": (
         metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC.replace("1500m", "2k").replace("queue: a", "queue: b")),
-        [
-            "metrics[0].external.metric.selector.matchLabels.queue: a -> b",
-            "metrics[0].external.target.averageValue: 1500m -> 2k",
-        ],
     ),
-    (
+    "a query": (
         metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC).replace("sum by (queue) (queue_length)", "{query: up, window: 2m}"),
-        ["metrics[0].query: sum by (queue) (queue_length) -> up", "metrics[0].window: 1m -> 2m"],
     ),
-    (
-        metric(EXTERNAL_METRIC),
-        metric(
-            "type: Resource\n"
-            "resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}\n"
-        ).replace("queries:", "resourceQueries: {cpu: {query: c, window: 60s}}\nqueries:"),
-        [
-            "metrics[0].type: External -> Resource",
-            "metrics[0].external.metric.name: queue_length -> nothing",
-            "metrics[0].external.metric.selector.matchLabels.queue: a -> nothing",
-            "metrics[0].external.target.type: AverageValue -> nothing",
-            "metrics[0].external.target.averageValue: 1500m -> nothing",
-            "metrics[0].query: sum by (queue) (queue_length) -> c",
-            "metrics[0].resource.name: nothing -> cpu",
-            "metrics[0].resource.target.type: nothing -> Utilization",
-            "metrics[0].resource.target.averageUtilization: nothing -> 70",
-        ],
-    ),
-    (
-        target("behavior: {}\n"),
-        target(
-            "behavior: {scaleUp: {policies: [{type: Pods, value: 8, periodSeconds: 15}]}, "
-            "scaleDown: {stabilizationWindowSeconds: 60, tolerance: 50m}}\n"
-        ),
-        [
-            "behavior.scaleUp.policies[0].value: 4 -> 8",
-            "behavior.scaleUp.policies[1].type: Percent -> nothing",
-            "behavior.scaleUp.policies[1].value: 100 -> nothing",
-            "behavior.scaleUp.policies[1].periodSeconds: 15 -> nothing",
-            "behavior.scaleDown.stabilizationWindowSeconds: nothing -> 60",
-            "behavior.scaleDown.tolerance: nothing -> 0.05",
-        ],
-    ),
-    (
+    "another metric": (metric(EXTERNAL_METRIC), metric(CPU).replace("queries:", CPU_QUERY)),
+    "behavior": (target("behavior: {}\n"), target(BEHAVIOR)),
+    "extensions": (
         metric(EXTERNAL_METRIC),
         metric(EXTERNAL_METRIC + "activation: 5\n")
         + "  idle: {}\n  paused: {replicas: 5}\n  ignoreSurge: true\n",
-        [
-            "metrics[0].activation: nothing -> 5",
-            "idle.replicas: nothing -> 0",
-            "idle.after: nothing -> 5m",
-            "idle.initially: nothing -> 0s",
-            "paused.replicas: nothing -> 5",
-            "ignoreSurge: false -> true",
-        ],
     ),
-    (
+    "more extensions": (
         target(
             "fallback: {replicas: 6}\npaused: true\nminReplicasQuery: a\nholdScaleDownQuery: a\n"
         ),
-        target(
-            "fallback: {replicas: 5, behavior: currentReplicasIfLower}\npaused: scaleDown\n"
-            "minReplicasQuery: {query: b, empty: zero, maxAge: 1m}\n"
-            "holdScaleDownQuery: {query: a > 1, selector: {matchLabels: {b: c}}}\n"
-            "schedules: [{name: it, start: 0 8 * * *, end: 0 9 * * *, minReplicas: 2}]\n"
-        ),
-        [
-            "fallback.replicas: 6 -> 5",
-            "fallback.behavior: static -> currentReplicasIfLower",
-            "paused: true -> scaleDown",
-            "schedules[0].name: nothing -> it",
-            "schedules[0].start: nothing -> 0 8 * * *",
-            "schedules[0].end: nothing -> 0 9 * * *",
-            "schedules[0].timezone: nothing -> UTC",
-            "schedules[0].minReplicas: nothing -> 2",
-            "schedules[0].gradual: nothing -> false",
-            "minReplicasQuery.query: a -> b",
-            "minReplicasQuery.maxAge: 5m -> 1m",
-            "minReplicasQuery.empty: fail -> zero",
-            "holdScaleDownQuery.query: a -> a > 1",
-            "holdScaleDownQuery.selector.matchLabels.b: nothing -> c",
-        ],
+        target(EVERYTHING),
     ),
-    (
+    "another fallback": (
         target("fallback: {replicas: 4}\n"),
         target("fallback: {behavior: currentReplicas}\n"),
-        ["fallback.replicas: 4 -> nothing", "fallback.behavior: static -> currentReplicas"],
     ),
-]
+}
+"""One before, and one after it."""
+FIELDS = """
+a target | scaleTargetRef.apiVersion: apps/v1 -> apps/v1beta2 | minReplicas: 1 -> 2
+    | maxReplicas: 10 -> 20 | syncPeriod: nothing -> 1m
+a metric | metrics[0].external.metric.selector.matchLabels.queue: a -> b
+    | metrics[0].external.target.averageValue: 1500m -> 2k
+a query | metrics[0].query: sum by (queue) (queue_length) -> up | metrics[0].window: 1m -> 2m
+another metric | metrics[0].type: External -> Resource
+    | metrics[0].external.metric.name: queue_length -> nothing
+    | metrics[0].external.metric.selector.matchLabels.queue: a -> nothing
+    | metrics[0].external.target.type: AverageValue -> nothing
+    | metrics[0].external.target.averageValue: 1500m -> nothing
+    | metrics[0].query: sum by (queue) (queue_length) -> c
+    | metrics[0].resource.name: nothing -> cpu
+    | metrics[0].resource.target.type: nothing -> Utilization
+    | metrics[0].resource.target.averageUtilization: nothing -> 70
+behavior | behavior.scaleUp.policies[0].value: 4 -> 8
+    | behavior.scaleUp.policies[1].type: Percent -> nothing
+    | behavior.scaleUp.policies[1].value: 100 -> nothing
+    | behavior.scaleUp.policies[1].periodSeconds: 15 -> nothing
+    | behavior.scaleDown.stabilizationWindowSeconds: nothing -> 60
+    | behavior.scaleDown.tolerance: nothing -> 0.05
+extensions | metrics[0].activation: nothing -> 5 | idle.replicas: nothing -> 0
+    | idle.after: nothing -> 5m | idle.initially: nothing -> 0s
+    | paused.replicas: nothing -> 5 | ignoreSurge: false -> true
+more extensions | fallback.replicas: 6 -> 5 | fallback.behavior: static -> currentReplicasIfLower
+    | paused: true -> scaleDown | schedules[0].name: nothing -> it
+    | schedules[0].start: nothing -> 0 8 * * * | schedules[0].end: nothing -> 0 9 * * *
+    | schedules[0].timezone: nothing -> UTC | schedules[0].minReplicas: nothing -> 2
+    | schedules[0].gradual: nothing -> false | minReplicasQuery.query: a -> b
+    | minReplicasQuery.maxAge: 5m -> 1m | minReplicasQuery.empty: fail -> zero
+    | holdScaleDownQuery.query: a -> a > 1
+    | holdScaleDownQuery.selector.matchLabels.b: nothing -> c
+another fallback | fallback.replicas: 4 -> nothing | fallback.behavior: static -> currentReplicas
+"""
 
 
-@pytest.mark.parametrize(("before", "after", "fields"), FIELDS)
-def test_each_field_that_differs_is_named_with_both_values(
-    tmp_path: Path, before: str, after: str, fields: list[str]
-) -> None:
-    (change,) = compared(tmp_path, before, after).changed
+@pytest.mark.parametrize("row", rows(FIELDS), ids=list(DOCUMENTS))
+def test_each_field_that_differs_is_named_with_both_values(tmp_path: Path, row: list[str]) -> None:
+    name, *fields = row
+    (change,) = compared(tmp_path, *DOCUMENTS[name]).changed
     assert change.key == "shop/Deployment/web"
     assert [str(field) for field in change.fields] == fields
 
@@ -197,7 +173,7 @@ def test_settings_are_told_by_their_keys_and_apart_if_they_wait_for_a_restart(
     tmp_path: Path,
 ) -> None:
     """No target is called changed for them."""
-    plain = rows("a")
+    plain = document("a")
     settings = """\
 syncPeriod: 1m30s
 tolerance: 0.2

@@ -17,6 +17,7 @@ from autoscaler.core.target import Query
 from tests.config.documents import EXTERNAL, PROMETHEUS, loaded, target
 from tests.config.schemas import validator
 from tests.importers.importing import imported
+from tests.narrowing import instance
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -184,10 +185,8 @@ def test_the_documented_cpu_query_is_of_the_last_samples(tmp_path: Path) -> None
 def test_documentation_names_every_key() -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     names = set(re.findall(r"\w+", text))
-    definitions = json_schema()["$defs"]
-    assert isinstance(definitions, dict)
+    definitions = instance(dict, json_schema()["$defs"])
     for definition in (json_schema(), *definitions.values()):
         assert isinstance(definition, dict)
-        keys = definition["properties"]
-        assert isinstance(keys, dict)
+        keys = instance(dict, definition["properties"])
         assert set(keys) <= names, set(keys) - names

@@ -26,6 +26,7 @@ from tests.config.documents import (
     target,
     top,
 )
+from tests.narrowing import known
 
 
 def test_an_address_alone_has_the_defaults(tmp_path: Path) -> None:
@@ -90,8 +91,7 @@ def test_everything_that_is_set_arrives(tmp_path: Path) -> None:
     settings = config.prometheus
     assert settings.url == "https://prometheus.example/path"
     assert settings.timeout == 1.5
-    assert settings.basic_auth is not None
-    assert settings.basic_auth.password_file == tmp_path / "password"
+    assert known(settings.basic_auth).password_file == tmp_path / "password"
     pair = tmp_path / "pair.pem"
     assert settings.tls == Tls(
         caFile=str(tmp_path / "ca.pem"),

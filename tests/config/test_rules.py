@@ -19,6 +19,7 @@ from tests.config import (
 )
 from tests.config.documents import BEYOND_A_SCHEMA, assert_refused, loaded, with_servers
 from tests.config.schemas import validator
+from tests.narrowing import instance
 
 FOLDER = Path(__file__).parents[2] / "config"
 SCHEMA = json_schema()
@@ -46,13 +47,11 @@ def test_every_field_is_described() -> None:
 def properties(schema: JsonValue, path: str) -> Iterator[tuple[str, dict[str, JsonValue]]]:
     """Walk the properties of all objects that the schema defines."""
     assert isinstance(schema, dict)
-    own = schema.get("properties", {})
-    assert isinstance(own, dict)
+    own = instance(dict, schema.get("properties", {}))
     for name, value in own.items():
         assert isinstance(value, dict)
         yield f"{path}.{name}", value
-    definitions = schema.get("$defs", {})
-    assert isinstance(definitions, dict)
+    definitions = instance(dict, schema.get("$defs", {}))
     for name, definition in definitions.items():
         yield from properties(definition, name)
 

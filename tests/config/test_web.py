@@ -14,6 +14,7 @@ from autoscaler.config import Address
 from autoscaler.config.exposure import warnings_of
 from autoscaler.config.web_files import users_in
 from tests.config.documents import cases, loaded, refused, top
+from tests.narrowing import known
 from tests.worlds.certificates import of_loopback
 from tests.worlds.prometheus.web_config import HASHES, NEW
 
@@ -56,8 +57,7 @@ def test_every_setting_of_web_arrives(files: Path) -> None:
     assert config.listen == Address("127.0.0.1", 9191)
     assert config.web_url == "https://127.0.0.1:9443"
     assert config.web.needs_certificate
-    assert config.web.auth is not None
-    assert config.web.auth.bearer_token_file == files / "token"
+    assert known(config.web.auth).bearer_token_file == files / "token"
     assert warnings_of(config) == []
 
 

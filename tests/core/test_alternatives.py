@@ -38,6 +38,7 @@ from tests.core.builders import (
 )
 from tests.core.entries import decided, entries, of_last
 from tests.core.timeline import Timeline
+from tests.narrowing import instance, known
 
 QUEUE, MAILS = external(average("5")), external(average("5"), "mails")
 NIGHT = Schedule("night", "0 22 * * *", "0 6 * * *", "UTC", 2, 4)
@@ -91,8 +92,7 @@ def test_at_the_named_value_it_is_as_said_and_one_unit_nearer_it_is_not(entry: S
             reading = loaded(was, one.parts)
         then = decided(with_reading(entry, one.index, reading))
         near = decided(with_reading(entry, one.index, nearer(entry, one)))
-        asks = then.metrics[one.index].proposal
-        assert asks is not None
+        asks = known(then.metrics[one.index].proposal)
         assert (one.result.proposal, one.desired) == (asks, then.desired)
         near_asks = near.metrics[one.index].proposal if near.metrics else None
         if isinstance(was, Values):
@@ -172,8 +172,7 @@ def values(entry: SyncResult) -> list[tuple[int, int, int]]:
 def _number(one: OtherValue) -> int:
     if one.parts is not None:
         return one.parts
-    assert isinstance(one.result.reading, Values)
-    return sum(one.result.reading.values)
+    return sum(instance(Values, one.result.reading).values)
 
 
 def target(*metrics: object, extensions: Extensions | None = None, **bounds: int) -> Timeline:

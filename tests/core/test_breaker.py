@@ -12,6 +12,7 @@ from autoscaler.rendering.record import stages_of
 from tests.core.builders import BASE, QUEUE, behavior, percent_policy, rules, spec
 from tests.core.deciding import observe, reasons
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 
 BREAKER = Breaker(share=30, min_targets=20, hold=600.0)
 
@@ -63,8 +64,7 @@ def test_a_held_target_remembers_as_if_nothing_was_to_be_written() -> None:
 def test_who_is_held_by_its_window_does_not_go_down() -> None:
     """Stabilization comes before the breaker."""
     decision, _ = scale_down(window=300)
-    assert decision.combination is not None
-    assert decision.combination.after == 2
+    assert known(decision.combination).after == 2
     assert not goes_down(decision)
 
 

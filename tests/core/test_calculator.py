@@ -38,6 +38,7 @@ from tests.core.builders import (
     value,
     values,
 )
+from tests.narrowing import instance
 
 
 def context(
@@ -49,15 +50,11 @@ def context(
 
 
 def proposed(metric: MetricSpec, reading: Reading, against: MetricContext) -> Calculation:
-    result = propose(metric, reading, against)
-    assert isinstance(result, Calculation), result
-    return result
+    return instance(Calculation, propose(metric, reading, against))
 
 
 def refused(metric: MetricSpec, reading: Reading, against: MetricContext) -> MetricFailure:
-    result = propose(metric, reading, against)
-    assert isinstance(result, MetricFailure), result
-    return result
+    return instance(MetricFailure, propose(metric, reading, against))
 
 
 @pytest.mark.parametrize(

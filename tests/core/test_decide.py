@@ -46,6 +46,7 @@ from tests.core.builders import (
     values,
 )
 from tests.core.deciding import ERROR, decided, observe, reasons
+from tests.narrowing import known
 
 
 @pytest.mark.parametrize("current", [1, 11])
@@ -71,8 +72,7 @@ def test_a_bound_needs_no_metric_and_leaves_old_conditions(current: int) -> None
 def test_the_first_scale_read_is_the_first_recommendation(current: int) -> None:
     of = spec(QUEUE, minimum=2, maximum=10)
     _, after = decided(of, observe(current, values(10)))
-    assert after.recommendations is not None
-    assert after.recommendations[0] == Recommendation(current, BASE)
+    assert known(after.recommendations)[0] == Recommendation(current, BASE)
     _, later = decide(of, Flags(), observe(current, ERROR), after, BASE + 15)
     assert later.recommendations == after.recommendations
 
@@ -149,10 +149,8 @@ def test_releases_at_is_the_earlier_of_two(ago: float | None, until: float) -> N
         scale_downs=() if ago is None else (ScaleEvent(1, BASE - ago),),
     )
     decision, _ = decided(spec(QUEUE, behavior=held), observe(8, values(20)), history)
-    assert decision.stabilization is not None
-    assert decision.stabilization.until == BASE + 285
-    assert decision.limit is not None
-    assert decision.limit.reason == "ScaleDownLimit"
+    assert known(decision.stabilization).until == BASE + 285
+    assert known(decision.limit).reason == "ScaleDownLimit"
     assert decision.releases_at == BASE + until
 
 
@@ -173,8 +171,7 @@ BOTH = spec(QUEUE, MAILS)
 def test_negative_proposals_become_zero(first: int, second: int, after: int) -> None:
     of = spec(external(value("10")), external(value("10"), "mails"))
     decision, _ = decided(of, observe(1, values(first), values(second)))
-    assert decision.combination is not None
-    assert decision.combination.after == after
+    assert known(decision.combination).after == after
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ from tests.core.builders import (
     values,
 )
 from tests.core.deciding import observe
+from tests.narrowing import known
 
 PERIOD = 15.0
 RANGE = 120.0
@@ -154,8 +155,7 @@ def test_an_outage_longer_than_a_short_window_takes_nothing_down() -> None:
     assert decision.outcome == "ok"
     assert decision.metrics[0].refill == Refill(returned, returned + WHOLE)
     line.run(HELD - PERIOD, values(60))
-    held = line.decision.stabilization
-    assert held is not None
+    held = known(line.decision.stabilization)
     assert (held.before, held.after, held.reason) == (6, 15, "ScaleDownStabilized")
     assert (held.until, held.refill) == (returned + WHOLE, Refill(returned, returned + WHOLE))
     line.sync(values(60))
@@ -428,8 +428,7 @@ def test_an_incomplete_reading_that_blocks_is_remembered_for_scaling_down() -> N
     last = line.now - PERIOD
     line.run(150, values(20))
     assert line.replicas == 10
-    assert line.decision.stabilization is not None
-    assert line.decision.stabilization.held_by == Recommendation(10, last, only_down=True)
+    assert known(line.decision.stabilization).held_by == Recommendation(10, last, only_down=True)
     line.run(150 - PERIOD, values(20))
     assert line.replicas == 10
     line.sync(values(20))
@@ -478,8 +477,7 @@ def test_of_what_is_proven_while_incomplete_readings_block_the_most_is_remembere
     asked = Recommendation(12, line.now - PERIOD, only_down=True)
     assert line.history.recommendations == (*before, asked)
     line.sync(part(100), LOST)
-    assert line.history.recommendations is not None
-    assert line.history.recommendations[-1].replicas == 10
+    assert known(line.history.recommendations)[-1].replicas == 10
 
 
 def test_pods_that_all_refill_make_the_metric_refill() -> None:

@@ -20,6 +20,7 @@ from autoscaler.persistence.codec import dumps, loads
 from autoscaler.rendering.alternatives import LeftOut, alternatives_of
 from tests.core.builders import BASE, QUEUE, behavior, pods_policy, rules, spec
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 
 AWAY = HoldReading(1, '{job="orders"}')
 FREE = HoldReading()
@@ -97,8 +98,7 @@ def test_nothing_goes_down_while_it_holds_and_all_goes_up(reading: HoldReading) 
     line = down().held(reading).at("15s", queue=30)
     line.want(10).conditions(ScalingLimited="ScaleDownHeld")
     assert line.decision.hold == QueryHold(reading, 3)
-    assert line.decision.limit is not None
-    assert line.decision.limit.after == 3
+    assert known(line.decision.limit).after == 3
     line.at("30s", queue=120).want(12).conditions(ScalingLimited="DesiredWithinRange")
     assert line.decision.hold == QueryHold(reading)
     line.at("45s", queue=30).want(12)

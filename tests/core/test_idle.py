@@ -38,6 +38,7 @@ from tests.core.builders import (
 )
 from tests.core.deciding import ERROR, observe
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 
 MINUTE = Extensions(idle=Idle(after=60.0))
 INCOMPLETE = Gap(GapKind.PARTIAL, "a part of the answer is missing")
@@ -286,15 +287,13 @@ def test_the_record_says_how_it_stands() -> None:
     """When it was last active, when it may sleep, and which metric keeps it awake."""
     target = Timeline(spec(QUEUE, cpu(utilization(50))), replicas=3, extensions=MINUTE)
     target.at("0s", queue=5, cpu=50).at("15s", queue=0, cpu=50)
-    status = target.decision.idle
-    assert status is not None
+    status = known(target.decision.idle)
     assert (status.active, status.asleep) == (False, False)
     assert (status.last_active, status.until) == (BASE, BASE + 60.0)
     assert [one.activity for one in target.decision.metrics] == [Activity.INACTIVE, None]
     target.at("1m", queue=0, cpu=50).at("1m15s", queue=0, cpu=50)
     assert target.decision.zone is Zone.IDLE
-    assert target.decision.idle is not None
-    assert target.decision.idle.asleep
+    assert known(target.decision.idle).asleep
 
 
 def test_a_fallback_wakes_a_target() -> None:

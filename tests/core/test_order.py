@@ -52,6 +52,7 @@ from tests.core.builders import (
 )
 from tests.core.deciding import ERROR
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 
 NOTHING = Gap(GapKind.ERROR, "no answer")
 modest = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
@@ -155,12 +156,10 @@ def test_nothing_goes_idle_while_a_metric_is_active_or_unknown(data: st.DataObje
     """Nor while its minimum is raised or unknown."""
     decision, extensions = decided(data)
     if decision.zone is Zone.IDLE and decision.rescale:
-        assert extensions.idle is not None
-        assert decision.desired == extensions.idle.replicas
+        assert decision.desired == known(extensions.idle).replicas
         taking_part = {one.activity for one in decision.metrics if one.activity is not None}
         assert taking_part <= {Activity.INACTIVE}
-        assert decision.idle is not None
-        assert not decision.idle.kept_awake
+        assert not known(decision.idle).kept_awake
         if decision.desired < (decision.current or 0):
             assert decision.bounds is None or not decision.bounds.hold_down
 

@@ -3,22 +3,19 @@
 import math
 
 import pytest
+import yaml
 
 from autoscaler.core.decision import Zone
 from autoscaler.core.extensions import Extensions, Idle, Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
-from tests.core.builders import (
-    BASE,
-    FREE,
-    QUEUE,
-    cpu,
-    spec,
-    utilization,
-)
+from tests.core.builders import BASE, FREE, QUEUE, cpu, spec, utilization
 from tests.core.timeline import Timeline
+from tests.tables import rows
 
 CONFIGURED = Pause(PauseMode.SCALE_DOWN)
 BY = "the annotation autoscaler/paused"
+DAY, EVENING = "2023-11-14", 1_700_000_000.0
+"""The second is 22:13:20Z of the first."""
 
 
 def given(annotations: dict[str, str]) -> list[tuple[str, str]]:
@@ -39,75 +36,42 @@ def given(annotations: dict[str, str]) -> list[tuple[str, str]]:
         ({"paused": "false"}, None),
         ({"paused-replicas": "5"}, Pause(replicas=5, by=f"{BY}-replicas")),
         ({"paused": "true", "paused-replicas": "0"}, Pause(replicas=0, by=f"{BY}-replicas")),
-        (
-            {"paused": "true", "paused-until": "2023-11-14T22:13:21Z"},
-            Pause(by=BY, until=1_700_000_001.0),
-        ),
-        ({"paused": "true", "paused-until": "2023-11-14T23:13:20+01:00"}, CONFIGURED),
+        ({"paused": "true", "paused-until": f"{DAY}T22:13:21Z"}, Pause(by=BY, until=EVENING + 1)),
+        ({"paused": "true", "paused-until": f"{DAY}T23:13:20+01:00"}, CONFIGURED),
     ],
 )
 def test_annotations_win_over_the_configuration(
     annotations: dict[str, str], pause: Pause | None
 ) -> None:
     """As long as they are in force: an end that has come ends all of them."""
-    assert pause_in_force(CONFIGURED, given(annotations), 1_700_000_000.0) == (pause, ())
+    assert pause_in_force(CONFIGURED, given(annotations), EVENING) == (pause, ())
 
 
-@pytest.mark.parametrize(
-    ("annotations", "pause", "problem"),
-    [
-        (
-            {"paused": "yes\n"},
-            Pause(by=BY),
-            (
-                'autoscaler/paused is "yes", and taken as true; it may be true, false, scale-down '
-                "or scale-up"
-            ),
-        ),
-        (
-            {"paused": "scale-up", "paused-replicas": "5"},
-            Pause(PauseMode.SCALE_UP, by=BY),
-            (
-                "autoscaler/paused-replicas is passed over: it goes with autoscaler/paused of "
-                "true, or without that"
-            ),
-        ),
-        (
-            {"paused-replicas": "-1"},
-            Pause(by=f"{BY}-replicas"),
-            'autoscaler/paused-replicas is "-1", which is no count; the current one is kept',
-        ),
-        (
-            {"paused-replicas": "99999999999"},
-            Pause(by=f"{BY}-replicas"),
-            (
-                'autoscaler/paused-replicas is "99999999999", which is no count; the current one '
-                "is kept"
-            ),
-        ),
-        (
-            {"paused": "true", "paused-until": "tomorrow"},
-            Pause(by=BY),
-            (
-                'autoscaler/paused-until is "tomorrow", which is no instant such as '
-                "2026-01-31T18:00:00Z; the pause has no end"
-            ),
-        ),
-        (
-            {"paused": "true", "paused-until": "2026-01-31T18:00:00"},
-            Pause(by=BY),
-            (
-                'autoscaler/paused-until is "2026-01-31T18:00:00", which is no instant such as '
-                "2026-01-31T18:00:00Z; the pause has no end"
-            ),
-        ),
-    ],
-)
-def test_what_cannot_be_read_pauses_and_is_told(
-    annotations: dict[str, str], pause: Pause, problem: str
-) -> None:
+PAUSES = {
+    "all": Pause(by=BY),
+    "scale-up": Pause(PauseMode.SCALE_UP, by=BY),
+    "count": Pause(by=f"{BY}-replicas"),
+}
+WRONG = r"""
+paused: "yes\n" | all | paused is "yes", and taken as true; it may be true, false, scale-down or
+    scale-up
+paused: scale-up, paused-replicas: "5" | scale-up | paused-replicas is passed over: it goes with
+    autoscaler/paused of true, or without that
+paused-replicas: "-1" | count | paused-replicas is "-1", which is no count; the current one is kept
+paused-replicas: "99999999999" | count | paused-replicas is "99999999999", which is no count; the
+    current one is kept
+paused: "true", paused-until: tomorrow | all | paused-until is "tomorrow", which is no instant such
+    as 2026-01-31T18:00:00Z; the pause has no end
+paused: "true", paused-until: "2026-01-31T18:00:00" | all | paused-until is "2026-01-31T18:00:00",
+    which is no instant such as 2026-01-31T18:00:00Z; the pause has no end
+"""
+
+
+@pytest.mark.parametrize(("annotations", "pause", "problem"), rows(WRONG))
+def test_what_cannot_be_read_pauses_and_is_told(annotations: str, pause: str, problem: str) -> None:
     """Whoever wrote it wanted nothing to move."""
-    assert pause_in_force(None, given(annotations), BASE) == (pause, (problem,))
+    found = pause_in_force(None, given(yaml.safe_load(f"{{{annotations}}}")), BASE)
+    assert found == (PAUSES[pause], (f"autoscaler/{problem}",))
 
 
 def test_a_paused_target_stays_while_its_metrics_are_shown() -> None:

@@ -38,6 +38,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
+from tests.narrowing import instance, known
 
 
 def attempt(
@@ -51,9 +52,7 @@ def attempt(
 def proposed(
     metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
 ) -> Calculation:
-    result = attempt(metric, readings, of, replicas)
-    assert isinstance(result, Calculation), result
-    return result
+    return instance(Calculation, attempt(metric, readings, of, replicas))
 
 
 def starting(name: str, requests: str = "1") -> Pod:
@@ -74,8 +73,7 @@ def test_unready_pods_lessen_a_scale_up() -> None:
     assert (result.proposal, result.rule, result.multiplier) == (4, Formula.REBALANCED, 3)
     assert (result.ratio, result.rebalanced_ratio) == (2.0, 40.0 / 30.0)
     assert result.current == MetricValueStatus(None, 1200, 60, average_request=2000)
-    assert result.groups is not None
-    assert result.groups.unready == ("p0",)
+    assert known(result.groups).unready == ("p0",)
 
 
 def test_missing_pods_dampen_a_scale_down() -> None:

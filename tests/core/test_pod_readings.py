@@ -21,6 +21,7 @@ from tests.core.builders import (
     series,
     utilization,
 )
+from tests.narrowing import instance
 
 RPS = per_pod("10")
 CPU = cpu(utilization(50))
@@ -38,9 +39,7 @@ def reading(metric: MetricSpec, *found: Series, query: Query = QUERY) -> Reading
 
 
 def samples(metric: MetricSpec, *found: Series, query: Query = QUERY) -> PodSamples:
-    result = reading(metric, *found, query=query)
-    assert isinstance(result, PodSamples), result
-    return result
+    return instance(PodSamples, reading(metric, *found, query=query))
 
 
 def of_pod(value: float, pod: str = "p0", *, age: float = 0.0, **labels: str) -> Series:
@@ -95,8 +94,7 @@ def test_a_bad_sample_leaves_its_pod_missing(one: Series, kind: GapKind) -> None
     result = samples(RPS, one, of_pod(1, "p1"))
     assert set(result.samples) == {"p1"}
     assert {name: gap.kind for name, gap in result.dropped.items()} == {"p0": kind}
-    alone = reading(RPS, one)
-    assert isinstance(alone, Gap)
+    alone = instance(Gap, reading(RPS, one))
     assert alone.kind is kind
     assert set(samples(RPS, of_pod(1, age=300.0)).samples) == {"p0"}, "as old as permitted"
 
@@ -104,12 +102,10 @@ def test_a_bad_sample_leaves_its_pod_missing(one: Series, kind: GapKind) -> None
 def test_no_pod_has_a_series() -> None:
     """The sentence tells an empty answer from one that is about others."""
     assert reading(RPS) == Gap(GapKind.EMPTY, "the query returned no series")
-    other = reading(RPS, of_pod(1, "stranger"))
-    assert isinstance(other, Gap)
+    other = instance(Gap, reading(RPS, of_pod(1, "stranger")))
     assert other.kind is GapKind.EMPTY
     assert 'namespace="shop" and pod=<one of its pods>' in other.detail
-    without = read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE)
-    assert isinstance(without, Gap)
+    without = instance(Gap, read(RPS, QUERY, QueryResult((of_pod(1),)), "shop", (), BASE))
     assert without.kind is GapKind.EMPTY
 
 

@@ -25,6 +25,7 @@ from autoscaler.rendering.hpa import current_metrics
 from autoscaler.rendering.record import stages_of
 from tests.core import strategies
 from tests.core.builders import BASE, behavior, percent_policy, pods, rules
+from tests.narrowing import instance
 
 # A busy machine is no failure: neither a deadline nor a complaint about slow drawing.
 modest = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -141,8 +142,7 @@ def test_decide_is_pure(data: st.DataObject) -> None:
 def test_more_external_load_never_gives_fewer_replicas(data: st.DataObject) -> None:
     """With all pods ready and nothing remembered."""
     spec = data.draw(strategies.specs(strategies.external_metrics))
-    metric = spec.metrics[0]
-    assert isinstance(metric, ExternalMetric)
+    metric = instance(ExternalMetric, spec.metrics[0])
     target = metric.target.value or metric.target.average_value or 1
     near = st.integers(0, 40).map(lambda tenths: target * tenths // 10)
     less, more = sorted(data.draw(st.tuples(*[near | st.integers(0, 2**63 - 1)] * 2)))

@@ -25,6 +25,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
+from tests.narrowing import instance
 
 QUEUE = external(average("30"))
 ORDERS = external(average("30"), selector=parse("queue=orders"))
@@ -41,9 +42,7 @@ def reading(
 
 
 def gap(metric: MetricSpec, *found: Series, query: Query = Query("q")) -> Gap:  # noqa: B008
-    result = reading(metric, *found, query=query)
-    assert isinstance(result, Gap), result
-    return result
+    return instance(Gap, reading(metric, *found, query=query))
 
 
 INGRESS = of_object(value("100"))
@@ -55,8 +54,7 @@ def test_an_answer_that_fails_is_empty_or_incomplete(metric: MetricSpec) -> None
     failed = read(metric, Query("q"), QueryFailure("parse error"), "shop", pods(1), BASE)
     assert failed == Gap(GapKind.ERROR, "parse error")
     assert gap(metric).kind is GapKind.EMPTY
-    nothing = reading(metric, warnings=("store s3 is down",))
-    assert isinstance(nothing, Gap)
+    nothing = instance(Gap, reading(metric, warnings=("store s3 is down",)))
     assert (nothing.kind, "store s3 is down" in nothing.detail) == (GapKind.PARTIAL, True)
     found = series(5, ingress="front", namespace="shop", pod="p0", container="app")
     warned = "Prometheus warned that its answer is incomplete: store eu-1 timed out"
@@ -88,8 +86,7 @@ def test_external_without_a_matching_series_says_how_many_there_were() -> None:
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_external_leaves_out_what_is_no_number_and_remembers_it(odd: float) -> None:
     """Beside good values it is a gap of the whole; alone it is the reading's gap."""
-    mixed = reading(QUEUE, series(5, queue="a"), series(odd, queue="b"))
-    assert isinstance(mixed, Values)
+    mixed = instance(Values, reading(QUEUE, series(5, queue="a"), series(odd, queue="b")))
     assert mixed.values == (5_000,)
     assert [(one.kind, one.detail) for one in mixed.gaps] == [
         (GapKind.NOT_A_NUMBER, f'{{queue="b"}} is {odd}, not a number')
@@ -104,8 +101,7 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
     old = gap(QUEUE, series(5, age=300.25, queue="a"), query=query)
     sampled = "was sampled at 2025-12-31T23:54:59Z, and is older than 300 s (maxAge)"
     assert old == Gap(GapKind.STALE, f'{{queue="a"}} {sampled}')
-    mixed = reading(QUEUE, series(5, age=301.0), series(6), query=query)
-    assert isinstance(mixed, Values)
+    mixed = instance(Values, reading(QUEUE, series(5, age=301.0), series(6), query=query))
     assert (mixed.values, [one.kind for one in mixed.gaps]) == ((6_000,), [GapKind.STALE])
     assert gap(QUEUE, Series({}, 1.0, math.nan)).kind is GapKind.STALE, "it has no time"
 
@@ -113,8 +109,7 @@ def test_external_leaves_out_what_is_too_old_and_remembers_it() -> None:
 def test_external_tells_of_a_few_series_without_a_value_and_counts_the_others() -> None:
     """Whoever writes series does not choose how much is told and kept of them."""
     odd = [series(math.nan, queue=f"q{number:02}") for number in range(100)]
-    mixed = reading(QUEUE, series(5), *odd)
-    assert isinstance(mixed, Values)
+    mixed = instance(Values, reading(QUEUE, series(5), *odd))
     assert [one.detail for one in mixed.gaps[-2:]] == [
         '{queue="q09"} is nan, not a number',
         "nor do 90 more series have a value that counts",
@@ -223,12 +218,10 @@ def test_what_thousandths_do_not_hold_is_kept(
 ) -> None:
     """The sum as the doubles that were read, only where it is another one."""
     answer = QueryResult(tuple(series(one, pod=str(n)) for n, one in enumerate(samples)))
-    reading = read(external(average("10")), Query("q"), answer, "shop", (), BASE)
-    assert isinstance(reading, Values)
+    reading = instance(Values, read(external(average("10")), Query("q"), answer, "shop", (), BASE))
     assert (reading.values, reading.total) == (milli, total)
     if len(samples) == 1:
-        bound = read_bound(Query("q"), answer, BASE)
-        assert isinstance(bound, Values)
+        bound = instance(Values, read_bound(Query("q"), answer, BASE))
         assert bound.total == total
 
 
@@ -296,8 +289,7 @@ def test_nan_is_zero_series_by_series_where_the_query_says_so() -> None:
     assert kind(worded(QUEUE, NAN_IS_ZERO, series(math.inf))) is GapKind.NOT_A_NUMBER
     assert kind(worded(QUEUE, EMPTY_IS_ZERO, nan)) is GapKind.NOT_A_NUMBER
     found = (series(math.nan, namespace="shop", pod="p0"), series(7, namespace="shop", pod="p1"))
-    samples = worded(per_pod("1"), NAN_IS_ZERO, *found)
-    assert isinstance(samples, PodSamples)
+    samples = instance(PodSamples, worded(per_pod("1"), NAN_IS_ZERO, *found))
     assert {name: one.milli for name, one in samples.samples.items()} == {"p0": 0, "p1": 7_000}
 
 
@@ -357,23 +349,19 @@ def test_the_words_hold_for_a_bound_as_well() -> None:
     assert read_bound(NAN_IS_ZERO, QueryResult((series(math.nan),)), BASE) == ZERO
     partial = QueryResult((series(4),), PARTIAL)
     assert read_bound(USE_PARTIAL, partial, BASE) == Values((4_000,))
-    held = read_bound(Query("q"), partial, BASE)
-    assert isinstance(held, Values)
+    held = instance(Values, read_bound(Query("q"), partial, BASE))
     assert held.gaps
 
 
 def test_a_reading_says_which_zeros_nobody_measured() -> None:
     """That there was no series, and how many values were NaN: a stale NaN is no value."""
-    empty = worded(QUEUE, EMPTY_IS_ZERO)
-    assert isinstance(empty, Values)
+    empty = instance(Values, worded(QUEUE, EMPTY_IS_ZERO))
     assert empty.empty
     nan, stale = series(math.nan), series(math.nan, age=OLD)
     for metric, found in ((QUEUE, (nan, nan, series(5), stale)), (INGRESS, ())):
         one = series(math.nan, ingress="front")
-        read_now = worded(metric, NAN_IS_ZERO, *found or (one,))
-        assert isinstance(read_now, Values)
+        read_now = instance(Values, worded(metric, NAN_IS_ZERO, *found or (one,)))
         assert read_now.nans == (2 if found else 1)
         assert not read_now.empty
-    measured = worded(QUEUE, NAN_IS_ZERO, series(0))
-    assert isinstance(measured, Values)
+    measured = instance(Values, worded(QUEUE, NAN_IS_ZERO, series(0)))
     assert measured.nans == 0

@@ -23,6 +23,7 @@ from tests.core.builders import (
     utilization,
     value,
 )
+from tests.narrowing import instance, known
 
 
 @pytest.mark.parametrize(
@@ -210,8 +211,7 @@ def test_a_selector_past_the_bound_is_refused_before_it_is_read() -> None:
 
 def test_a_selector_that_cannot_be_used_costs_a_target_its_metrics_and_nobody_else_time() -> None:
     """It is told as one that is invalid, in a short sentence."""
-    problem = selector_problem("a in (" + " " * 900_000, ())
-    assert problem is not None
+    problem = known(selector_problem("a in (" + " " * 900_000, ()))
     assert problem[:2] == ("InvalidSelector", "InvalidSelector")
     assert len(problem[2]) < 200
 
@@ -295,11 +295,9 @@ def test_equal_names_of_pods_in_two_clusters_are_not_mixed(
     """Each reads the sample of its own cluster; without labels two series are ambiguous."""
     answer = both(1.0, 2.0, labels)
     for own, milli in ((EU, 1000), (US, 2000)):
-        reading = of_cluster(metric, answer, own)
-        assert isinstance(reading, PodSamples), reading
+        reading = instance(PodSamples, of_cluster(metric, answer, own))
         assert reading.samples == {"p0": Sample(milli, BASE, 60.0)}
-    mixed = of_cluster(metric, answer, ())
-    assert isinstance(mixed, Gap)
+    mixed = instance(Gap, of_cluster(metric, answer, ()))
     assert mixed.kind is GapKind.AMBIGUOUS
 
 
@@ -318,8 +316,7 @@ def test_an_object_of_equal_name_in_two_clusters_is_not_mixed() -> None:
 def test_a_series_with_only_some_of_the_labels_is_of_no_cluster() -> None:
     """All labels have to match, and the sentence names them."""
     answer = QueryResult([series(1.0, namespace="shop", pod="p0", cluster="us", region="us-2")])
-    reading = of_cluster(RPS, answer, US)
-    assert isinstance(reading, Gap)
+    reading = instance(Gap, of_cluster(RPS, answer, US))
     assert reading.kind is GapKind.EMPTY
     expected = 'none of the series is labelled cluster="us" and region="us-1" (seriesLabels)'
     assert reading.detail == expected
@@ -328,8 +325,7 @@ def test_a_series_with_only_some_of_the_labels_is_of_no_cluster() -> None:
 def test_an_incomplete_answer_without_series_of_the_cluster_says_so() -> None:
     """They may be in the part that is missing."""
     answer = QueryResult([labelled(1.0, *POD.items(), *EU)], warnings=("a store is away",))
-    reading = of_cluster(RPS, answer, US)
-    assert isinstance(reading, Gap)
+    reading = instance(Gap, of_cluster(RPS, answer, US))
     assert reading.kind is GapKind.PARTIAL
 
 

@@ -321,8 +321,7 @@ def test_a_change_by_hand_beside_an_hpa_is_no_scale_event(
     line.by_hand(count, manager).at("15s", queue=load)
     assert len(line.history.scale_ups + line.history.scale_downs) == is_event
     line.controlled_by(None).at("27s", queue=load)
-    limit = line.decision.limit
-    assert limit is not None
+    assert line.decision.limit is not None
     if is_event:
         return  # as the HPA counts its own
     assert max(count - 3, 1) <= line.decision.desired <= count + 3

@@ -40,6 +40,7 @@ from autoscaler.lab.engine.workloads import SimulatedWorkload
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.rendering.record import stages_of
 from tests.core.builders import BASE, pods
+from tests.narrowing import known
 
 _TIME = re.compile(r"(?:(\d+)m)?(?:([\d.]+)s)?")
 
@@ -52,8 +53,7 @@ def _bound(value: float | Values | None) -> Values | Gap | None:
 
 def seconds(text: str) -> float:
     """Read `5m`, `15s` or `1m30s`."""
-    form = _TIME.fullmatch(text)
-    assert form is not None
+    form = known(_TIME.fullmatch(text))
     return 60.0 * float(form[1] or 0) + float(form[2] or 0)
 
 
@@ -288,14 +288,12 @@ class Timeline:
     @property
     def inputs(self) -> Inputs:
         """What the last sync decided from."""
-        assert self._step is not None
-        return self._step.inputs
+        return known(self._step).inputs
 
     @property
     def result(self) -> SyncResult:
         """What is reported of the last sync."""
-        assert self._step is not None
-        return self._step.result
+        return known(self._step).result
 
     def _again(self, now: float) -> int:
         assert self._step is not None

@@ -9,6 +9,7 @@ import yaml
 from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, resolve
 from autoscaler.migrate.adapter_rules import rules_in
 from autoscaler.migrate.fields import Fields
+from tests.narrowing import known
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "prometheus-adapter.md").read_text()
 (RULES,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
@@ -24,8 +25,7 @@ def test_a_row_is_what_a_metric_becomes(row: tuple[MetricType, str, str, str, st
     labels = re.search(r"matchLabels: (\{.*\})", more)
     of = re.search(r"of an? (\w+)", more)
     groups = {"Ingress": "networking.k8s.io"}
-    rules = rules_in(Fields(yaml.safe_load(RULES)))
-    assert rules is not None
+    rules = known(rules_in(Fields(yaml.safe_load(RULES))))
     found = resolve(
         rules,
         kind,

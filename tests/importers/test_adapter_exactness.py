@@ -22,6 +22,7 @@ from autoscaler.migrate.adapter_queries import Described, MetricType, Resolved, 
 from autoscaler.migrate.adapter_rules import AdapterRules, rules_in
 from autoscaler.migrate.fields import Fields
 from tests.adapters.prometheus.reading import answered, ask
+from tests.narrowing import known
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
@@ -320,8 +321,7 @@ def world(
         key: [one.rule for one in CASES if (one.kind == "External") is external]
         for key, external in (("rules", False), ("externalRules", True))
     }
-    rules = rules_in(Fields(written))
-    assert rules is not None
+    rules = known(rules_in(Fields(written)))
     assert not rules.problems
     with if_available(), PrometheusServer(folder / "prometheus").start() as prometheus:
         adapter = PrometheusAdapter(folder, control_plane, prometheus.url, written, ALONE)

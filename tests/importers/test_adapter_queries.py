@@ -18,6 +18,7 @@ from autoscaler.migrate.adapter_queries import (
 )
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
+from tests.narrowing import instance, known
 from tests.tables import rows
 
 BY_POD = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
@@ -36,8 +37,7 @@ def rules(*written: Mapping[str, object]) -> AdapterRules:
     """Return rules for both kinds of metrics, with a series, labels and a query unless given."""
     usual = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
     each = [{**usual, **one} for one in written]
-    found = rules_in(Fields({"rules": each, "externalRules": each}))
-    assert found is not None
+    found = known(rules_in(Fields({"rules": each, "externalRules": each})))
     assert found.problems == ()
     return found
 
@@ -73,9 +73,7 @@ def resolved(
     selector: object = None,
     series: Mapping[str, Sequence[str]] | None = None,
 ) -> Resolved:
-    found = asked(of, kind, name, selector, series)
-    assert isinstance(found, Resolved), found
-    return found
+    return instance(Resolved, asked(of, kind, name, selector, series))
 
 
 SELECTORS = {
@@ -226,20 +224,17 @@ def test_what_cannot_be_is_said(
     kind: Kind, rule: Mapping[str, object], selector: object, sentence: str
 ) -> None:
     """With what to do, and never with a query that reads something else."""
-    found = asked(rules(rule), kind, selector=selector)
-    assert isinstance(found, Unresolved), found
+    found = instance(Unresolved, asked(rules(rule), kind, selector=selector))
     assert sentence in found.sentence
 
 
 def test_names_that_are_near_are_told() -> None:
     """And that a rule of the other kind would give the metric."""
     of = rules({"seriesQuery": "http_requests_total", "name": {"as": "http_requests_per_second"}})
-    found = asked(of, name="http_request_per_second")
-    assert isinstance(found, Unresolved)
+    found = instance(Unresolved, asked(of, name="http_request_per_second"))
     assert "near it are http_requests_per_second;" in found.sentence
     only = AdapterRules(custom=of.custom)
-    found = asked(only, EXTERNAL, "http_requests_per_second")
-    assert isinstance(found, Unresolved)
+    found = instance(Unresolved, asked(only, EXTERNAL, "http_requests_per_second"))
     assert "no externalRules here" in found.sentence
     assert "Pods and Object does" in found.sentence
 
@@ -318,8 +313,7 @@ NOT_UNDERSTOOD: list[Mapping[str, object]] = [
 def test_a_rule_that_is_not_understood_is_not_passed_over(rule: Mapping[str, object]) -> None:
     """Another rule that gives the metric is not taken in silence: the last one counts there."""
     first = {"seriesQuery": "x", "resources": BY_NAME, "metricsQuery": SUM}
-    found = rules_in(Fields({"rules": [first, {**first, **rule}]}))
-    assert found is not None
+    found = known(rules_in(Fields({"rules": [first, {**first, **rule}]})))
     metric = asked(found)
     if isinstance(metric, Resolved):
         assert "rules[1] can give this metric" in metric.notes[0]
@@ -455,8 +449,7 @@ def resource_query(
     fields = Fields(
         {"resourceRules": {name: {**rule, "resources": {"overrides": overrides}}, "window": "3m"}}
     )
-    found = rules_in(fields)
-    assert found is not None
+    found = known(rules_in(fields))
     queries, problems = resource_queries(found)
     different = [one.why for one in fields.entries() if one.outcome is KeyOutcome.DIFFERENT]
     return queries.get(name), different, problems

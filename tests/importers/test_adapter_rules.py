@@ -8,6 +8,7 @@ import yaml
 
 from autoscaler.migrate.adapter_rules import AdapterRules, chart_rules, merged, rules_in
 from autoscaler.migrate.fields import Fields, KeyOutcome
+from tests.narrowing import known
 from tests.tables import rows
 
 RULE = {
@@ -66,17 +67,14 @@ DOCUMENTS: dict[str, Mapping[str, object]] = {
 
 def read(document: object) -> AdapterRules:
     """Return the rules of a document that has some."""
-    rules = rules_in(Fields(document))
-    assert rules is not None
-    return rules
+    return known(rules_in(Fields(document)))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_rules_are_found_wherever_they_are_written(document: Mapping[str, object]) -> None:
     """Each form gives both rules, and accounts for all of its keys."""
     fields = Fields(document)
-    rules = rules_in(fields)
-    assert rules is not None
+    rules = known(rules_in(fields))
     assert [rule.name_as for rule in (*rules.custom, *rules.external)] == [
         "${1}_per_second",
         "other",
@@ -151,8 +149,7 @@ def test_the_chart_has_default_rules_unless_told_otherwise() -> None:
 def test_rules_in_a_configmap_of_their_own_are_asked_for() -> None:
     """`rules.existing` replaces all others in the chart."""
     fields = Fields({"rules": {"existing": "my-rules", "custom": [RULE]}})
-    rules = rules_in(fields)
-    assert rules is not None
+    rules = known(rules_in(fields))
     assert rules.custom == ()
     (refused,) = [one for one in fields.entries() if one.outcome is KeyOutcome.REFUSED]
     assert (refused.location, "my-rules" in refused.why) == (("rules", "existing"), True)
@@ -176,8 +173,7 @@ def test_what_is_wrong_with_a_rule_is_said_with_its_place() -> None:
         - {seriesQuery: '{__name__=~"(a|b.)+"}', metricsQuery: x}
         """)
     fields = Fields(yaml.safe_load(text))
-    rules = rules_in(fields)
-    assert rules is not None
+    rules = known(rules_in(fields))
     assert [rule.series_query for rule in rules.custom if not rule.problem] == ["g"]
     assert [rule.series_query for rule in rules.custom if rule.problem] == [
         *"abcefhij",

@@ -17,6 +17,7 @@ from autoscaler.migrate.go_text import (
     parts_of,
     unknown_group,
 )
+from tests.narrowing import known
 from tests.tables import rows
 
 MATCHES = [
@@ -124,8 +125,7 @@ def test_an_expression_is_bounded() -> None:
 def test_a_template_is_expanded_as_by_go(template: str, made: str) -> None:
     """The longest name is taken, and a group that there is not is empty."""
     regex = GoRegex("^(?P<what>.*)_total$")
-    match = regex.search("http_total")
-    assert match is not None
+    match = known(regex.search("http_total"))
     expanded = expand(template, regex, match)
     assert expanded == (made if template != "${" else "${")
     assert bool(unknown_group(template, regex)) is (template in {"$1_per_second", "${9}"})

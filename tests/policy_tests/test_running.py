@@ -8,6 +8,7 @@ import pytest
 from autoscaler.core.observation import Gap, GapKind, Values
 from autoscaler.lab.policy_tests.expectations import limits_of, proposal_of
 from autoscaler.lab.policy_tests.kept_world import TargetRun
+from tests.narrowing import known
 from tests.policy_tests.files import QUEUE, WEB, counts, only, ran
 
 UNKNOWN_RANGES = ("2m*2+1m", "3e2", "0x12c", "max(5m,step())", "1i", "$__interval", "")
@@ -20,8 +21,7 @@ def kinds(run: TargetRun) -> list[str]:
     """Return at each sync what kind of gap the first metric has; empty without one."""
     found = []
     for count in run.counts:
-        assert count.step is not None
-        (reading,) = count.step.inputs.observation.readings
+        (reading,) = known(count.step).inputs.observation.readings
         gaps = getattr(reading, "gaps", ())
         one = reading if isinstance(reading, Gap) else next(iter(gaps), None)
         found.append("" if one is None else one.kind.value)
@@ -96,8 +96,7 @@ def test_series_with_labels_are_of_their_pods(tmp_path: Path) -> None:
         never: {above: 7}
     """
     run = only(ran(tmp_path, test, WEB))
-    first = run.counts[0].step
-    assert first is not None
+    first = known(run.counts[0].step)
     (metric,) = first.decision.metrics
     assert metric.groups is not None
     assert (metric.groups.ready, metric.groups.missing) == (2, ("web-2",))
@@ -184,8 +183,7 @@ def test_others_set_the_count_annotate_and_control(tmp_path: Path) -> None:
     """
     run = only(ran(tmp_path, test))
     steps = [one.step for one in run.counts if one.step is not None]
-    changed = steps[4].decision.foreign
-    assert changed is not None
+    changed = known(steps[4].decision.foreign)
     assert (changed.before, changed.after, changed.manager) == (7, 3, "somebody")
     states = [step.result.classified().state.value for step in steps]
     for state, begin, end in (("paused", 8, 12), ("controlled", 20, 24), ("failing", 28, 32)):
@@ -215,8 +213,7 @@ def test_the_breaker_of_the_configuration_holds(tmp_path: Path) -> None:
     runs = ran(tmp_path, test, config).targets
     assert set(runs) == {"shop/Deployment/worker", "shop/Deployment/b"}
     for run in runs.values():
-        step = run.counts[5].step
-        assert step is not None
+        step = known(run.counts[5].step)
         assert "ScaleDownBreaker" in limits_of(step)
         assert run.counts[5].replicas == 7
 
@@ -290,6 +287,5 @@ def test_a_queue_goes_on_while_its_query_fails(tmp_path: Path) -> None:
     """
     run = only(ran(tmp_path, test))
     assert kinds(run)[:5] == ["", "error", "error", "error", ""]
-    step = run.counts[4].step
-    assert step is not None
+    step = known(run.counts[4].step)
     assert step.inputs.observation.readings == (Values((60_000,)),)

@@ -16,6 +16,7 @@ from autoscaler.core.writes import WriteFailed, WriteOutcome
 from autoscaler.persistence.record.changes import Seen, change_key, numbers_of, seen_after
 from tests.core.builders import average, external, spec
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 from tests.rendering.test_differences import (
     ASLEEP,
     FAILED,
@@ -39,8 +40,7 @@ class Kept(Timeline):
 
     def was(self, *, change: bool, write: WriteOutcome | None = None) -> "Kept":
         """Check whether the last sync is a change from the one before."""
-        decision = self.decision
-        assert decision is not None
+        decision = known(self.decision)
         if self.rules is None:
             self.rules = Rules(Target("shop", self.spec, ()), self.flags)
         before = self.keys[-1] if self.keys else None

@@ -9,6 +9,7 @@ import pytest
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.lab.engine.answers import AnswerChunk, Answers, RecordedSeries, answers_from
 from tests.core.builders import BASE
+from tests.narrowing import instance
 
 _FAILED = QueryFailure("no answer")
 
@@ -27,8 +28,7 @@ def chunk(
 def values(answers: Answers, *instants: float) -> Sequence[list[float]]:
     found = []
     for instant in instants:
-        answer = answers(BASE + instant)
-        assert isinstance(answer, QueryResult)
+        answer = instance(QueryResult, answers(BASE + instant))
         found.append([one.value for one in answer.series])
     return found
 
@@ -37,8 +37,7 @@ def test_a_sample_is_the_value_until_the_next_one() -> None:
     """From its own instant on, evaluated at the instant that is asked for, as Prometheus does."""
     answers = answers_from([chunk(0, 600, series((0, 1.0), (60, 2.0)))])
     assert values(answers, 0, 59.9, 60, 100) == [[1.0], [1.0], [2.0], [2.0]]
-    last = answers(BASE + 110)
-    assert isinstance(last, QueryResult)
+    last = instance(QueryResult, answers(BASE + 110))
     assert last.series[0].timestamp == BASE + 110
 
 
@@ -74,8 +73,7 @@ def test_a_part_that_failed_says_why() -> None:
     ]
     answers = answers_from(parts)
     assert answers(BASE + 30) == _FAILED
-    after = answers(BASE + 60)
-    assert isinstance(after, QueryResult)
+    after = instance(QueryResult, answers(BASE + 60))
     assert after.warnings == ("partial",)
 
 

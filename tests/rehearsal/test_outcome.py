@@ -13,6 +13,7 @@ from autoscaler.lab.engine.rehearse import Rehearsal, own_reason
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.rendering import answer_of
 from tests.core.builders import BASE
+from tests.narrowing import known
 from tests.rehearsal.fleets import PERIOD, rehearsed, series
 from tests.rehearsal.test_world import simulated
 
@@ -76,8 +77,7 @@ def test_days_add_up_to_the_whole() -> None:
 def test_what_really_ran_is_measured_with_the_same_demand() -> None:
     one = simulated("web", *[120.0] * 8)
     one.ran = series([4.0, 4.0, 2.0, 2.0], BASE, {})
-    ran = outcome(one, 120.0).ran
-    assert ran is not None
+    ran = known(outcome(one, 120.0).ran)
     assert (ran.scored_seconds, ran.gap_seconds, ran.changes) == (60.0, 60.0, 1)
     assert ran.tau_under == pytest.approx(0.5)
     assert ran.replica_hours == pytest.approx((30 * 4 + 30 * 2) / 3600)

@@ -15,6 +15,7 @@ from autoscaler.lab.engine.building import Built
 from autoscaler.lab.engine.loads import RecordedLoad
 from autoscaler.lab.engine.rehearse import rehearse
 from tests.core.builders import BASE
+from tests.narrowing import instance
 from tests.rehearsal.fleets import PERIOD, FleetPlan, fleet, plan_of
 
 SYNCS = 40
@@ -48,8 +49,7 @@ def test_an_interrupt_leaves_what_is_done() -> None:
     own, (reading, writing) = os.getpid(), os.pipe()
 
     def interrupted(numbers: Sequence[int], found: list[Built]) -> None:
-        load = found[0].target.loads[0]
-        assert isinstance(load, RecordedLoad)
+        load = instance(RecordedLoad, found[0].target.loads[0])
         answers = load.answers
 
         def answer(instant: float) -> Answer:

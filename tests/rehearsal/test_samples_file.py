@@ -8,6 +8,7 @@ import pytest
 from autoscaler.core.series import QueryResult
 from autoscaler.lab.past.file_data import Samples, SamplesError, read_samples
 from tests.core.builders import BASE
+from tests.narrowing import instance, known
 
 START = int(BASE)
 
@@ -28,8 +29,7 @@ def values(samples: Samples, *seconds: float) -> list[float | None]:
     """Return the value at each instant, so many seconds after START; None where there is none."""
     answers, found = samples.answers(), []
     for second in seconds:
-        answer = answers(START + second)
-        assert isinstance(answer, QueryResult)
+        answer = instance(QueryResult, answers(START + second))
         found.append(answer.series[0].value if answer.series else None)
     return found
 
@@ -50,10 +50,8 @@ def test_a_value_holds_until_the_next_row_and_a_gap_is_a_gap(tmp_path: Path) -> 
     assert values(samples, -1, 0, 14, 15, 30, 37, 38, 45, 60, 82, 83, 104, 105) == (
         [None, 0, 0, 1, 1, 1, None, 3, 4, 4, None, None, 7]
     )
-    counts = samples.counts()
-    assert counts is not None
-    answer = counts(START)
-    assert isinstance(answer, QueryResult)
+    counts = known(samples.counts())
+    answer = instance(QueryResult, counts(START))
     assert [one.value for one in answer.series] == [2]
 
 

@@ -18,6 +18,7 @@ from autoscaler.lab.engine.tuning import (
     settings_of,
 )
 from tests.core.builders import average, cpu, external, utilization
+from tests.narrowing import known
 from tests.rehearsal.fleets import measures
 from tests.worlds.memory import external as external_target
 
@@ -90,8 +91,7 @@ def test_a_choice_is_applied_to_the_target() -> None:
     (metric,) = found.spec.metrics
     assert metric.target.average_value == 15_000
     assert found.spec.min_replicas == 3
-    behavior = found.spec.behavior
-    assert behavior is not None
+    behavior = known(found.spec.behavior)
     assert behavior.scale_down.stabilization_window_seconds == 60
     assert [one.type for one in behavior.scale_down.policies] == [PolicyType.PERCENT]
     assert len(behavior.scale_up.policies) == 2

@@ -25,35 +25,34 @@ from autoscaler.persistence.record.agreement import (
     Stretch,
 )
 from tests.core.builders import BASE
+from tests.tables import rows
 
 A = Agreement
 WEB = "shop/Deployment/web"
 FIELD = FieldChange("maxReplicas", "50", "10")
 
 
-@pytest.mark.parametrize(
-    ("fields", "readings", "text"),
-    [
-        ((FIELD,), (), "maxReplicas is 50 here and 10 there"),
-        ((FieldChange("paused", "set", None),), (), "paused is set here and not set there"),
-        (
-            *((), (DifferingReading("queue", 40_000, 44_500),)),
-            "queue is 40 here and 44.5 there (+11.2 %)",
-        ),
-        (
-            *((FIELD,), (DifferingReading("cpu", 93, 70, percent=True),)),
-            "maxReplicas is 50 here and 10 there; cpu is 93% here and 70% there (-24.7 %)",
-        ),
-        ((), (DifferingReading("queue", 0, 1000),), "queue is 0 here and 1 there"),
-        ((), (), "no field and no reading differs"),
-    ],
-)
-def test_a_difference_is_a_sentence(
-    fields: tuple[FieldChange, ...], readings: tuple[DifferingReading, ...], text: str
-) -> None:
+def reading(metric: str, ours: int, theirs: int, *, percent: bool = False) -> DifferingReading:
+    return DifferingReading(metric, ours, theirs, percent=percent)
+
+
+DIFFERENCES: dict[str, tuple[tuple[FieldChange, ...], tuple[DifferingReading, ...]]] = {
+    "maxReplicas is 50 here and 10 there": ((FIELD,), ()),
+    "paused is set here and not set there": ((FieldChange("paused", "set", None),), ()),
+    "queue is 40 here and 44.5 there (+11.2 %)": ((), (reading("queue", 40_000, 44_500),)),
+    "maxReplicas is 50 here and 10 there; cpu is 93% here and 70% there (-24.7 %)": (
+        *((FIELD,), (reading("cpu", 93, 70, percent=True),)),
+    ),
+    "queue is 0 here and 1 there": ((), (reading("queue", 0, 1000),)),
+    "no field and no reading differs": ((), ()),
+}
+
+
+@pytest.mark.parametrize("text", DIFFERENCES)
+def test_a_difference_is_a_sentence(text: str) -> None:
     """With what differs, both values, and by how much where that is a number."""
-    stretch = Stretch(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings)
-    told = disagreement(stretch)
+    fields, readings = DIFFERENCES[text]
+    told = disagreement(Stretch(BASE, BASE + 60, A.DIFFERENT, 9, 8, fields, readings))
     assert (told.message, told.ours, told.theirs) == (text, 9, 8)
     assert (len(told.fields), len(told.readings)) == (len(fields), len(readings))
 
@@ -85,66 +84,51 @@ ADOPT = "nothing stands against going over: autoscaler adopt shop/Deployment/web
 LONGEST = "the longest difference: 9 here, 8 there for 50 s: maxReplicas is 50 here and 10 there"
 
 
-@pytest.mark.parametrize(
-    ("found", "verdict", "message"),
-    [
-        (
-            *(None, NOT_COMPARED),
-            (
-                "nothing has been compared: no HorizontalPodAutoscaler of its object was seen, or "
-                "more than one"
-            ),
-        ),
-        (
-            *(kept({A.NOT_COMPARED: 90}), NOT_COMPARED),
-            "nothing has been compared: no value there: queue",
-        ),
-        (kept({A.EQUAL: 4000}), READY, f"{AGREES} 100 % of 1 h 6 min; {ADOPT}"),
-        (
-            *(kept({A.EQUAL: 9000, A.WITHIN_PERIOD: 700, A.DIFFERENT: 300}), READY),
-            f"{AGREES} 97 % of 2 h 46 min; {LONGEST}; {ADOPT}",
-        ),
-        (
-            *(kept({A.EQUAL: 600, A.NOT_COMPARED: 9000}), EARLY),
-            (
-                f"{AGREES} 100 % of 10 min 0 s so far; compare for 50 min 0 s more before "
-                "you rely on that"
-            ),
-        ),
-        (
-            *(kept({A.EQUAL: 880, A.DIFFERENT: 120}), DIFFERS),
-            f"{AGREES} 88 % of 16 min 40 s; {LONGEST}",
-        ),
-    ],
-)
-def test_each_verdict_says_why(found: KeptAgreement | None, verdict: str, message: str) -> None:
+KEPT = {
+    "nothing": None,
+    "nothing compared": kept({A.NOT_COMPARED: 90}),
+    "all equal": kept({A.EQUAL: 4000}),
+    "nearly all equal": kept({A.EQUAL: 9000, A.WITHIN_PERIOD: 700, A.DIFFERENT: 300}),
+    "for a short time": kept({A.EQUAL: 600, A.NOT_COMPARED: 9000}),
+    "different at times": kept({A.EQUAL: 880, A.DIFFERENT: 120}),
+}
+VERDICTS = f"""
+nothing | {NOT_COMPARED} | nothing has been compared: no HorizontalPodAutoscaler of its object was
+    seen, or more than one
+nothing compared | {NOT_COMPARED} | nothing has been compared: no value there: queue
+all equal | {READY} | {AGREES} 100 % of 1 h 6 min; {ADOPT}
+nearly all equal | {READY} | {AGREES} 97 % of 2 h 46 min; {LONGEST}; {ADOPT}
+for a short time | {EARLY} | {AGREES} 100 % of 10 min 0 s so far; compare for 50 min 0 s more before
+    you rely on that
+different at times | {DIFFERS} | {AGREES} 88 % of 16 min 40 s; {LONGEST}
+"""
+
+
+@pytest.mark.parametrize(("name", "verdict", "message"), rows(VERDICTS))
+def test_each_verdict_says_why(name: str, verdict: str, message: str) -> None:
     """What is not compared does not count."""
-    told = agreement_answer(WEB, found)
+    told = agreement_answer(WEB, KEPT[name])
     assert (told.verdict, told.message) == (verdict, message)
 
 
-@pytest.mark.parametrize(
-    ("last", "verdict", "message"),
-    [
-        (
-            *({A.EQUAL: 70_000, A.DIFFERENT: 6000}, DIFFERS),
-            f"{AGREES} 99 % of 6 d 22 h, and in 92.1 % of the last 24 hours; {LONGEST}",
-        ),
-        (
-            *({A.NOT_COMPARED: 86_400}, NOT_COMPARED),
-            (
-                f"{AGREES} 99 % of 6 d 22 h; nothing was compared in the last 24 hours: no value "
-                "there: queue"
-            ),
-        ),
-        ({A.EQUAL: 600}, READY, f"{AGREES} 99 % of 6 d 22 h; {LONGEST}; {ADOPT}"),
-    ],
-)
-def test_the_verdict_is_on_the_last_day_too(
-    last: Mapping[Agreement, float], verdict: str, message: str
-) -> None:
+LAST_DAYS = {
+    "different": {A.EQUAL: 70_000, A.DIFFERENT: 6000},
+    "not compared": {A.NOT_COMPARED: 86_400},
+    "equal": {A.EQUAL: 600},
+}
+WITH_LAST_DAYS = f"""
+different | {DIFFERS}
+    | {AGREES} 99 % of 6 d 22 h, and in 92.1 % of the last 24 hours; {LONGEST}
+not compared | {NOT_COMPARED} | {AGREES} 99 % of 6 d 22 h; nothing was compared in the last 24
+    hours: no value there: queue
+equal | {READY} | {AGREES} 99 % of 6 d 22 h; {LONGEST}; {ADOPT}
+"""
+
+
+@pytest.mark.parametrize(("day", "verdict", "message"), rows(WITH_LAST_DAYS))
+def test_the_verdict_is_on_the_last_day_too(day: str, verdict: str, message: str) -> None:
     """What was well in six days is not ready if it is not well now."""
-    whole = {A.EQUAL: 594_000, A.DIFFERENT: 6000, A.NOT_COMPARED: 90_000}
+    whole, last = {A.EQUAL: 594_000, A.DIFFERENT: 6000, A.NOT_COMPARED: 90_000}, LAST_DAYS[day]
     told = agreement_answer(WEB, kept(whole, last))
     assert (told.verdict, told.message) == (verdict, message)
     assert told.last_day.compared_seconds == sum(last.values()) - last.get(A.NOT_COMPARED, 0)

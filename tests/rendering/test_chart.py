@@ -25,6 +25,7 @@ from tests.core.builders import (
     utilization,
 )
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 from tests.worlds.record import MemoryRecord
 
 WEB = "shop/Deployment/web"
@@ -33,9 +34,7 @@ HOUR = 3600.0
 
 
 def charted(record: MemoryRecord, begin: float = 0, end: float = HOUR, **more: Any) -> Chart:
-    chart = chart_of(record, WEB, BASE + begin, BASE + end, **more)
-    assert chart is not None
-    return chart
+    return known(chart_of(record, WEB, BASE + begin, BASE + end, **more))
 
 
 def shaded(chart: Chart) -> list[tuple[ShadeKind, float, float]]:
@@ -196,8 +195,7 @@ def test_what_is_before_the_record_and_after_now_is_shaded_as_such() -> None:
 def test_a_removed_target() -> None:
     """It ends where it left the configuration."""
     record = played(Timeline(spec(QUEUE), replicas=3), 30, 30)
-    last = record.change_at(WEB, BASE + 15)
-    assert last is not None
+    last = known(record.change_at(WEB, BASE + 15))
     removed = replace(last, id=9, time=BASE + 30, marks=Mark.REMOVED, message="removed")
     record.keep_change(removed).keep_sample("other", Sample(BASE + 90, (1, 1)))
     record.keep_lapse(WEB, BASE + 30, math.inf)  # as a record in a file tells it

@@ -14,6 +14,7 @@ from autoscaler.sync.ports import NoHistoryStore
 from autoscaler.sync.state import Histories
 from tests.adapters.store.histories import histories, nth
 from tests.adapters.store.opening import T0, same
+from tests.narrowing import known
 
 ODD = History(
     (Recommendation(3, -math.inf, first=True), Recommendation(4, math.inf)),
@@ -36,8 +37,7 @@ def test_only_the_targets_that_are_wanted_are_kept_and_no_number_stays_none() ->
     history = History((Recommendation(3, math.nan),))
     found = read(lines(T0, {"a": history, "b": nth(2)}, leads=True), {"a", "c"}).histories
     assert found.keys() == {"a"}
-    recommendations = found["a"].recommendations
-    assert recommendations is not None
+    recommendations = known(found["a"].recommendations)
     assert math.isnan(recommendations[0].time)
 
 

@@ -33,6 +33,7 @@ from tests.core.builders import (
 )
 from tests.core.entries import entries, of_last
 from tests.core.timeline import Timeline
+from tests.narrowing import known
 from tests.tables import rows
 from tests.worlds.record import MemoryRecord, synced
 
@@ -41,9 +42,7 @@ JOBS = spec(external(average("5"), "jobs_waiting"))
 
 
 def told(record: MemoryRecord, second: float) -> Explanation:
-    found = explanation_at(record, KEY, BASE + second)
-    assert found is not None
-    return found
+    return known(explanation_at(record, KEY, BASE + second))
 
 
 def recorded() -> tuple[MemoryRecord, Timeline]:
@@ -88,8 +87,7 @@ def test_the_decision_is_explained_as_plan_does_with_its_time_and_its_end() -> N
         assert (found.at, found.time, found.until) == (BASE + second, BASE + 30, BASE + 45)
         assert found.state == "ok"
         assert found.message.startswith("scaled 8 -> 12 replicas: jobs_waiting above target")
-        assert found.decision is not None
-        assert found.decision["desiredReplicas"] == 12
+        assert known(found.decision)["desiredReplicas"] == 12
         assert found.differences == (
             "it is to go to 12: jobs_waiting above target",
             "the count was written",
@@ -179,8 +177,7 @@ def test_what_differs_where_there_is_nothing_to_compare_with() -> None:
     """The first one, one after the target was away, one of a new process."""
     record, timeline = recorded()
     assert told(record, 0).differences == ("it is the first one that is recorded",)
-    same = record.change_at(KEY, BASE + 45)
-    assert same is not None
+    same = known(record.change_at(KEY, BASE + 45))
     record.keep_change(replace(same, id=5, time=BASE + 135), record.entry(same))
     record.keep_change(replace(same, id=6, time=BASE + 140), record.entry(same))
     assert told(record, 140).differences == ("nothing differs; a new process has begun to record",)

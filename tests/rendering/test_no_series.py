@@ -42,6 +42,7 @@ from autoscaler.rendering.no_series import (
 )
 from tests.adapters.prometheus.reading import settings
 from tests.core.builders import BASE, average, external, spec
+from tests.narrowing import instance
 from tests.worlds.prometheus.exporter import Exporter
 from tests.worlds.prometheus.server import PrometheusServer
 from tests.worlds.waiting import wait_until
@@ -126,8 +127,7 @@ REASONS = [
 @pytest.mark.parametrize(("promql", "expected"), REASONS)
 def test_the_part_that_finds_nothing_is_named(ask: Ask, promql: str, expected: str) -> None:
     """The name, or the matcher with the values that there are, or what is done with the series."""
-    answer = ask(promql)
-    assert isinstance(answer, QueryResult)
+    answer = instance(QueryResult, ask(promql))
     assert not answer.series
     found = why_no_series(ask, promql)
     assert found.startswith(expected)

@@ -25,6 +25,7 @@ from autoscaler.rendering.instant import change_of, explanation_at, recorded_tar
 from autoscaler.rendering.record import target_state, whole
 from autoscaler.web.api.endpoints import target_list
 from tests.core.builders import BASE, cpu, spec, utilization, values
+from tests.narrowing import known
 from tests.rendering.test_extension_words import IDLE, NOTHING, OFFICE_HOURS, lower, opened, target
 from tests.rendering.test_instant import KEY, recorded
 from tests.rendering.test_words import HELD, QUEUE, REFUSED, SLOW, synced
@@ -107,8 +108,7 @@ def test_a_decision_is_read_as_it_was_written(result: SyncResult) -> None:
 def test_what_is_recorded_is_read_as_it_was_written() -> None:
     """Explanations, changes and the last state of each target, with their instants."""
     record, _ = recorded()
-    explanation = explanation_at(record, KEY, BASE + 30.5)
-    assert explanation is not None
+    explanation = known(explanation_at(record, KEY, BASE + 30.5))
     assert Explanation.model_validate_json(explanation.encoded()) == explanation
     rows = record.changes(None, 0, 1e12, limit=9)
     changes = ChangeList(changes=tuple(change_of(row, record) for row in rows))
