@@ -24,7 +24,7 @@ from autoscaler.daemon.service_manager import Notifier
 from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
-from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews
+from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews, Reporter
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
 from autoscaler.token_bucket import TokenBucket
@@ -44,7 +44,7 @@ _BY_HAND = frozenset({BreakerChange.RELEASED, BreakerChange.REMOVED})
 """What an operator does to a breaker, who knows of it."""
 
 
-class Announcements(Observer):
+class Announcements(Observer, Reporter):
     """Reports each change once; any thread may call any method."""
 
     def __init__(self, health: Health, instruments: Instruments, notifier: Notifier) -> None:

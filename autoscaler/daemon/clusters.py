@@ -14,11 +14,10 @@ from autoscaler.config.exposure import warnings_of_access
 from autoscaler.config.settings import ClusterSettings, KubernetesSettings, LeaderElection
 from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Unavailable, Unchecked
-from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.events import EventReporter
+from autoscaler.daemon.events import EventReporter, own_pod
 from autoscaler.kubernetes import ConnectError, Pods, Scales, WatchedCluster
 from autoscaler.kubernetes.api import Api
 from autoscaler.kubernetes.connection import ClusterEndpoint, find_api_server
@@ -26,7 +25,7 @@ from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
 from autoscaler.kubernetes.watch_requests import CacheBudget
-from autoscaler.sync.ports import DEFAULT_CLUSTER, Reporter
+from autoscaler.sync.ports import DEFAULT_CLUSTER
 
 _BYTES_OF_ONE = 64 << 20
 """How much is kept of each of several clusters, whose owners may not trust each other."""
@@ -182,22 +181,10 @@ OpenCluster = Callable[[str, KubernetesSettings, Shard | None], ConnectedCluster
 """Connects to a cluster of this name, for a shard of it; raises ConnectError."""
 
 
-class ClusterEvents(Reporter):
-    """Hands each result to the reporter of Events of its cluster, if there is a connection."""
-
-    def __init__(self, reporters: Mapping[str, EventReporter]) -> None:
-        self._reporters = reporters
-
-    def report(self, result: SyncResult) -> None:
-        """Report one target's result."""
-        reporter = self._reporters.get(result.target.cluster)
-        if reporter is not None:
-            reporter.report(result)
-
-
 def events_of(cluster: ConnectedCluster) -> EventReporter:
     """Return what writes Events to a cluster while this process leads there."""
-    return EventReporter(Events(cluster.api), gate=cluster.gate, observer=cluster.observer)
+    pod = own_pod() if cluster.own else None
+    return EventReporter(Events(cluster.api), gate=cluster.gate, observer=cluster.observer, pod=pod)
 
 
 _LATER_THAN_OTHERS_SECONDS = 2.0

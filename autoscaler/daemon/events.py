@@ -76,8 +76,9 @@ class _QueuedEvents(NamedTuple):
 class EventReporter(Reporter):
     """Queues what happened; a thread of its own writes it, so that no sync waits for an Event.
 
-    Only the leader writes, so that each is written once.  The ``observer`` is called on that
-    thread: when it changes whether Events may be written, and at a defect, which costs one Event.
+    Only the leader writes, so that each is written once.  What happens to the daemon is an Event on
+    its own ``pod``, where that is in this cluster.  The ``observer`` is called on that thread: when
+    it changes whether Events may be written, and at a defect, which costs one Event.
     """
 
     def __init__(
@@ -86,11 +87,13 @@ class EventReporter(Reporter):
         *,
         gate: WriteGate = ALWAYS_OPEN,
         observer: Observer = UNOBSERVED,
+        pod: Involved | None = None,
         pace: EventPace | None = None,
     ) -> None:
         self._events = events
         self._gate = gate
         self._observer = observer
+        self._pod = pod
         self._pace = pace or EventPace()
         self._queue: SimpleQueue[_QueuedEvents | None] = SimpleQueue()
         self._uids: dict[str, str] = {}
@@ -145,10 +148,13 @@ class EventReporter(Reporter):
         involved = Involved(ref.api_version, ref.kind, target.namespace, ref.name, uid)
         self._queue.put(_QueuedEvents(involved, decision.time, tuple(events)))
 
-    def tell(self, involved: Involved, event: Event, instant: float) -> None:
-        """Queue an Event about an object that is no target; returns at once."""
-        if self._gate.leading() and self._end is None:
-            self._queue.put(_QueuedEvents(involved, instant, (event,)))
+    def breaker_changed(self, news: BreakerNews) -> None:
+        """Queue an Event on the daemon's own pod; returns at once."""
+        if self._pod is None or self._end is not None or not self._gate.leading():
+            return
+        kind, reason = ("Warning", "Tripped") if news.change in HOLDS else ("Normal", "Ended")
+        event = Event(kind, f"ScaleDownBreaker{reason}", reasons.breaker(news))
+        self._queue.put(_QueuedEvents(self._pod, clock.wall(), (event,)))
 
     def _of_pause(self, key: str, decision: Decision) -> tuple[Event, ...]:
         """Return the Event about a pause that has begun, changed or ended since the first sync."""
@@ -336,10 +342,3 @@ def own_pod(environment: Mapping[str, str] = os.environ) -> Involved | None:
     if not namespace or not name:
         return None
     return Involved("v1", "Pod", namespace, name, environment.get("POD_UID", ""))
-
-
-def tell_breaker(events: EventReporter, pod: Involved, news: BreakerNews) -> None:
-    """Tell as an Event on a pod that a scale-down breaker has tripped or ended."""
-    kind, reason = ("Warning", "Tripped") if news.change in HOLDS else ("Normal", "Ended")
-    event = Event(kind, f"ScaleDownBreaker{reason}", reasons.breaker(news))
-    events.tell(pod, event, clock.wall())

@@ -7,9 +7,10 @@ import dataclasses
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
@@ -28,7 +29,7 @@ from autoscaler.rendering import wording
 from autoscaler.rendering.answers import Decided, Metric
 from autoscaler.rendering.record import WRITTEN, decided, decision_metric, stages_of
 from autoscaler.rendering.wording import time_of_day
-from autoscaler.sync.ports import Reporter, SyncSummary
+from autoscaler.sync.ports import BreakerNews, Reporter, SyncSummary
 from autoscaler.token_bucket import TokenBucket
 
 _ROUNDING = 1e-3
@@ -344,17 +345,25 @@ class LogReporter(Reporter):
 
 
 class Reporters(Reporter):
-    """Several reporters as one; ``fault`` is told of a defect of one, which stops no other."""
+    """Several reporters as one; ``fault`` is told of a defect of one, which stops no other.
+
+    Those of a cluster, such as of its Events, get only the results of its targets.
+    """
 
     def __init__(
-        self, reporters: Sequence[Reporter], fault: Callable[[BaseException], None]
+        self,
+        reporters: Sequence[Reporter],
+        fault: Callable[[BaseException], None],
+        of_clusters: Mapping[str, Reporter] = MappingProxyType({}),
     ) -> None:
         self._reporters = tuple(reporters)
         self._fault = fault
+        self._of_clusters = of_clusters
 
     def report(self, result: SyncResult) -> None:
         """Report to each of them."""
-        for reporter in self._reporters:
+        own = self._of_clusters.get(result.target.cluster)
+        for reporter in self._reporters if own is None else (*self._reporters, own):
             try:
                 reporter.report(result)
             except Exception as error:  # noqa: BLE001 - scaling goes on without it
@@ -363,6 +372,11 @@ class Reporters(Reporter):
     def fault(self, error: BaseException) -> None:
         """Report a defect."""
         self._fault(error)
+
+    def breaker_changed(self, news: BreakerNews) -> None:
+        """Report to each of them."""
+        for reporter in (*self._reporters, *self._of_clusters.values()):
+            reporter.breaker_changed(news)
 
     def clock_set(self, seconds: float) -> None:
         """Report to each of them."""

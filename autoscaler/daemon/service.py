@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 
 from autoscaler import clock
@@ -17,14 +17,12 @@ from autoscaler.config.written import only_targets_differ
 from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.clusters import (
-    ClusterEvents,
     ConnectedCluster,
     UnreachedCluster,
     alike,
     allow_many_connections,
     wait_for_watches,
 )
-from autoscaler.daemon.events import own_pod, tell_breaker
 from autoscaler.daemon.listeners import open_listeners
 from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
@@ -33,13 +31,13 @@ from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.state_directory import Memory, await_turn, look_for_releases, open_memory
-from autoscaler.daemon.wiring import Connections, ReplaceableConnections, lacked_rights
+from autoscaler.daemon.wiring import Connections, lacked_rights
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.kubernetes.leadership import unique
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.rendering.history_lines import lines
-from autoscaler.sync.ports import BreakerNews, Ports, Reporter
+from autoscaler.sync.ports import Ports, Reporter
 from autoscaler.sync.run import Syncer
 from autoscaler.sync.slots import Slot, slots_of
 from autoscaler.telemetry.health import NOT_ASKED, Component, Health, part_of
@@ -134,10 +132,11 @@ class MainLoop:
 
         # Another Lease waits for a restart.
         connect = partial(ConnectedCluster, election, process, signals.stop, announcements)
-        self.connections = ReplaceableConnections(config, connect, signals.stop, announcements)
-        stack.enter_context(closing(self.connections))
+        self.connections = Connections(config, connect, signals.stop, announcements)
+        # A reload replaces them.
+        stack.callback(lambda: self.connections.close())  # noqa: PLW0108
         announcements.serves(config.connections.keys())
-        metrics.event_counts = self.connections.event_counts
+        metrics.event_counts = lambda: self.connections.event_counts()  # noqa: PLW0108
         self._memory = memory = open_memory(config, announcements, metrics, stack)
         recording = open_recording(config, announcements, metrics, stack)
         self._recorder = recording.recorder
@@ -167,7 +166,7 @@ class MainLoop:
         """Return what goes on with an earlier run's histories and breakers."""
         syncer = Syncer(
             self.config.flags,
-            self._ports(self.connections.current),
+            self._ports(self.connections),
             self.signals.stop,
             _writes_per_second(self.config),
             known=memory.known,
@@ -190,7 +189,7 @@ class MainLoop:
 
     @property
     def _clusters(self) -> Mapping[str, ConnectedCluster]:
-        return self.connections.current.clusters
+        return self.connections.clusters
 
     def _led(self) -> frozenset[str]:
         """Return the clusters that this process leads."""
@@ -214,7 +213,7 @@ class MainLoop:
         # The files may have changed since they were read: the daemon may have waited for its turn.
         if not self._reloads():
             config, ticks = self.config, self._ticks(self.config)
-            self.schedule.swap(ticks, partial(self._apply, config, ticks, self.connections.current))
+            self.schedule.swap(ticks, partial(self._apply, config, ticks, self.connections))
             self._ask_rights(config)
         _tune_garbage_collection()
         announcements.serving(self.reload.config)
@@ -263,11 +262,12 @@ class MainLoop:
             with self.telemetry.health.suspended():
                 change = partial(self._apply, config, ticks, connections)
                 self.schedule.swap(ticks, change, at_once=at_once)
+            self.connections = connections
 
     def _reach_again(self) -> None:
         """Connect again to unreached clusters from time to time."""
         now = clock.monotonic()
-        if not self.connections.current.unreached or now < self._reach_again_at:
+        if not self.connections.unreached or now < self._reach_again_at:
             return
         self._reach_again_at = now + RETRY_SECONDS
         config = self.reload.config
@@ -320,13 +320,15 @@ class MainLoop:
 
     def _ports(self, connections: Connections) -> Ports:
         telemetry, clusters = self.telemetry, connections.clusters
-        events = ClusterEvents(connections.events) if connections.events else None
-        of_own = [connections.events.get(name) for name, one in clusters.items() if one.own]
-        told = (telemetry.log_reporter, telemetry.metrics)
-        no_series, pod = self._no_series.use(connections.prometheus), own_pod()
-        recorders = (self._recorder, self._comparer)
-        reporters: tuple[Reporter | None, ...] = (*told, no_series, *recorders, events)
-        fault = telemetry.announcements.fault
+        reporters: tuple[Reporter | None, ...] = (
+            *(telemetry.announcements, telemetry.log_reporter, telemetry.metrics),
+            *(self._no_series.use(connections.prometheus), self._recorder, self._comparer),
+        )
+        reporter = Reporters(
+            [each for each in reporters if each is not None],
+            telemetry.announcements.fault,
+            connections.events,
+        )
 
         def leads_since(name: str, namespace: str) -> float | None:
             return clusters[name].gate.leads_since(namespace) if name in clusters else None
@@ -335,23 +337,16 @@ class MainLoop:
             caches = clusters[name].caches if name in clusters else None
             return None if caches is None or caches.is_current() else caches.wait_current
 
-        def breaker_changed(news: BreakerNews) -> None:
-            telemetry.announcements.breaker_changed(news)
-            for own in of_own:
-                if own is not None and pod is not None:
-                    tell_breaker(own, pod, news)
-
         return Ports(
             metrics=connections.prometheus,
             clusters={
                 **{name: one.caches for name, one in clusters.items()},
                 **{name: UnreachedCluster(why) for name, why in connections.unreached.items()},
             },
-            reporter=Reporters([each for each in reporters if each is not None], fault),
+            reporter=reporter,
             history_store=self._memory.history_store,
             leads_since=leads_since,
             listing_anew=listing_anew,
-            breaker_changed=breaker_changed,
         )
 
     def _ticks(self, config: Config) -> list[Tick]:

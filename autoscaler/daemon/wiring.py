@@ -120,6 +120,7 @@ class Connections:
         observer: Observer,
         before: "Connections | None" = None,
     ) -> None:
+        self._used_by_all = (open_cluster, stop, observer)
         self.settings = {
             name: {field: getattr(settings, field) for field in PrometheusSettings.model_fields}
             for name, settings in config.servers.items()
@@ -134,8 +135,7 @@ class Connections:
         self.events: dict[str, EventReporter] = {}
         """By the name of the cluster."""
         with ExitStack() as opened:
-            used_on = {} if before is None else before.used_on(config)
-            self._open_clusters(config, open_cluster, used_on, opened)
+            self._open_clusters(config, before, opened)
             for name, settings in config.servers.items():
                 if before is not None and before.settings.get(name) == self.settings[name]:
                     self.prometheus[name] = before.prometheus[name]
@@ -150,34 +150,35 @@ class Connections:
             opened.pop_all()
 
     def _open_clusters(
-        self,
-        config: Config,
-        open_cluster: OpenCluster,
-        used_on: Mapping[str, ConnectedCluster],
-        opened: ExitStack,
+        self, config: Config, before: "Connections | None", opened: ExitStack
     ) -> None:
         for name, reached in config.connections.items():
-            known = used_on.get(name)
-            if known is None:
+            cluster = None if before is None else before.clusters.get(name)
+            if cluster is None or not cluster.is_of(reached, config.lease_shard):
                 try:
-                    known = open_cluster(name, reached, config.lease_shard)
+                    cluster = self._used_by_all[0](name, reached, config.lease_shard)
                 except ConnectError as error:
                     if len(config.clusters or ()) < 2:
                         raise
                     # The targets of the others are scaled meanwhile.
                     self.unreached[name] = str(error)
                     continue
-                opened.callback(known.close)
-            self.clusters[name] = known
+                opened.callback(cluster.close)
+            self.clusters[name] = cluster
 
-    def used_on(self, config: Config) -> dict[str, ConnectedCluster]:
-        """Return the clusters that connections of another configuration go on with."""
-        return {
-            name: cluster
-            for name, cluster in self.clusters.items()
-            if (reached := config.connections.get(name))
-            and cluster.is_of(reached, config.lease_shard)
-        }
+    @contextmanager
+    def replaced(self, config: Config) -> Iterator["Connections"]:
+        """Give those of another configuration; after the block what only these have is closed.
+
+        If it raises, what only the others have is.
+        """
+        new = Connections(config, *self._used_by_all, before=self)
+        try:
+            yield new
+        except BaseException:
+            new.close(but=self)
+            raise
+        self.close(but=new)
 
     def close(self, but: "Connections | None" = None) -> None:
         """Write the Events that are left, for seconds at most, and close all that others lack."""
@@ -198,37 +199,11 @@ class Connections:
         """Return all connections, those first that others need."""
         return *self.clusters.values(), *self.prometheus.values(), *self.events.values()
 
-
-class ReplaceableConnections:
-    """The connections in use, which a reload may replace."""
-
-    def __init__(
-        self, config: Config, open_cluster: OpenCluster, stop: threading.Event, observer: Observer
-    ) -> None:
-        self._used_by_all = (open_cluster, stop, observer)
-        self.current = Connections(config, *self._used_by_all)
-
-    @contextmanager
-    def replaced(self, config: Config) -> Iterator[Connections]:
-        """Give another configuration's connections: current after the block, unless it raises."""
-        old = self.current
-        new = Connections(config, *self._used_by_all, before=old)
-        try:
-            yield new
-            self.current = new
-        finally:
-            kept, left = (new, old) if self.current is new else (old, new)
-            left.close(but=kept)
-
     def event_counts(self) -> EventCounts:
-        """Return what became of the Events since the current connections were opened."""
-        counts = [events.counts for events in self.current.events.values()]
+        """Return what became of the Events since these connections were opened."""
+        counts = [events.counts for events in self.events.values()]
         return EventCounts(
             written=sum(each.written for each in counts),
             held_back=sum(each.held_back for each in counts),
             dropped=sum(each.dropped for each in counts),
         )
-
-    def close(self) -> None:
-        """Close the current connections."""
-        self.current.close()

@@ -5,11 +5,11 @@ import itertools
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from autoscaler import clock
 from autoscaler.core.series import QueryFailure, QueryResult
@@ -18,6 +18,7 @@ from autoscaler.sync.ports import MetricsReader
 from autoscaler.token_bucket import TokenBucket
 
 R = TypeVar("R")
+K = TypeVar("K", bound=Hashable)
 
 Urgency = tuple[int, float]
 """Sorts: what is smaller comes first."""
@@ -147,7 +148,7 @@ _END_SECONDS = 0.1
 """So long before its deadline a reader gives up, to be back by then."""
 
 
-class LeastRecentlyServed:
+class LeastRecentlyServed(Generic[K]):
     """When the call of each key was last served, so that none is passed over for ever.
 
     A call that began in the second half of its time and was cut short by its deadline was not
@@ -155,12 +156,12 @@ class LeastRecentlyServed:
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, float] = {}
+        self._last: dict[K, float] = {}
 
     def submit(
         self,
         pool: PriorityPool,
-        key: str,
+        key: K,
         group: str,
         deadline: float,
         call: Callable[[], R],
@@ -171,7 +172,7 @@ class LeastRecentlyServed:
         return pool.submit(self.urgency(key), group, serve)
 
     def serve(
-        self, key: str, since: float, deadline: float, call: Callable[[], R], late: Callable[[], R]
+        self, key: K, since: float, deadline: float, call: Callable[[], R], late: Callable[[], R]
     ) -> R:
         """Run a key's call now, which was submitted at the instant ``since``."""
         begun, before = clock.monotonic(), self._last.get(key, -math.inf)
@@ -183,11 +184,11 @@ class LeastRecentlyServed:
             self._last[key] = before
         return result
 
-    def urgency(self, key: str) -> Urgency:
+    def urgency(self, key: K) -> Urgency:
         """Return how urgent a key's call is: the more so the longer ago it was served."""
         return 0, self._last.get(key, -math.inf)
 
-    def retain(self, keys: AbstractSet[str]) -> None:
+    def retain(self, keys: AbstractSet[K]) -> None:
         """Forget all other keys."""
         for gone in set(self._last) - keys:
             del self._last[gone]
@@ -243,82 +244,62 @@ class ClusterCalls:
 
 
 class FairQueries:
-    """Asks queries on threads.  Each server has its own, and so costs only its own queries time."""
+    """Asks queries on threads.  Each server has its own, and so costs only its own queries time.
+
+    What took more than ``slow_seconds`` last time has threads apart.
+    """
 
     def __init__(self, slow_seconds: float) -> None:
         self._slow_seconds = slow_seconds
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._servers: dict[str, _QueriesOfServer] = {}
+        self._pools: dict[str, tuple[PriorityPool, PriorityPool]] = {}
+        """By server those of quick and of slow queries."""
+        self._slow: set[QueryKey] = set()
+        self._served = LeastRecentlyServed[QueryKey]()
 
     def in_order(self, queries: Iterable[QueryKey]) -> list[QueryKey]:
         """Return the queries in the order in which those of each server should be asked."""
-        return sorted(queries, key=lambda query: self._of(query.server).urgency(query.promql))
+        return sorted(queries, key=self._served.urgency)
 
     def ask(
         self, metrics: MetricsReader, query: QueryKey, at: float | None, deadline: float
     ) -> Future[QueryResult | QueryFailure]:
         """Ask one query; a QueryFailure if it could not begin before the deadline."""
-        return self._of(query.server).ask(metrics, query.promql, at, deadline)
+        pool = self._pools_of(query.server)[query in self._slow]
+        call = partial(self._ask, metrics, query, at, deadline)
+        late = partial(QueryFailure, NOT_BEGUN)
+        return self._served.submit(pool, query, query.promql, deadline, call, late)
 
     def retain(self, queries: AbstractSet[QueryKey]) -> None:
         """Forget what is known of queries that are not asked any more.  None of them may run."""
-        for server, of_server in list(self._servers.items()):
-            left = {query.promql for query in queries if query.server == server}
-            of_server.retain(left)
-            if not left:
-                del self._servers[server]
-                of_server.close()
+        self._slow.intersection_update(queries)
+        self._served.retain(queries)
+        left = {query.server for query in queries}
+        with self._lock:
+            gone = [self._pools.pop(server) for server in self._pools.keys() - left]
+        for pool in itertools.chain(*gone):
+            pool.shutdown()
 
     def close(self) -> None:
         """Wait for the queries that run; those that have not begun are cancelled."""
         self._stop.set()
-        for queries in self._servers.values():
-            queries.close()
-
-    def _of(self, server: str) -> "_QueriesOfServer":
-        if server in self._servers:
-            return self._servers[server]
-        with self._lock:
-            new = _QueriesOfServer(server, self._slow_seconds, self._stop)
-            return self._servers.setdefault(server, new)
-
-
-class _QueriesOfServer:
-    """Asks the queries of one server; what took more than ``slow_seconds`` last time apart."""
-
-    def __init__(self, server: str, slow_seconds: float, stop: threading.Event) -> None:
-        self._slow_seconds = slow_seconds
-        self._slow: set[str] = set()
-        self._served = LeastRecentlyServed()
-        self._quick_pool = PriorityPool(f"query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
-        self._slow_pool = PriorityPool(f"slow-query {server}".rstrip(), _QUERIES_AT_ONCE, stop)
-
-    def urgency(self, promql: str) -> Urgency:
-        return self._served.urgency(promql)
-
-    def ask(
-        self, metrics: MetricsReader, promql: str, at: float | None, deadline: float
-    ) -> Future[QueryResult | QueryFailure]:
-        pool = self._slow_pool if promql in self._slow else self._quick_pool
-        call = partial(self._ask, metrics, promql, at, deadline)
-        return self._served.submit(
-            pool, promql, promql, deadline, call, partial(QueryFailure, NOT_BEGUN)
-        )
-
-    def retain(self, queries: AbstractSet[str]) -> None:
-        self._slow.intersection_update(queries)
-        self._served.retain(queries)
-
-    def close(self) -> None:
-        for pool in (self._quick_pool, self._slow_pool):
+        for pool in itertools.chain(*self._pools.values()):
             pool.shutdown()
 
+    def _pools_of(self, server: str) -> tuple[PriorityPool, PriorityPool]:
+        with self._lock:
+            if server not in self._pools:
+                names = (f"{kind} {server}".rstrip() for kind in ("query", "slow-query"))
+                quick, slow = (PriorityPool(name, _QUERIES_AT_ONCE, self._stop) for name in names)
+                self._pools[server] = quick, slow
+            return self._pools[server]
+
     def _ask(
-        self, metrics: MetricsReader, promql: str, at: float | None, deadline: float
+        self, metrics: MetricsReader, query: QueryKey, at: float | None, deadline: float
     ) -> QueryResult | QueryFailure:
         begun = clock.monotonic()
-        answer = metrics.query(promql, at, deadline)
+        answer = metrics.query(query.promql, at, deadline)
         slow = clock.monotonic() - begun > self._slow_seconds
-        (self._slow.add if slow else self._slow.discard)(promql)
+        (self._slow.add if slow else self._slow.discard)(query)
         return answer

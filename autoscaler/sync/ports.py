@@ -19,7 +19,6 @@ from autoscaler.core.observation import Hpa, Pod, Scale, Unavailable, Unchecked
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import Target
 from autoscaler.core.writes import WriteOutcome
 
 
@@ -148,6 +147,9 @@ class Reporter:
     def fault(self, error: BaseException) -> None:
         """Report that a call of a port raised: a defect, since failures are values."""
 
+    def breaker_changed(self, news: BreakerNews) -> None:
+        """Report a change of a scale-down breaker, at the end of the sync that saw it."""
+
     def clock_set(self, seconds: float) -> None:
         """Report that the system's clock was set, and that the histories were moved with it."""
 
@@ -193,11 +195,5 @@ class Ports:
     listing_anew: Callable[[str], Callable[[float], None] | None] = lambda _: None
     """What waits until a deadline for the caches of a cluster, where these are listed anew since
     this process stood still; None where they are current."""
-    breaker_changed: Callable[[BreakerNews], None] = lambda _: None
-    """Is told of each change of a scale-down breaker, at the end of the sync that saw it."""
     clock: Clock = clock
     """What decisions are made by."""
-
-    def cluster_of(self, target: Target) -> Cluster:
-        """Return the cluster that a target's object is in."""
-        return self.clusters[target.cluster]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from autoscaler import clock
 from autoscaler.core.breaker import goes_down
@@ -40,35 +40,35 @@ _FIRST: Urgency = (0, -math.inf)
 _STOPPING = "the daemon stops before its turn came"
 
 
-class SyncStart(NamedTuple):
-    """When a sync begins and was due (Unix seconds), and how many seconds it may take.
-
-    It begins at ``steady`` by `clock.steady`, with the clock as it is set then (`Histories.as_of`).
-    Queries are evaluated as of ``at``, or of the servers' own now.
-    """
-
-    now: float
-    due: float
-    as_of: float
-    steady: float
-    budget: float
-    at: float | None = None
-
-
 class SyncRun:
     """One run of `Syncer.sync`.  Its methods run on one thread; calls to servers do not."""
 
-    def __init__(self, state: SyncState, targets: Sequence[Target], times: SyncStart) -> None:
+    def __init__(
+        self,
+        state: SyncState,
+        targets: Sequence[Target],
+        now: float,
+        budget: float,
+        steady: float,
+        due: float,
+        at: float | None,
+    ) -> None:
         self.state = state
         self.flags, self.ports = state.flags, state.ports
         self.targets = targets
-        self.times = times
-        self.as_of = times.as_of
+        self.now, self.due, self.at = now, due, at
+        """Unix seconds; `at` is None for the servers' own now."""
+        self.steady = steady
+        """The instant of `now` by `clock.steady`."""
+        step, self.as_of = state.histories.follow_clock(now, steady)
+        if step:
+            self.ports.reporter.clock_set(step)
         self.begun = clock.monotonic()
         self.begun_steady = state.ports.clock.steady()
-        self.scale_deadline = self.begun + times.budget * _SCALE_SHARE
-        self.read_deadline = self.begun + times.budget * _READ_SHARE
-        self.write_deadline = self.begun + times.budget
+        self.list_deadline = self.begun + budget * _LIST_SHARE
+        self.scale_deadline = self.begun + budget * _SCALE_SHARE
+        self.read_deadline = self.begun + budget * _READ_SHARE
+        self.write_deadline = self.begun + budget
         self.driver = Driver()
         self.answers: dict[QueryKey, QueryResult | QueryFailure] = {}
         self.answered: dict[QueryKey, Future[None]] = {}
@@ -97,7 +97,7 @@ class SyncRun:
         for name in {target.cluster for target in self.targets}:
             wait = self.ports.listing_anew(name)
             if wait is not None:
-                call = partial(wait, self.begun + self.times.budget * _LIST_SHARE)
+                call = partial(wait, self.list_deadline)
                 self.listed[name] = state.cluster_calls.reads(name).submit(_FIRST, "", call)
         state.register_cached(self.targets)
         for target in self.targets:
@@ -112,7 +112,7 @@ class SyncRun:
         orders = (state.scale_read_order, state.pod_read_order)
         for target in sorted(self.targets, key=lambda one: [by.urgency(one.key) for by in orders]):
             driver.start(self._sync(target))
-        ahead = self.times.now - self.times.steady + state.histories.as_of - self.as_of
+        ahead = self.now - self.steady + state.histories.as_of - self.as_of
         self.number = state.breakers.begin(self.targets, ahead)
         try:
             driver.run(state.stop, self.write_deadline)
@@ -128,7 +128,7 @@ class SyncRun:
         """Ask one query for all targets that need its answer."""
         reader = self.ports.metrics[query.server]
         self.answers[query] = yield from self._result(
-            self.state.queries.ask(reader, query, self.times.at, self.read_deadline), QueryFailure
+            self.state.queries.ask(reader, query, self.at, self.read_deadline), QueryFailure
         )
         self.answered[query].set_result(None)
 
@@ -155,7 +155,7 @@ class SyncRun:
     def _scale(self, target: Target) -> Coroutine[Scale | Unavailable]:
         """Read the scale, and register its selector: others of the namespace wait for it."""
         namespace, ref = target.namespace, target.spec.scale_target_ref
-        cluster = self.ports.cluster_of(target)
+        cluster = self.ports.clusters[target.cluster]
         try:
             listed = self.listed.get(target.cluster)
             if listed is not None:
@@ -188,7 +188,7 @@ class SyncRun:
         candidates = self.state.overlaps.candidates(target.key)
         if isinstance(scale, Unavailable) or not (candidates or needs_pods(target.spec)):
             return None, ()
-        cluster = self.ports.cluster_of(target)
+        cluster = self.ports.clusters[target.cluster]
         pods = None if candidates else cluster.cached_pods(namespace, scale.selector)
         if pods is not None:
             return pods, ()
@@ -205,15 +205,14 @@ class SyncRun:
         ambiguous_with: tuple[str, ...],
     ) -> Step:
         """Decide from all that was read, and remember what follows."""
-        key, state, cluster = target.key, self.state, self.ports.cluster_of(target)
+        key, state, cluster = target.key, self.state, self.ports.clusters[target.cluster]
         ref = target.spec.scale_target_ref
         controller = None
         if isinstance(scale, Scale):
             controller = cluster.cached_controller(target.namespace, ref)
-        begun, steady = self.times.now, self.times.steady
         last_read, hpa = self._unix(state.last_read.get(key)), None
         if controller is not None:
-            since = begun if last_read is None else last_read
+            since = self.now if last_read is None else last_read
             hpa = cluster.cached_hpa(target.namespace, ref, since)
         seen = Observation(
             scale,
@@ -226,13 +225,13 @@ class SyncRun:
             last_sync=self._unix(state.last_sync.get(key)),
             hpa=hpa,
         )
-        times = SyncTimes(self.times.due, begun, begun + self._elapsed())
+        times = SyncTimes(self.due, self.now, self.now + self._elapsed())
         history = state.histories.get(key, self.as_of)
         inputs = inputs_of(target, history, seen, self.answers, times, open_windows)
         step = step_of(Rules(target, self.flags), inputs)
-        state.last_sync[key] = steady
+        state.last_sync[key] = self.steady
         if isinstance(scale, Scale):
-            state.last_read[key] = steady
+            state.last_read[key] = self.steady
         self._remember(step)
         self.failed += step.decision.outcome is not Outcome.OK
         return step
@@ -248,7 +247,7 @@ class SyncRun:
 
     def _unix(self, steady: float | None) -> float | None:
         """Return the Unix time of an instant of `clock.steady`."""
-        return None if steady is None else self.times.now - (self.times.steady - steady)
+        return None if steady is None else self.now - (self.steady - steady)
 
     def _remember(self, step: Step) -> None:
         self.state.histories.put(step.rules.target.key, step.history, self.as_of)
@@ -275,7 +274,7 @@ class SyncRun:
                 return step
             now = self._steady()
         self.state.keep_trips()
-        ahead = self.times.now - self.times.steady
+        ahead = self.now - self.steady
         holds = {server: until + ahead for server, until in breakers.holds(key, now).items()}
         after = step.held_back(holds)
         if after is not step:
@@ -286,7 +285,7 @@ class SyncRun:
         self.state.breakers.give_up(self.number, server, self._steady())
 
     def _steady(self) -> float:
-        return self.times.steady + self._elapsed()
+        return self.steady + self._elapsed()
 
     def _elapsed(self) -> float:
         """Return for how long the sync has run, by the clock of decisions."""
@@ -301,7 +300,7 @@ class SyncRun:
             return step.settled(NotWritten(NotWrittenReason.NOT_LEADING))
         yield self.state.histories.intend(target.key, step.intended(), self.as_of)
         ref, until = target.spec.scale_target_ref, self.write_deadline
-        cluster = self.ports.cluster_of(target)
+        cluster = self.ports.clusters[target.cluster]
         sending = self.state.cluster_calls.writes(target.cluster).submit(
             write_urgency(scale.spec_replicas, desired),
             target.namespace,
@@ -355,9 +354,5 @@ class Syncer(SyncState):
         servers' own now.  If the clock was set since the last sync, which ``steady`` (of
         `clock.steady`, at ``now``) shows, windows and periods move with it.
         """
-        seconds = self.ports.clock.steady() if steady is None else steady
-        step, as_of = self.histories.follow_clock(now, seconds)
-        if step:
-            self.ports.reporter.clock_set(step)
-        times = SyncStart(now, now if due is None else due, as_of, seconds, budget, at)
-        SyncRun(self, targets, times).run()
+        steady = self.ports.clock.steady() if steady is None else steady
+        SyncRun(self, targets, now, budget, steady, now if due is None else due, at).run()

@@ -34,7 +34,7 @@ class Histories:
         """Go on with ``known``, which are by the clock at the beginning of ``steps``."""
         self._store = store
         self._by_target = dict(known)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._steps = steps
         self._moved = 0.0
 
@@ -67,15 +67,16 @@ class Histories:
             ahead = self._steps.total(wall, steady) - self._moved
         return {key: _moved(history, ahead) for key, history in by_target.items()}
 
-    def put(self, target: str, history: History, as_of: float) -> None:
-        """Remember a target's history until the next sync."""
+    def put(self, target: str, history: History, as_of: float) -> History:
+        """Remember a target's history until the next sync; return it by the clock as set now."""
         with self._lock:
-            self._put(target, history, as_of)
+            moved = self._by_target[target] = _moved(history, self._moved - as_of)
+            return moved
 
     def intend(self, target: str, history: History, as_of: float) -> Future[None]:
         """Remember a history whose write is about to be sent; done once the store has it."""
         with self._lock:
-            return self._store.intend(target, self._put(target, history, as_of))
+            return self._store.intend(target, self.put(target, history, as_of))
 
     def keep(self, decisions: Mapping[str, Decision], as_of: float) -> None:
         """Give the store the histories of a sync."""
@@ -96,10 +97,6 @@ class Histories:
                 del self._by_target[target]
             if gone:
                 self._store.drop(gone)
-
-    def _put(self, target: str, history: History, as_of: float) -> History:
-        moved = self._by_target[target] = _moved(history, self._moved - as_of)
-        return moved
 
 
 def _moved(history: History, seconds: float) -> History:
@@ -140,8 +137,8 @@ class SyncState:
         """When, by `clock.steady`, the last sync of each target began, of any process."""
         self.last_read: dict[str, float] = {}
         """Likewise the last sync of this process that read its scale."""
-        self.scale_read_order = LeastRecentlyServed()
-        self.pod_read_order = LeastRecentlyServed()
+        self.scale_read_order = LeastRecentlyServed[str]()
+        self.pod_read_order = LeastRecentlyServed[str]()
         self._breakers_kept = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -173,10 +170,14 @@ class SyncState:
                 del instants[gone]
         self.cluster_calls.change(_rates(ports, writes_per_second))
         self.flags, self.ports = flags, ports
-        self._tell(self.breakers.change(breaker, targets))
+        self._report(self.breakers.change(breaker, targets))
 
     def read(
-        self, target: Target, reads: LeastRecentlyServed, deadline: float, call: Callable[[], R]
+        self,
+        target: Target,
+        reads: LeastRecentlyServed[str],
+        deadline: float,
+        call: Callable[[], R],
     ) -> Future[R]:
         """Read something of one target on a thread; a late call answers at once by itself."""
         pool = self.cluster_calls.reads(target.cluster)
@@ -187,7 +188,8 @@ class SyncState:
         for target in targets:
             if target.key not in self.overlaps:
                 ref = target.spec.scale_target_ref
-                scale = self.ports.cluster_of(target).cached_scale(target.namespace, ref)
+                cluster = self.ports.clusters[target.cluster]
+                scale = cluster.cached_scale(target.namespace, ref)
                 if isinstance(scale, Scale):
                     self.overlaps.register(target.key, target.place, scale.selector)
 
@@ -200,24 +202,24 @@ class SyncState:
 
     def end_in_breakers(self, number: int, now: float) -> None:
         """Report what a sync that has ended changed of the scale-down breakers."""
-        self._tell(self.breakers.end(number, now, stopped=self.stop.is_set()))
+        self._report(self.breakers.end(number, now, stopped=self.stop.is_set()))
 
     def release(self, server: str | None = None) -> list[BreakerNews]:
         """Let go what the breaker of a server holds, or of all; any thread may call this."""
         news = self.breakers.release(server, self.ports.clock.steady())
-        self._tell(news)
+        self._report(news)
         return news
 
     def breaker_statuses(self) -> list[BreakerStatus]:
         """Return how the scale-down breaker of each server stands."""
         return self.breakers.statuses(self.ports.clock.steady())
 
-    def _tell(self, news: Sequence[BreakerNews]) -> None:
+    def _report(self, news: Sequence[BreakerNews]) -> None:
         """Report changes of the scale-down breakers, and keep how they stand now."""
         if news:
             self._keep_breakers()
         for change in news:
-            self.ports.breaker_changed(change)
+            self.ports.reporter.breaker_changed(change)
 
     def _keep_breakers(self) -> None:
         # Of two syncs, the one that looks last must also be the last to keep what it saw.

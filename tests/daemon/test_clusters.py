@@ -13,9 +13,8 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.settings import ClusterSettings, LeaderElection
-from autoscaler.daemon.clusters import ClusterEvents, ConnectedCluster, wait_for_watches
+from autoscaler.daemon.clusters import ConnectedCluster, wait_for_watches
 from autoscaler.demo.apiserver import StandInCluster
-from tests.daemon.events.happenings import result
 from tests.worlds.announced import Announced
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.memory import external
@@ -83,11 +82,6 @@ def test_what_nobody_is_delayed_by_is_waited_for(
     away = hanging(stack, "away", tmp_path, silent)
     assert waits(away, seconds=2.5) >= 2.5
     assert waits(*(answering(stack, name, tmp_path) for name in ("eu", "us")), seconds=30) < 10
-
-
-def test_a_cluster_without_a_connection_has_no_events() -> None:
-    """The decision on its target, that nothing is known, is reported nowhere, and is no defect."""
-    ClusterEvents({}).report(result())
 
 
 @pytest.mark.parametrize(("soft", "hard", "allowed"), [(256, 700, 700), (600, 600, 600)])

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -15,7 +15,7 @@ from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Unavailable
 from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.wiring import ReplaceableConnections, ports_to_plan
+from autoscaler.daemon.wiring import Connections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.kubernetes import Api, ConnectError
 from autoscaler.kubernetes.election import ALWAYS_OPEN
@@ -77,19 +77,37 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return noted
 
 
+class InUse:
+    """The connections in use, as a daemon has them."""
+
+    def __init__(self, current: Connections) -> None:
+        self.current = current
+
+    @contextmanager
+    def replaced(self, config: Config) -> Iterator[Connections]:
+        """Replace them, unless the block raises."""
+        with self.current.replaced(config) as new:
+            yield new
+            self.current = new
+
+    def close(self) -> None:
+        """Close those in use."""
+        self.current.close()
+
+
 @pytest.fixture
-def in_use(tmp_path: Path, closed: list[object]) -> Iterator[ReplaceableConnections]:
+def in_use(tmp_path: Path, closed: list[object]) -> Iterator[InUse]:
     """Give the connections to three servers, and close them in the end."""
     config = loaded(tmp_path, document(MIMIR, BANK))
     stop = threading.Event()
-    with closing(ReplaceableConnections(config, NoCluster, stop, UNOBSERVED)) as connections:
+    with closing(InUse(Connections(config, NoCluster, stop, UNOBSERVED))) as connections:
         assert connections.current.prometheus.keys() == {"", "mimir", "bank"}
         assert closed == []
         yield connections
 
 
 def test_a_header_of_another_file_is_a_new_connection(
-    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+    tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
     """A file that is replaced under its name opens none: it is read at each request."""
     (tmp_path / "key").write_text("one")
@@ -105,7 +123,7 @@ def test_a_header_of_another_file_is_a_new_connection(
 
 
 def test_only_what_changed_is_opened_anew(
-    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+    tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
     """A new tenant of one server, a removed server, another query: the rest stays as it is."""
     before = in_use.current.prometheus
@@ -127,7 +145,7 @@ def test_only_what_changed_is_opened_anew(
 
 
 def test_what_was_opened_for_a_reload_that_fails_is_closed(
-    tmp_path: Path, in_use: ReplaceableConnections, closed: list[object]
+    tmp_path: Path, in_use: InUse, closed: list[object]
 ) -> None:
     """And nothing of what is in use."""
     current = in_use.current
@@ -154,7 +172,7 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
 
     eu, us = "{name: eu, context: eu}", "{name: us, context: us}"
     stop = threading.Event()
-    with closing(ReplaceableConnections(config(eu), Noted, stop, UNOBSERVED)) as connections:
+    with closing(InUse(Connections(config(eu), Noted, stop, UNOBSERVED))) as connections:
         kept = connections.current.clusters["eu"]
         events = connections.current.events["eu"]
         labelled = eu.replace("}", ", seriesLabels: {cluster: a}, maxWritesPerSecond: 1}")
@@ -181,8 +199,7 @@ def test_no_claim_of_a_kubeconfig_takes_another_cluster_out_of_service(tmp_path:
         paths.append(other.kubeconfig(tmp_path / "c"))
         entries = ", ".join(f"{{name: {path.name}, kubeconfig: {path}}}" for path in paths)
         config = loaded(tmp_path, f"{document()}clusters: [{entries}]\n")
-        with closing(ReplaceableConnections(config, opened, stop, UNOBSERVED)) as connections:
-            current = connections.current
+        with closing(Connections(config, opened, stop, UNOBSERVED)) as current:
             assert list(current.clusters) == ["a", "b", "c"]
             assert current.unreached == {}
             (sentence,) = alike({name: one.api for name, one in current.clusters.items()})

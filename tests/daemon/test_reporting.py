@@ -10,6 +10,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from autoscaler.core.breaker import Trip
 from autoscaler.core.decision import Outcome, Saturation
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
@@ -18,7 +19,7 @@ from autoscaler.core.writes import Superseded
 from autoscaler.daemon import LogFormat, LogLevel
 from autoscaler.daemon.logs import configure
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from autoscaler.sync.ports import Reporter
+from autoscaler.sync.ports import BreakerChange, BreakerNews, Reporter
 from tests.worlds.announced import Announced
 from tests.worlds.log import log_lines
 from tests.worlds.memory import T0, Memory, answer, external
@@ -255,6 +256,20 @@ def test_a_defect_of_one_reporter_keeps_nothing_from_the_others() -> None:
     assert [(line["event"], line["log_level"]) for line in lines] == [("fault", "error")] * 2
     counted = announced.metrics.instruments.registry.get_sample_value
     assert counted("autoscaler_faults_total") == 2
+
+
+def test_what_is_of_one_cluster_gets_only_its_results() -> None:
+    """One without a connection has no Events, and is no defect; all hear of breakers."""
+    told, eu, us = world(), Memory(), Memory()
+    lines_of(told)
+    (result,) = told.results
+    announced = Announced()
+    reporters = Reporters([told], announced.announcements.fault, {"eu": eu, "us": us})
+    for cluster in ("eu", "away"):
+        reporters.report(replace(result, target=replace(result.target, cluster=cluster)))
+    reporters.breaker_changed(BreakerNews(BreakerChange.ENDED, "", Trip(0, 1, 2, 3), 0, 3))
+    assert (len(told.results), len(eu.results), len(us.results)) == (3, 1, 0)
+    assert [len(each.news) for each in (told, eu, us)] == [1, 1, 1]
 
 
 def test_a_saturation_that_lasts_is_one_line_and_so_is_its_end() -> None:

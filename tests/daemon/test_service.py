@@ -94,7 +94,7 @@ def test_what_a_reload_replaced_is_freed(tmp_path: Path) -> None:
     """Connections that refer to themselves are, though all was left out of collections."""
     with Daemon(tmp_path) as daemon:
         loop = daemon.loop()
-        connections = loop.connections.current
+        connections = loop.connections
         vars(connections)["themselves"] = connections
         replaced = weakref.ref(connections)
         del connections
@@ -131,7 +131,7 @@ def test_a_reload_that_waits_is_not_taken_for_a_stop(tmp_path: Path) -> None:
     attended, noted = threading.Semaphore(0), list[bool]()
     with Daemon(tmp_path) as daemon:
         loop = daemon.loop()
-        caches = loop.connections.current.clusters[""].caches
+        caches = loop.connections.clusters[""].caches
         caches.attend = attended.release  # type: ignore[method-assign]
 
         def swap(*_: object, **__: object) -> None:
@@ -244,12 +244,12 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
     targets = [TARGET | {"clusters": ["eu", "us"]}]
     with Daemon(tmp_path, kubernetes=None, clusters=clusters, targets=targets) as daemon:
         loop = daemon.loop()
-        eu = loop.connections.current.clusters["eu"]
+        eu = loop.connections.clusters["eu"]
         loop._reconfigure(load(daemon.file))
-        assert loop.connections.current.clusters == {"eu": eu}
-        ports = loop._ports(loop.connections.current)
+        assert loop.connections.clusters == {"eu": eu}
+        ports = loop._ports(loop.connections)
         (target,) = (one for one in loop.reload.config.targets if one.cluster == "us")
-        scale = ports.cluster_of(target).cached_scale("shop", target.spec.scale_target_ref)
+        scale = ports.clusters[target.cluster].cached_scale("shop", target.spec.scale_target_ref)
         assert isinstance(scale, Unavailable)
         assert 'no context "none"' in scale.message
         assert ports.leads_since("us", "shop") is None
@@ -261,9 +261,9 @@ def test_a_cluster_that_cannot_be_connected_to_keeps_no_other_from_being_served(
         clusters[1]["kubeconfig"] = str(other)
         daemon.write(kubernetes=None, clusters=clusters, targets=targets)
         loop._reconfigure(load(daemon.file))
-        assert loop.connections.current.clusters.keys() == {"eu", "us"}
-        assert loop.connections.current.clusters["eu"] is eu
-        assert not loop.connections.current.unreached
+        assert loop.connections.clusters.keys() == {"eu", "us"}
+        assert loop.connections.clusters["eu"] is eu
+        assert not loop.connections.unreached
 
 
 def test_who_comes_to_lead_a_cluster_syncs_the_targets_of_that_one(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def main(file: Path, syncs: int, every: int) -> None:
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
         loop = MainLoop(config, Signals(), stack)
-        loop._apply(config, loop._ticks(config), loop.connections.current)
+        loop._apply(config, loop._ticks(config), loop.connections)
         _run(loop, config, syncs, every)
     print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)
 

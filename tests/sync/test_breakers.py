@@ -44,9 +44,9 @@ class Fleet:
     def __init__(self, targets: Sequence[Target], breaker: Breaker | None = BREAKER) -> None:
         self.targets = list(targets)
         self.messages = {_name(one): BUSY for one in targets}
-        self.news: list[BreakerNews] = []
         self.stored: Mapping[str, BreakerState] = {}
         self.world = Memory(scales_cached=True)
+        self.news: list[BreakerNews] = self.world.news
         self.world.servers["mimir"] = self.world
         for one in targets:
             self.world.scales[f"shop/{_name(one)}"] = Scale(10, 10, f"app={_name(one)}")
@@ -69,7 +69,7 @@ class Fleet:
     def configure(self, breaker: Breaker | None) -> None:
         """Put a configuration in force."""
         store = _Store(self.world, self)
-        ports = replace(self.world.world(), history_store=store, breaker_changed=self.news.append)
+        ports = replace(self.world.world(), history_store=store)
         self.syncer.change(Flags(), ports, self.targets, {"": 100_000.0}, breaker)
 
     def sync(self, targets: Sequence[Target] | None = None, seconds: float = 15.0) -> None:
@@ -495,7 +495,7 @@ def test_a_restart_does_not_end_it() -> None:
 def test_a_release_outlives_a_restart_too() -> None:
     """Else the operator would have to release again."""
     with after_rename(50, 50) as one:
-        one.syncer._tell(one.syncer.breakers.release(None, one.time))
+        one.syncer._report(one.syncer.breakers.release(None, one.time))
         one.syncer.__exit__()
         one.start()
         one.sync()

@@ -263,12 +263,11 @@ def test_who_gave_up_just_before_the_end_was_cut_short_too() -> None:
         options = settings(f"http://127.0.0.1:{silent.getsockname()[1]}")
         reader = PrometheusReader(options, threading.Event())
         now = clock.monotonic()
-        own = asker._of("")
-        ask = partial(own._ask, reader, "late", None, now + 1.0)
-        outcome = own._served.serve("late", now - 5.0, now + 1.0, ask, ask)
+        ask = partial(asker._ask, reader, of("late"), None, now + 1.0)
+        outcome = asker._served.serve(of("late"), now - 5.0, now + 1.0, ask, ask)
         assert isinstance(outcome, QueryFailure)
         assert asker.in_order([of("late"), of("new")]) == [of("late"), of("new")]
-        assert own.urgency("late") == own.urgency("new")
+        assert asker._served.urgency(of("late")) == asker._served.urgency(of("new"))
 
 
 LATE = Unavailable("no time was left")

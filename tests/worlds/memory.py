@@ -35,6 +35,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteOutcome, Written
 from autoscaler.sync.ports import (
     DEFAULT_CLUSTER,
+    BreakerNews,
     Cluster,
     MetricsReader,
     NoHistoryStore,
@@ -91,6 +92,7 @@ class Memory(Reporter, Cluster, MetricsReader):
     listed: list[str] = field(default_factory=list)
     written: list[tuple[str, int]] = field(default_factory=list)
     results: list[SyncResult] = field(default_factory=list)
+    news: list[BreakerNews] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
     summaries: list[SyncSummary] = field(default_factory=list)
@@ -175,6 +177,9 @@ class Memory(Reporter, Cluster, MetricsReader):
 
     def fault(self, error: BaseException) -> None:
         self.faults.append(error)
+
+    def breaker_changed(self, news: BreakerNews) -> None:
+        self.news.append(news)
 
     def clock_set(self, seconds: float) -> None:
         self.steps.append(seconds)

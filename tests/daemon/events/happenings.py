@@ -84,10 +84,11 @@ def reporting(
     pace: EventPace = QUICK,
     notes: list[str] | None = None,
     gate: WriteGate = ALWAYS_OPEN,
+    pod: Involved | None = None,
 ) -> Iterator[EventReporter]:
     """Run a reporter; at the end of the block nothing of it is left."""
     said = [] if notes is None else notes
-    reporter = EventReporter(events, gate=gate, observer=Noting(said), pace=pace)
+    reporter = EventReporter(events, gate=gate, observer=Noting(said), pod=pod, pace=pace)
     try:
         yield reporter
     finally:

@@ -15,7 +15,7 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import NotWritten, NotWrittenReason, Superseded, WriteFailed
 from autoscaler.daemon import events as reporter_module
-from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents, tell_breaker
+from autoscaler.daemon.events import EventPace, EventReporter, _QueuedEvents
 from autoscaler.kubernetes.election import WriteGate
 from autoscaler.kubernetes.events import Fate, Involved, Occurrences, Sent
 from autoscaler.sync.ports import BreakerChange, BreakerNews
@@ -268,17 +268,17 @@ def test_what_happens_to_the_daemon_is_told_on_its_own_pod() -> None:
     """A breaker that trips is a Warning there, its end is not; a follower tells nothing."""
     notebook, pod = Notebook(), Involved("v1", "Pod", "autoscaler", "autoscaler-7d", "u-1")
     trip = Trip(BASE, BASE + 600, 380, 500, "ready")
-    with reporting(notebook) as reporter:
+    with reporting(notebook, pod=pod) as reporter:
         for change in (BreakerChange.TRIPPED, BreakerChange.ENDED):
-            tell_breaker(reporter, pod, BreakerNews(change, "", trip, 3, 500))
+            reporter.breaker_changed(BreakerNews(change, "", trip, 3, 500))
     assert notebook.involved == [pod, pod]
     assert [count for _, _, count in notebook.written] == [1, 1]
     assert [(kind, reason, message[:44]) for kind, reason, message in notebook.told] == [
         ("Warning", "ScaleDownBreakerTripped", "the scale-down breaker has tripped: 380 of t"),
         ("Normal", "ScaleDownBreakerEnded", "the scale-down breaker has ended after 10 mi"),
     ]
-    with reporting(notebook, gate=Gate()) as reporter:
-        tell_breaker(reporter, pod, BreakerNews(BreakerChange.TRIPPED, "", trip, 3, 500))
+    with reporting(notebook, pod=pod, gate=Gate()) as reporter:
+        reporter.breaker_changed(BreakerNews(BreakerChange.TRIPPED, "", trip, 3, 500))
     assert len(notebook.told) == 2
 
 
