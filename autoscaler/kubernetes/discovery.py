@@ -38,11 +38,13 @@ _FIELD_PATH = re.compile(r"(?:\.[A-Za-z0-9_$-]+)+")
 # -- the scale subresource -------------------------------------------------------------------------
 
 
-def scale_of(document: JsonObject, server: str) -> Scale | Failure:
+def scale_of(answer: JsonObject | Failure, server: str) -> Scale | Failure:
     """Read a Scale, also of `extensions/v1beta1`; an absent count is 0, as the API omits zeros."""
+    if isinstance(answer, Failure):
+        return answer
     try:
-        metadata, spec = document["metadata"], document.get("spec") or {}
-        status = document.get("status") or {}
+        metadata, spec = answer["metadata"], answer.get("spec") or {}
+        status = answer.get("status") or {}
         selector = status.get("selector", "")
         return typed(
             Scale(

@@ -1,6 +1,6 @@
 """Scales, written unless the count changed meanwhile, and the annotations of their objects."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -53,8 +53,8 @@ class Scales:
     def __init__(
         self, api: Api, gate: WriteGate = ALWAYS_OPEN, observer: Observer = UNOBSERVED
     ) -> None:
-        self._api = api
-        self._gate = gate
+        self.api = api
+        self.gate = gate
         self._observer = observer
         self._lock = Lock()
         self._told: set[str] = set()
@@ -69,7 +69,7 @@ class Scales:
             if isinstance(resource, Failure):
                 return Unavailable(resource.message)
             path = f"{resource.path(namespace, ref.name)}/scale"
-            scale = self._scale(self._api.get(path, deadline))
+            scale = scale_of(self.api.get(path, deadline), self.api.server)
             if isinstance(scale, Scale):
                 return scale
             if again or scale.status != 404 or scale.missing:
@@ -94,19 +94,19 @@ class Scales:
             return Unavailable(resource.message)
         # Listed by its name, since to list is the right that a watch needs too.
         named = {"fieldSelector": f"metadata.name={ref.name}"}
-        answer = self._api.get(resource.path(namespace), deadline, named)
+        answer = self.api.get(resource.path(namespace), deadline, named)
         if isinstance(answer, Failure):
             if answer.status not in _REFUSALS:
                 return Unavailable(answer.message)
             if tells:
                 unknown = "it is not known whether annotations pause a target"
-                self._tell_once("annotations", f"{unknown}: {answer.message}")
+                self.tell_once("annotations", f"{unknown}: {answer.message}")
             return scale
         try:
             objects = answer["items"]
             annotations = annotations_of(objects[0]["metadata"]) if objects else ()
         except MALFORMED:
-            return Unavailable(malformed(self._api.server, f"no list of {resource.plural}").message)
+            return Unavailable(malformed(self.api.server, f"no list of {resource.plural}").message)
         at_zero = objects and scale.spec_replicas == 0
         manager = manager_of(objects[0], REPLICAS) if at_zero else scale.replicas_by
         return replace(scale, annotations=annotations, replicas_by=manager)
@@ -123,8 +123,8 @@ class Scales:
         if isinstance(resource, Failure):
             return resource
         # What was carried out and not answered may be sent again.
-        answer = self._api.retrier.call(
-            lambda: self._api.once(
+        answer = self.api.retrier.call(
+            lambda: self.api.once(
                 "PATCH",
                 resource.path(namespace, ref.name),
                 deadline,
@@ -139,66 +139,14 @@ class Scales:
     def write(
         self, namespace: str, ref: ScaleTargetRef, scale: Scale, replicas: int, deadline: float
     ) -> WriteOutcome:
-        """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`.
-
-        A zero is applied: the API omits it from a Scale, so an update leaves no field manager for
-        it.  Of custom resources the API server applies no scale.
-        """
+        """Set the replicas, if they are still those of ``scale``; see `_ScaleWrite`."""
         resource = self.kinds.find(ref, deadline)
         if isinstance(resource, Failure):
             return WriteFailed(resource.message)
-        path = f"{resource.path(namespace, ref.name)}/scale"
+        return _ScaleWrite(self, resource, (namespace, ref.name), scale, replicas, deadline).run()
 
-        def get(until: float) -> Scale | Failure:
-            return self._scale(self._api.once("GET", path, until))
-
-        def put(version: str, until: float) -> Scale | Failure:
-            body: JsonObject = {
-                "apiVersion": resource.scale_api_version,
-                "kind": "Scale",
-                "metadata": {"name": ref.name, "namespace": namespace, "resourceVersion": version},
-                "spec": {"replicas": replicas},
-            }
-            return self._scale(self._put(resource, path, body, until, apply=replicas == 0))
-
-        may_write_until = partial(self._gate.may_write_until, namespace)
-        write = _ScaleWrite(get, put, scale, replicas, deadline, may_write_until)
-        outcome = write.carry_out(self._api.retrier)
-        if isinstance(outcome, Failure):
-            return WriteFailed(in_namespace(outcome, namespace))
-        return outcome
-
-    def _put(
-        self, resource: ScalableResource, path: str, body: JsonObject, until: float, *, apply: bool
-    ) -> JsonObject | Failure:
-        """Send one try of a write, which is applied where that is wanted, known and permitted."""
-        # A request that waits in a queue of the server, or of etcd, ends when we give it up.
-        seconds = min(self._api.request_timeout, max(0.001, until - clock.monotonic()))
-        query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
-        may_write_until = partial(self._gate.may_write_until, body["metadata"]["namespace"])
-        send = partial(
-            self._api.once,
-            path=path,
-            deadline=until,
-            body=body,
-            may_send=lambda: may_write_until() > clock.monotonic(),
-        )
-        if apply and resource.built_in is not None:
-            answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
-            if not (isinstance(answer, Failure) and answer.status in _CANNOT_APPLY):
-                return answer
-            # Nothing in its objects says that a zero is ours.
-            self._tell_once(
-                resource.plural,
-                f"a scale of {resource.plural} that is set to 0 does not name the autoscaler as "
-                f"who set it, so that it stays at 0 if the state is lost: {answer.message}",
-            )
-        return send("PUT", query=query)
-
-    def _scale(self, answer: JsonObject | Failure) -> Scale | Failure:
-        return answer if isinstance(answer, Failure) else scale_of(answer, self._api.server)
-
-    def _tell_once(self, topic: str, sentence: str) -> None:
+    def tell_once(self, topic: str, sentence: str) -> None:
+        """Tell the observer a sentence, once on each topic."""
         with self._lock:
             if topic in self._told:
                 return
@@ -210,21 +158,21 @@ class Scales:
 class _ScaleWrite:
     """Writes one count under the resourceVersion that was read, and finds out whether it applied.
 
-    ``get`` reads the scale, ``put`` writes it under a resourceVersion; each sends one request.  A
-    conflict means only that the object changed, as at every step of a rollout: if the count is
+    A conflict means only that the object changed, as at every step of a rollout: if the count is
     still the one that was decided on, it is written under the new version, else the new one stays.
     After a request whose outcome is unknown (time-out, broken connection, 5xx) the scale is read
     first; thanks to the resourceVersion one that arrives late is never applied a second time.
-    ``may_write_until`` is called before each try: the try ends before that instant, which has
-    passed if this process may not write.
+    The gate is asked before each try: the try ends before that instant, which has passed if this
+    process may not write.
     """
 
-    get: Callable[[float], Scale | Failure]
-    put: Callable[[str, float], Scale | Failure]
+    scales: Scales
+    resource: ScalableResource
+    place: tuple[str, str]
+    """Namespace and name."""
     decided_on: Scale
     replicas: int
     deadline: float
-    may_write_until: Callable[[], float]
     _version: str = field(init=False)
     _must_read: bool = field(init=False)
     _uncertain: bool = False
@@ -233,25 +181,28 @@ class _ScaleWrite:
         self._version = self.decided_on.resource_version
         self._must_read = not self._version
 
-    def carry_out(self, retrier: Retrier[Failure]) -> WriteOutcome | Failure:
+    def run(self) -> WriteOutcome:
         """Try until the outcome is known, as long as retrier and deadline allow."""
+        retrier: Retrier[Failure] = self.scales.api.retrier
         outcome: WriteOutcome | Failure = retrier.call(self._once, self.deadline)
-        if not isinstance(outcome, Failure) or not self._uncertain:
+        if not isinstance(outcome, Failure):
             return outcome
+        if not self._uncertain:
+            return WriteFailed(in_namespace(outcome, self.place[0]))
         # Also after a stop: one read, no new try.
-        seen = self._judge(self.get(self.deadline))
-        if seen is None:
-            message = f"{outcome.message}; the count is still the old one"
+        seen = self._read()
+        if isinstance(seen, Failure | None):
+            known = "the count is still the old one"
+            if seen is not None:
+                known = "it is not known whether the write landed"
             # The request may still be applied.
-            return WriteFailed(message, unknown=True, resource_version=self._version)
-        if isinstance(seen, Failure):
-            message = f"{outcome.message}; it is not known whether the write landed"
+            message = f"{outcome.message}; {known}"
             return WriteFailed(message, unknown=True, resource_version=self._version)
         return seen
 
     def _once(self) -> WriteOutcome | Failure:
         if self._must_read:
-            seen = self._judge(self.get(self.deadline))
+            seen = self._read()
             if seen is not None:
                 return seen
             if not self._version:
@@ -259,13 +210,49 @@ class _ScaleWrite:
                     "the API server sent a scale without a resourceVersion; nothing is written, "
                     "since a write without it could undo somebody else's"
                 )
-        may_write_until, now = self.may_write_until(), clock.monotonic()
+        may_write_until, now = self._may_write_until(), clock.monotonic()
         if may_write_until <= now:
             return self._not_leading()
         # A quarter of the time, at most 1 s, is left to read.
         until = self.deadline - min(1.0, (self.deadline - now) / 4)
-        answer = self.put(self._version, min(until, may_write_until))
+        answer = scale_of(self._send(min(until, may_write_until)), self.scales.api.server)
         return Written(answer) if isinstance(answer, Scale) else self._failed(answer)
+
+    def _send(self, until: float) -> JsonObject | Failure:
+        """Send one try.
+
+        A zero is applied where that is known and permitted: the API omits it from a Scale, so an
+        update leaves no field manager for it.  Of custom resources the server applies no scale.
+        """
+        api, (namespace, name) = self.scales.api, self.place
+        # A request that waits in a queue of the server, or of etcd, ends when we give it up.
+        seconds = min(api.request_timeout, max(0.001, until - clock.monotonic()))
+        query = {"fieldManager": FIELD_MANAGER, "timeout": f"{seconds:.3f}s"}
+        body: JsonObject = {
+            "apiVersion": self.resource.scale_api_version,
+            "kind": "Scale",
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": self._version},
+            "spec": {"replicas": self.replicas},
+        }
+        send = partial(
+            api.once,
+            path=self._path,
+            deadline=until,
+            body=body,
+            may_send=lambda: self._may_write_until() > clock.monotonic(),
+        )
+        if self.replicas == 0 and self.resource.built_in is not None:
+            answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
+            if not (isinstance(answer, Failure) and answer.status in _CANNOT_APPLY):
+                return answer
+            # Nothing in its objects says that a zero is ours.
+            plural = self.resource.plural
+            self.scales.tell_once(
+                plural,
+                f"a scale of {plural} that is set to 0 does not name the autoscaler as "
+                f"who set it, so that it stays at 0 if the state is lost: {answer.message}",
+            )
+        return send("PUT", query=query)
 
     def _failed(self, failure: Failure) -> WriteOutcome | Failure:
         self._uncertain = self._uncertain or failure.uncertain
@@ -283,8 +270,10 @@ class _ScaleWrite:
             return Failure("this process does not lead any more")
         return NotWritten(NotWrittenReason.NOT_LEADING)
 
-    def _judge(self, seen: Scale | Failure) -> WriteOutcome | Failure | None:
-        """Return what a scale that was read means; None if the count may still be written."""
+    def _read(self) -> WriteOutcome | Failure | None:
+        """Return what the scale means as it is now; None if the count may still be written."""
+        api = self.scales.api
+        seen = scale_of(api.once("GET", self._path, self.deadline), api.server)
         if isinstance(seen, Failure):
             return seen
         self._version = seen.resource_version
@@ -293,3 +282,10 @@ class _ScaleWrite:
         if seen.spec_replicas == self.replicas and self._uncertain:
             return Written(seen)
         return Superseded(seen, uncertain=self._uncertain)
+
+    def _may_write_until(self) -> float:
+        return self.scales.gate.may_write_until(self.place[0])
+
+    @property
+    def _path(self) -> str:
+        return f"{self.resource.path(*self.place)}/scale"
