@@ -10,8 +10,14 @@ from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.reading import Reading, Source
 from autoscaler.config.settings import Config
 from autoscaler.core.observation import HOLD_QUERY
-from autoscaler.core.spec import SOURCES, ContainerResourceMetric, MetricSpec, ResourceMetric
-from autoscaler.core.target import HoldQuery, Query, QueryKey, Target
+from autoscaler.core.spec import (
+    SOURCES,
+    ContainerResourceMetric,
+    LabelSelector,
+    MetricSpec,
+    ResourceMetric,
+)
+from autoscaler.core.target import Query, QueryKey, Target
 
 
 def sources_of(config: Config, content: bytes | None) -> Sequence[Source]:
@@ -32,17 +38,24 @@ class QueryPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricUse:
-    """A metric of a target that uses a query; ``default`` is that of a target without metrics.
+class QueryUse:
+    """A target that uses a query, of whose series the ``selector`` takes some."""
+
+    place: QueryPlace
+    target: Target
+    query: Query
+    selector: LabelSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricUse(QueryUse):
+    """A metric that uses a query; ``default`` is that of a target without metrics.
 
     ``number`` is its index in the target's spec; ``own`` is whether the query is in the metric.
     """
 
-    place: QueryPlace
-    target: Target
     number: int
     metric: MetricSpec
-    query: Query
     default: bool
     own: bool
 
@@ -55,22 +68,10 @@ class MetricUse:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundUse:
-    """A bound of a target that a query gives: ``bound`` is minReplicas or maxReplicas."""
+class OtherUse(QueryUse):
+    """A bound or a hold that uses a query; ``what`` is its key."""
 
-    place: QueryPlace
-    target: Target
-    bound: str
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class HoldUse:
-    """A target whose `holdScaleDownQuery` is a query."""
-
-    place: QueryPlace
-    target: Target
-    hold: HoldQuery
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class AskedQuery:
     key: QueryKey
     place: QueryPlace
     uses: list[MetricUse] = field(default_factory=list)
-    bounds: list[BoundUse] = field(default_factory=list)
-    holds: list[HoldUse] = field(default_factory=list)
+    bounds: list[OtherUse] = field(default_factory=list)
+    holds: list[OtherUse] = field(default_factory=list)
 
     @property
     def built_in(self) -> tuple[str, Labels] | None:
@@ -124,15 +125,10 @@ def queries_of(config: Config, content: bytes | None = None) -> list[AskedQuery]
         asked(use.query, place).uses.append(use)
         if not use.own:
             by_name[use.name].append(use.query.key)
-    for bound in (use for one in placed for use in _bounds(*one)):
-        asked(bound.query, bound.place).bounds.append(bound)
-    for target, source, index in placed:
-        if target.hold is not None:
-            location: Location = ("targets", index, HOLD_QUERY)
-            name, place = child(source.value, *location, "name"), _place(source, location)
-            asked(target.hold.query, place).holds.append(HoldUse(place, target, target.hold))
-            if name is not None:
-                by_name["queries", str(name)].append(target.hold.query.key)
+    for other, name in (pair for one in placed for pair in _others(*one)):
+        known = asked(other.query, other.place)
+        (known.holds if other.what == HOLD_QUERY else known.bounds).append(other)
+        by_name["queries", name].append(other.query.key)
     named: dict[QueryKey, AskedQuery] = {}
     for of, server, promql, place in _named(sources):
         # One without a server is asked at that of each target.
@@ -177,22 +173,31 @@ def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[Metri
         location: Location = ("targets", index, "metrics", number)
         default = child(source.value, *location) is None
         place = at = _place(source, location[:2] if default else location)
-        of_resource = isinstance(metric, ResourceMetric | ContainerResourceMetric)
-        own = (SOURCES[metric.type], *(() if of_resource else ("metric",)), "query")
-        has_own = child(source.value, *location, *own) is not None
-        if has_own:
-            at = _place(source, (*location, *own))
-        elif isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        own: Location = (*location, SOURCES[metric.type])
+        selector = None
+        if isinstance(metric, ResourceMetric | ContainerResourceMetric):
             at = place._replace(path=f"{place.path} (built-in query of {metric.name})")
-        yield MetricUse(place, target, number, metric, query, default, has_own), at
+        else:
+            own, selector = (*own, "metric"), metric.metric.selector
+        has_own = child(source.value, *own, "query") is not None
+        if has_own:
+            at = _place(source, (*own, "query"))
+        yield MetricUse(place, target, query, selector, number, metric, default, has_own), at
 
 
-def _bounds(target: Target, source: Source, index: int) -> Iterator[BoundUse]:
-    bounds = {"minReplicas": target.min_replicas_query, "maxReplicas": target.max_replicas_query}
-    for bound, query in bounds.items():
+def _others(target: Target, source: Source, index: int) -> Iterator[tuple[OtherUse, str]]:
+    """Yield the uses of a target beside its metrics, and the names of their queries, if any."""
+    hold = None if target.hold is None else target.hold.query
+    for key, what, query in (
+        ("minReplicasQuery", "minReplicas", target.min_replicas_query),
+        ("maxReplicasQuery", "maxReplicas", target.max_replicas_query),
+        (HOLD_QUERY, HOLD_QUERY, hold),
+    ):
         if query is not None:
-            place = _place(source, ("targets", index, f"{bound}Query"))
-            yield BoundUse(place, target, bound, query)
+            location: Location = ("targets", index, key)
+            name = child(source.value, *location, "name")
+            selector = target.hold.selector if target.hold and key == HOLD_QUERY else None
+            yield OtherUse(_place(source, location), target, query, selector, what), str(name or "")
 
 
 def _place(source: Source, location: Location) -> QueryPlace:

@@ -4,14 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, permutations
 
-from autoscaler.cli.asked_queries import (
-    AskedQuery,
-    BoundUse,
-    HoldUse,
-    MetricUse,
-    queries_of,
-    sources_of,
-)
+from autoscaler.cli.asked_queries import AskedQuery, QueryUse, queries_of, sources_of
 from autoscaler.config import durations
 from autoscaler.config.documents import Location, child, entries
 from autoscaler.config.fields import listen_address
@@ -19,7 +12,6 @@ from autoscaler.config.problems import MOST_PROBLEMS, Finding, Problem, located
 from autoscaler.config.promql import selectors_of
 from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
-from autoscaler.core.target import Query
 from autoscaler.schedules import may_be_open_together, seconds_open
 
 _MOST_WINDOWS = 30
@@ -58,18 +50,13 @@ def _of_shared_servers(asked: Iterable[AskedQuery], config: Config) -> Iterator[
         for query in target.all_queries:
             asking[query.server].add(target.cluster)
     for one in asked:
-        uses: list[tuple[MetricUse | BoundUse | HoldUse, Query, object]] = [
-            *((use, use.query, getattr(use.metric, "metric", None)) for use in one.uses),
-            *((use, use.query, None) for use in one.bounds),
-            *((use, use.hold.query, use.hold) for use in one.holds),
-        ]
         matched = [{each.label for each in part.matchers} for part in selectors_of(one.key.promql)]
-        for use, query, chosen in uses:
-            own, cluster = {*query.series_labels}, use.target.cluster
-            others = asking[query.server] - {cluster}
+        uses: list[QueryUse] = [*one.uses, *one.bounds, *one.holds]
+        for use in uses:
+            own, cluster = {*use.query.series_labels}, use.target.cluster
+            others = asking[use.query.server] - {cluster}
             mixed = [other for other in others if own <= labels[other]]
-            selector = getattr(chosen, "selector", None)
-            keys = () if selector is None else selector.keys
+            keys = () if use.selector is None else use.selector.keys
             if mixed and not all(names & {*keys, *by} for by in matched):
                 pair = " and ".join(sorted((cluster, min(mixed))))
                 message = f"counts series of {pair} in one Prometheus together: give each cluster "

@@ -235,7 +235,7 @@ def agreement(
     Exit codes: 0 each is ready, 1 one is not, or it cannot be read, 2 bad arguments or
     configuration.
     """
-    from autoscaler.cli.agreeing import print_agreement
+    from autoscaler.cli.showing_status import print_agreement
 
     as_json = output == "json"
     return print_agreement(targets or [], place, since=since, as_json=as_json)

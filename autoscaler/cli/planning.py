@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 from autoscaler import clock
 from autoscaler.cli.asked_queries import MetricUse, queries_of
 from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
-from autoscaler.cli.plan_text import paragraphs
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
 from autoscaler.config.conversion import is_built_in
 from autoscaler.config.documents import path_of
 from autoscaler.config.loading import namespace_or_anywhere
-from autoscaler.core.decision import Outcome
+from autoscaler.core.decision import Calculation, MetricResult, Outcome
+from autoscaler.core.observation import LONGEST_SENTENCE, Gap, GapKind, Unavailable
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import SyncResult
@@ -28,8 +29,11 @@ from autoscaler.daemon.remembered import PageError, Remembered, remembered, trip
 from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.rights import HPAS
+from autoscaler.rendering import target_rules, wording
 from autoscaler.rendering.explanation import explain as explain_result
+from autoscaler.rendering.hpa import hpa_text
 from autoscaler.rendering.no_series import Findings, missing_in, of_target
+from autoscaler.rendering.reasons import verdict
 from autoscaler.rendering.record import QuerySource, whole
 from autoscaler.sync.ports import MetricsReader, Reporter
 from autoscaler.sync.run import Syncer
@@ -38,6 +42,7 @@ from autoscaler.transport import Observer
 _Findings = Mapping[str, Sequence[str]]
 """By target what there is where a query of it found no series."""
 
+_INDENT = "  "
 _PLAN_SECONDS = 30.0
 _FINDINGS_SECONDS = 10.0
 
@@ -231,3 +236,118 @@ class _Notes(Observer):
 
 def _note(sentence: str) -> None:
     print(f"note: {sentence}", file=sys.stderr, flush=True)
+
+
+# -- the text ------------------------------------------------------------------------------------
+
+_Failures = Mapping[str, str]
+"""The names of failures that several targets have, by their texts."""
+
+
+def paragraphs(results: Sequence[SyncResult], findings: Mapping[str, Sequence[str]] = {}) -> str:
+    """Write each target's decision; those that one common failure has blocked are one paragraph."""
+    failures = _common(results)
+    blocked: dict[str, list[SyncResult]] = defaultdict(list)
+    others: list[str] = []
+    for result in results:
+        cause, key = _only_cause(result), result.target.key
+        if cause in failures:
+            blocked[cause].append(result)
+        else:
+            lines = (*_lines(result, failures), *findings.get(key, ()))
+            others.append(_paragraph(result, lines))
+    parts = [
+        "\n".join((f"{name}: {cause}", *_blocked(blocked[cause])))
+        for cause, name in failures.items()
+    ]
+    return "\n\n".join(parts + others)
+
+
+def _common(results: Sequence[SyncResult]) -> _Failures:
+    """Name the failures of servers that more than one target has, in the order they come in.
+
+    Others, as of a query without series, may only sound the same.
+    """
+    counts = Counter(cause for result in results for cause in _of_servers(result))
+    common = [cause for cause, count in counts.items() if count > 1]
+    return {cause: f"failure {number}" for number, cause in enumerate(common, 1)}
+
+
+def _of_servers(result: SyncResult) -> set[str]:
+    scale, found = result.decision.scale, set[str]()
+    if isinstance(scale, Unavailable):
+        found.add(printable(scale.message, LONGEST_SENTENCE))
+    for metric in result.decision.metrics:
+        if isinstance(metric.reading, Gap) and metric.reading.kind is GapKind.ERROR:
+            found.add(_cause(metric))
+    return found
+
+
+def _cause(metric: MetricResult) -> str:
+    """Return why a metric failed, without the metric's name; empty where it did not."""
+    if isinstance(metric.outcome, Calculation):
+        return ""
+    detail = metric.reading.detail if isinstance(metric.reading, Gap) else metric.outcome.message
+    return printable(detail, LONGEST_SENTENCE)
+
+
+def _only_cause(result: SyncResult) -> str:
+    """Return the one cause for which nothing at all could be decided; empty without one."""
+    causes = _of_servers(result) | {_cause(metric) for metric in result.decision.metrics}
+    blocked = result.decision.outcome is Outcome.BLOCKED and result.decision.held_until is None
+    return causes.pop() if blocked and len(causes) == 1 else ""
+
+
+def _blocked(results: Sequence[SyncResult]) -> Iterator[str]:
+    if results:
+        targets = wording.counted(len(results), "target")
+        yield f"{_INDENT}nothing can be decided for {targets}:"
+    for result in results:
+        current = result.decision.current
+        stays = "" if current is None else f", stays at {wording.counted(current, 'replica')}"
+        yield f"{_INDENT}{wording.target_key(result.target)}{stays}"
+
+
+def _paragraph(result: SyncResult, lines: Sequence[str]) -> str:
+    decision = result.decision
+    move = "" if decision.current is None else f"  {decision.current} -> {decision.desired}"
+    told = lines if decision.hpa is None else [hpa_text(decision.hpa), *lines]
+    shown = [_INDENT + printable(line, LONGEST_SENTENCE) for line in told]
+    return "\n".join((f"{wording.target_key(result.target)}{move}", *shown))
+
+
+def _lines(result: SyncResult, failures: _Failures) -> Iterator[str]:
+    sentence = verdict(result)
+    yield _short(sentence, failures)
+    for metric in result.decision.metrics:
+        if not _is_told(metric, sentence):
+            yield _short(_metric_text(metric), failures)
+
+
+def _is_told(metric: MetricResult, sentence: str) -> bool:
+    """Return whether a sentence says of this metric, and not of another, why it failed."""
+    cause = _cause(metric)
+    if not cause or cause not in sentence:
+        return False
+    if f"{wording.metric_name(metric.metric)}: {cause}" in sentence:
+        return True
+    return metric.fallback is not None and target_rules.fallback(metric) in sentence
+
+
+def _short(text: str, failures: _Failures) -> str:
+    for cause, name in failures.items():
+        text = text.replace(cause, name)
+    return text
+
+
+def _metric_text(metric: MetricResult) -> str:
+    name = wording.metric_name(metric.metric)
+    outcome = metric.outcome
+    if not isinstance(outcome, Calculation):
+        instead = "" if metric.fallback is None else f"; {target_rules.fallback(metric)}"
+        return f"{name}: could not be used: {_cause(metric)}{instead}"
+    usage, of_request = wording.usage_and_target(metric), wording.usage_and_request(metric)
+    made_of = "" if of_request is None else f" ({' of '.join(of_request)} a pod on average)"
+    active = "" if metric.activity is None else f", {wording.ACTIVITY_WORDS[metric.activity]}"
+    asks = f"asks for {wording.counted(outcome.proposal, 'replica')}"
+    return f"{name}: {usage}{made_of} {asks}{active}"

@@ -1,6 +1,7 @@
-"""`autoscaler status`: what `kubectl get hpa` would print, from a running daemon.
+"""`autoscaler status` and `autoscaler agreement`: how targets stand, and how they agree with HPAs.
 
-It is a table for people at a terminal, or one line for each target with tabs for programs.
+The status is what `kubectl get hpa` would print: a table for people at a terminal, or one line for
+each target with tabs for programs.
 """
 
 import json
@@ -10,15 +11,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from autoscaler.agreement.sentences import moved
+from autoscaler import clock
+from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, moved, percent
+from autoscaler.cli import times
 from autoscaler.cli.options import SourceOptions
 from autoscaler.cli.output import counts, exit_code, who_leads, wrapped
 from autoscaler.cli.sources import chosen_from, live_of
 from autoscaler.core.classification import State
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.text import printable
+from autoscaler.core.text import duration, printable
+from autoscaler.persistence.record.agreement import Agreement
 from autoscaler.rendering import wording
-from autoscaler.rendering.answers import TargetList, TargetState
+from autoscaler.rendering.answers import (
+    AgreementList,
+    AgreementTime,
+    Disagreement,
+    TargetAgreement,
+    TargetList,
+    TargetState,
+)
 from autoscaler.rendering.record import UNKNOWN
 from autoscaler.telemetry.health import Component
 
@@ -26,18 +37,17 @@ _HEADINGS = ("REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "SINCE", 
 _REASON = "REASON"
 _METRICS_COLUMN = 1
 _GAP = "  "
-# As kubectl's ages (duration.HumanDuration of apimachinery): below so many seconds, in these units.
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 _AGES = (
-    (2 * _MINUTE, (1, "s"), None),
-    (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
-    (3 * _HOUR, (_MINUTE, "m"), None),
-    (8 * _HOUR, (_HOUR, "h"), (_MINUTE, "m")),
-    (2 * _DAY, (_HOUR, "h"), None),
-    (8 * _DAY, (_DAY, "d"), (_HOUR, "h")),
-    (2 * _YEAR, (_DAY, "d"), None),
-    (8 * _YEAR, (_YEAR, "y"), (_DAY, "d")),
+    (_YEAR, "y", 2, 8, _DAY, "d"),
+    (_DAY, "d", 2, 8, _HOUR, "h"),
+    (_HOUR, "h", 3, 8, _MINUTE, "m"),
+    (_MINUTE, "m", 2, 10, 1, "s"),
 )
+"""As kubectl's (duration.HumanDuration of apimachinery): a unit, the number of it from which on it
+is used, the number below which a smaller unit is added, and that unit."""
+_MOST_OF_ONE, _MOST_OF_MANY = 20, 2
+"""So many disagreements of a target are printed."""
 
 
 @exit_code
@@ -125,11 +135,12 @@ def lines_for_programs(report: TargetList) -> Iterator[str]:
 def age(seconds: float) -> str:
     """Write how long ago something was as kubectl does: 45s, 5m12s, 3h, 2d4h."""
     whole = max(0, int(seconds))
-    for below, (size, unit), smaller in _AGES:
-        if whole < below:
-            rest = 0 if smaller is None else whole % size // smaller[0]
-            return f"{whole // size}{unit}" + (f"{rest}{smaller[1]}" if smaller and rest else "")
-    return f"{whole // _YEAR}y"
+    for size, unit, least, exact_below, smaller_size, smaller in _AGES:
+        if whole >= least * size:
+            count, rest = divmod(whole, size)
+            rest = rest // smaller_size if count < exact_below else 0
+            return f"{count}{unit}" + (f"{rest}{smaller}" if rest else "")
+    return f"{whole}s"
 
 
 def _needs_reason(one: TargetState) -> bool:
@@ -187,3 +198,76 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         yield first
         first = ""
     yield f"{first.ljust(widths[0])}{_GAP}{beside}"
+
+
+# -- agreement -----------------------------------------------------------------------------------
+
+
+@exit_code
+def print_agreement(
+    names: Sequence[str], place: SourceOptions, *, since: str, as_json: bool
+) -> int:
+    """Print how the named targets agree, or all that are in shadow; return the exit code.
+
+    That is 0 where each is ready to go over, else 1.
+    """
+    now = clock.wall()
+    begin = times.instant(since, now)
+    source, (listed, _), note = live_of(place)
+    known = [target.target for target in listed.targets]
+    keys = chosen_from(source, names, known) if names else ()
+    found = source.agreement(sorted(keys), begin)
+    if note:
+        print(note, file=sys.stderr)
+    if as_json:
+        print(json.dumps(found.document(), indent=2))
+    elif not found.targets:
+        print("no target is in shadow: none is controlled by an HPA, or has `mode: shadow`")
+    else:
+        for line in _agreement_lines(found, shutil.get_terminal_size().columns):
+            print(line)
+    ready = all(one.verdict == READY for one in found.targets)
+    return 0 if found.targets and ready else 1
+
+
+def _agreement_lines(found: AgreementList, width: int) -> Iterator[str]:
+    alone = len(found.targets) == 1
+    by_need = sorted(found.targets, key=lambda one: (one.agreement is not None, one.agreement or 0))
+    for one in by_need:
+        yield from wrapped(f"{printable(one.target)}: {one.message}", width, "")
+        yield from _details(one, width, _MOST_OF_ONE if alone else _MOST_OF_MANY)
+    yield moved(found.live, found.shadow)
+
+
+def _details(one: TargetAgreement, width: int, most: int) -> Iterator[str]:
+    label = max((len(_word(time.kind)) for time in one.times), default=0)
+    for time in one.times:
+        yield f"{_GAP}{_word(time.kind).ljust(label)} {_time_text(time)}"
+    for reason in one.not_compared:
+        said = f"not compared for {duration(reason.seconds)}: {reason.reason}"
+        yield from wrapped(said, width, _GAP)
+    for field in one.differences:
+        yield from wrapped(f"differs: {field_text(field)}", width, _GAP)
+    shown = one.disagreements[:most]
+    for each in sorted(shown, key=lambda stretch: stretch.begin):
+        yield from wrapped(_disagreement_text(each), width, _GAP)
+    left = len(one.disagreements) - len(shown)
+    if left:
+        yield f"{_GAP}and {left} shorter ones: -o json has them"
+
+
+def _word(kind: str) -> str:
+    return AGREEMENT_WORDS[Agreement(kind)] if kind in set(Agreement) else kind
+
+
+def _time_text(time: AgreementTime) -> str:
+    stretches = wording.counted(time.stretches, "time")
+    longest = f", {stretches}, at most {duration(time.longest_seconds)}"
+    of = "" if time.kind == Agreement.EQUAL else longest
+    return f"{percent(time.share).rjust(7)}  {duration(time.seconds)}{of}"
+
+
+def _disagreement_text(one: Disagreement) -> str:
+    lasted = duration(one.end - one.begin)
+    begin = times.local(one.begin)
+    return f"{begin}, for {lasted}: {one.ours} here, {one.theirs} there: {one.message}"

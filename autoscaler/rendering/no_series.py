@@ -13,6 +13,7 @@ from itertools import islice
 from autoscaler.config.conversion import STARTS
 from autoscaler.config.promql import selectors_of
 from autoscaler.config.promql_tree import Matcher, VectorSelector, quoted
+from autoscaler.core.numbers import saturate64
 from autoscaler.core.observation import (
     Gap,
     GapKind,
@@ -35,61 +36,60 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.text import printable, rfc3339
+from autoscaler.quantities import format_milli
 from autoscaler.rendering import wording
 
 _NAMES_ITS_PODS = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"}
 """The kinds whose pods' names begin with the name of the workload."""
 
 _VALUELESS = {GapKind.NOT_A_NUMBER, GapKind.STALE}
+_NO_VALUE = "finds no value that counts"
 _MOST_VALUES, _MOST_LABELS, _LONGEST = 5, 20, 60
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What a metric uses of an answer.
-
-    ``used`` are the values of an External or Object metric in milli-units, or the number of pods
-    with a sample.  ``faults`` are sentences that say what is missing.  ``valueless`` is set if
-    there are series, but none with a value that counts, ``empty`` if there is no series and that
-    counts as 0; ``nans`` of the values were NaN and count as 0.
-    """
-
-    used: tuple[int, ...] | int
-    faults: tuple[str, ...] = ()
-    valueless: bool = False
-    empty: bool = False
-    nans: int = 0
 
 
 def coverage(
     target: Target, metric: MetricSpec, query: Query, answer: QueryResult, now: float
-) -> Coverage:
-    """Read a metric as a sync would; the pods are those that the series name."""
-    if not answer.series:
-        return Coverage((), ("the query returned no series",))
-    per_pod, of_all = measures_pods(metric), answer
+) -> tuple[str, tuple[str, ...]]:
+    """Say what a metric finds in some series, and what is missing, as sentences.
+
+    It is read as a sync would; the pods are those that the series name.
+    """
+    nothing, of_all, per_pod = "finds nothing", answer, measures_pods(metric)
     answer = answer.only(query.series_labels)
     if not answer.series:
         pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
         there = existing(target, metric, query, of_all)
         fault = f"none of the {len(of_all.series)} series is labelled {pairs} (seriesLabels)"
-        return Coverage(0 if per_pod else (), (f"{fault}: {there}",))
+        return nothing, (f"{fault}: {there}",)
     pods = _pods(target, query, answer) if per_pod else ()
     if per_pod and not pods:
-        return Coverage(0, (_no_pods(target, metric, query, answer),))
+        return nothing, (_no_pods(target, metric, query, answer),)
     reading = read(metric, query, answer, target.namespace, pods, now)
     if isinstance(reading, Gap):
         fault = reading.detail
         if reading.kind in {GapKind.EMPTY, GapKind.PARTIAL}:
             fault += f": {existing(target, metric, query, answer)}"
-        return Coverage(0 if per_pod else (), (fault,), reading.kind in _VALUELESS)
+        return _NO_VALUE if reading.kind in _VALUELESS else nothing, (fault,)
     gaps = tuple(gap.detail for gap in reading.gaps)
     if isinstance(reading, Values):
-        return Coverage(reading.values, gaps, empty=reading.empty, nans=reading.nans)
+        return _values_found(reading, len(of_all.series)), gaps
+    gaps += tuple([gap.detail for gap in reading.dropped.values()][:_MOST_VALUES])
+    if reading.samples:
+        return (
+            f"finds {len(reading.samples):,} {'pod' if len(reading.samples) == 1 else 'pods'}",
+            gaps,
+        )
     lacking = (*reading.gaps, *reading.dropped.values())
-    valueless = not reading.samples and any(gap.kind in _VALUELESS for gap in lacking)
-    dropped = [gap.detail for gap in list(reading.dropped.values())[:_MOST_VALUES]]
-    return Coverage(len(reading.samples), (*gaps, *dropped), valueless)
+    return _NO_VALUE if any(gap.kind in _VALUELESS for gap in lacking) else nothing, gaps
+
+
+def _values_found(reading: Values, series: int) -> str:
+    if reading.empty:
+        return "finds no series, counted as 0 (empty: zero)"
+    total = format_milli(saturate64(sum(reading.values)))
+    nans = f"; {reading.nans} NaN, counted as 0 (nan: zero)" if reading.nans else ""
+    sum_of = "their sum is " if len(reading.values) > 1 else ""
+    return f"finds {len(reading.values):,} of {series:,} series, {sum_of}{total}{nans}"
 
 
 def _pods(target: Target, query: Query, answer: QueryResult) -> Sequence[Pod]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cli.output import print_text
-from autoscaler.cli.plan_text import paragraphs
+from autoscaler.cli.planning import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import ExternalMetric

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cli.plan_text import paragraphs
+from autoscaler.cli.planning import paragraphs
 from autoscaler.core.observation import Scale, Unavailable
 from autoscaler.core.selectors import LONGEST
 from autoscaler.core.series import QueryFailure, QueryResult, Series

@@ -292,30 +292,33 @@ def of(
     query: Query = QUERY,
     kind: str = "Deployment",
     value: float = 2.0,
-) -> tuple[tuple[int, ...] | int, str]:
+) -> tuple[str, str]:
     """Return what a metric of shop/KIND/web finds in series of these labels, and the fault."""
     spec = HorizontalPodAutoscalerSpec(ScaleTargetRef("apps/v1", kind, "web"), 1, 5, (metric,))
     found = QueryResult([Series(labels, value, NOW) for labels in series])
-    seen = coverage(Target("shop", spec, (query,)), metric, query, found, NOW)
-    assert len(seen.faults) <= 1
-    return seen.used, "".join(seen.faults)
+    seen, faults = coverage(Target("shop", spec, (query,)), metric, query, found, NOW)
+    assert len(faults) <= 1
+    return seen.removeprefix("finds "), "".join(faults)
 
 
 def test_an_external_metric_finds_what_its_selector_leaves() -> None:
     """Where nothing is left, the values of the labels are told, or that a label is not there."""
     orders, mails = {"queue": "orders", "vhost": "/"}, {"queue": "mails", "vhost": "/"}
-    assert of(selecting(), orders, mails) == ((2000, 2000), "")
-    assert of(selecting(queue="orders"), orders, mails) == ((2000,), "")
+    assert of(selecting(), orders, mails) == ("2 of 2 series, their sum is 4", "")
+    assert of(selecting(queue="orders"), orders, mails) == ("1 of 2 series, 2", "")
     nothing = "none of the series matches the selector: "
     told = f'{nothing}queue is "mails", "orders"'
-    assert of(selecting(queue="order"), orders, mails) == ((), told)
+    assert of(selecting(queue="order"), orders, mails) == ("nothing", told)
     requirement = Requirement("queue", Operator.IN, ("order",))
     metric = ExternalMetric(MetricIdentifier("q", LabelSelector((), (requirement,))), VALUE)
-    assert of(metric, orders, mails) == ((), told)
+    assert of(metric, orders, mails) == ("nothing", told)
     without = f"{nothing}no series has the label name; "
-    assert of(selecting(name="a"), orders) == ((), f"{without}their labels are queue, vhost")
-    assert of(selecting(name="a"), {}) == ((), f"{without}they have no labels")
-    assert of(selecting(), {}, value=math.nan) == ((), "{} is nan, not a number")
+    assert of(selecting(name="a"), orders) == ("nothing", f"{without}their labels are queue, vhost")
+    assert of(selecting(name="a"), {}) == ("nothing", f"{without}they have no labels")
+    assert of(selecting(), {}, value=math.nan) == (
+        "no value that counts",
+        "{} is nan, not a number",
+    )
 
 
 def test_what_is_told_is_bounded_and_printable() -> None:
@@ -327,36 +330,30 @@ def test_what_is_told_is_bounded_and_printable() -> None:
     assert len(fault) < 600
 
 
-@pytest.mark.parametrize("metric", [selecting(), PODS, CPU, SERVICE])
-def test_no_series(metric: MetricSpec) -> None:
-    """An empty answer is told as such, whatever the metric."""
-    assert of(metric) == ((), "the query returned no series")
-
-
 def test_pods_of_the_target_are_those_of_its_namespace_with_its_name() -> None:
     """Told is which label is not there, or which values it has; a pod has one series."""
     web = {"namespace": "shop", "pod": "web-1"}
     other, elsewhere = web | {"pod": "a-1"}, {"namespace": "b", "pod": "web-1"}
-    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere) == (2, "")
-    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere, kind="Rollout") == (3, "")
+    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere) == ("2 pods", "")
+    assert of(PODS, web, web | {"pod": "web-2"}, other, elsewhere, kind="Rollout") == ("3 pods", "")
     query = Query("up", labels=SeriesLabels(namespace="ns", pod="instance"))
-    assert of(PODS, {"ns": "shop", "instance": "web-1"}, query=query) == (1, "")
+    assert of(PODS, {"ns": "shop", "instance": "web-1"}, query=query) == ("1 pod", "")
     labelled = 'labelled namespace="shop" and pod=<a name beginning with web->: '
     begin = f"none of the 1 series is {labelled}"
     without = 'pod is "web-1"; no series has the label namespace; their labels are pod'
-    assert of(PODS, {"pod": "web-1"}) == (0, begin + without)
-    assert of(CPU, elsewhere) == (0, f'{begin}namespace is "b"; pod is "web-1"')
+    assert of(PODS, {"pod": "web-1"}) == ("nothing", begin + without)
+    assert of(CPU, elsewhere) == ("nothing", f'{begin}namespace is "b"; pod is "web-1"')
     told = f'{begin.replace("1 series", "2 series")}in namespace shop pod is "a-1"'
-    assert of(CPU, other, elsewhere | {"pod": "c-1"}) == (0, told)
+    assert of(CPU, other, elsewhere | {"pod": "c-1"}) == ("nothing", told)
     used, fault = of(ContainerResourceMetric("cpu", "app", AVERAGE), web | {"container": "main"})
-    assert (used, "pod web-1 has no series of container app" in fault) == (0, True)
+    assert (used, "pod web-1 has no series of container app" in fault) == ("nothing", True)
     used, fault = of(PODS, web | {"a": "1"}, web | {"a": "2"})
-    assert (used, "aggregate the query by namespace and pod" in fault) == (0, True)
+    assert (used, "aggregate the query by namespace and pod" in fault) == ("nothing", True)
 
 
 def test_the_label_of_its_kind_tells_an_object() -> None:
     """Its values are told where none fits."""
     front = {"service": "front", "namespace": "shop"}
-    assert of(SERVICE, front) == ((2000,), "")
+    assert of(SERVICE, front) == ("1 of 1 series, 2", "")
     _, fault = of(SERVICE, front | {"service": "back"})
     assert fault.endswith('labelled service="front" in namespace shop: service is "back"')
