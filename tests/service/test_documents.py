@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import autoscaler
+from autoscaler.core.classification import MISSING_BOUND, MISSING_HOLD, Mark, State
+from autoscaler.core.status import INVALID_ANNOTATION, OWN_REASONS
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
@@ -118,3 +120,33 @@ def test_each_table_has_a_paragraph_of_what_is_not_defended() -> None:
     for chapter in SECURITY.split("\n## ")[1:]:
         assert HEAD in chapter
         assert "\nNot defended" in chapter
+
+
+STATES = (ROOT / "docs" / "reference" / "states.md").read_text(encoding="utf-8")
+
+
+def first_cells(heading: str) -> set[str]:
+    """Return the code in the first column of the table below a heading of the page of states."""
+    (section,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", STATES, re.MULTILINE | re.DOTALL)
+    cells = re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_the_page_of_states_lists_each_state_and_mark() -> None:
+    """By the names that the API has, and no other."""
+    assert first_cells("States") == set(State)
+    assert first_cells("Marks") == {mark.word for mark in Mark}
+
+
+def test_the_page_of_states_names_each_reason_that_the_hpa_does_not_have() -> None:
+    """Also those of metrics and Events."""
+    own = OWN_REASONS | {MISSING_BOUND, MISSING_HOLD, INVALID_ANNOTATION}
+    assert {reason for reason in own if f"`{reason}`" not in STATES} == set()
+
+
+def test_the_glossary_has_each_term_once_in_order() -> None:
+    """So that a term is found at a glance."""
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)[1:]
+    assert len(terms) > 40
+    assert terms == sorted(set(terms), key=str.lower)
