@@ -24,6 +24,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.core.writes import Written, intend, settle_write
 from autoscaler.daemon.recording import Recorder
 from autoscaler.persistence.record import DirectoryRecord, RecordWriter, SyncRow
+from autoscaler.persistence.record.changes import deflated
 from autoscaler.persistence.record.file import open_file
 from autoscaler.persistence.record.packing import Packer, by_minute, pack_minutes, unpack
 from autoscaler.rendering.chart import chart_of
@@ -98,7 +99,7 @@ def rows_of(load: str, seed: int, syncs: int, directory: Path) -> list[SyncRow]:
 
 def print_sizes(targets: int, syncs: int, directory: Path) -> None:
     """Print bytes by kind of load, and what the numbers of a day of all targets take."""
-    body, a_day = [], 0.0
+    body, a_day, number = [], 0.0, LIVES * syncs
     for load, share in SHARES.items():
         packed = thin = changes = 0
         for seed in range(LIVES):
@@ -106,11 +107,10 @@ def print_sizes(targets: int, syncs: int, directory: Path) -> None:
             rows = rows_of(load, seed, syncs, directory)
             for row in rows:
                 packer.add(row.time, row.numbers)
-            samples = packer.body()
-            packed += len(samples)
-            thin += len(pack_minutes(by_minute(unpack(samples, NOW, SYNC_PERIOD)), NOW))
+            packed += len(deflated(packer.text.encode()))
+            minutes = pack_minutes(by_minute(unpack(packer.text, NOW, SYNC_PERIOD)), NOW)
+            thin += len(deflated(minutes.encode()))
             changes += sum(row.change is not None for row in rows)
-        number = LIVES * syncs
         sizes = (packed / number, thin / number, changes / number * 3600 / SYNC_PERIOD)
         body.append([load, *(f"{size:.2f}" for size in sizes)])
         a_day += targets * share * DAY / SYNC_PERIOD * packed / number

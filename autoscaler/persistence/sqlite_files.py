@@ -54,23 +54,17 @@ NAME_CLUSTER = """
 class Schema:
     """A file in a state directory: its name, its lock, its tables, the pragmas of who writes it.
 
-    ``version`` is another whenever the tables change, or what is in them so that an older version
-    would misunderstand it.  The last of ``tables`` are those that this version adds to the one
-    before, and so on: a file of such a version is read, and upgraded by who writes it.
+    ``version`` is another whenever the tables change, or what is in them so that another version
+    would misunderstand it: a file of an older version is set aside.
     With ``keeps_one`` only the last file that was set aside is kept.
     """
 
     name: str
     lock: str
     version: int
-    tables: tuple[str, ...]
+    tables: str
     settings: str
     keeps_one: bool = False
-
-    @property
-    def oldest(self) -> int:
-        """The first version that can be upgraded."""
-        return self.version - len(self.tables) + 1
 
 
 # -- to write it ---------------------------------------------------------------------------------
@@ -164,20 +158,18 @@ def _open(
         _distrust(connection)
         connection.executescript(f"{schema.settings} PRAGMA journal_mode = WAL;")
         _check_tables(connection, schema)
-        version = version_of(connection)
-        if version != schema.version:
-            create_tables(connection, schema, version)
+        if not version_of(connection):
+            create_tables(connection, schema)
         return connection, read(connection)
     except BaseException:
         connection.close()
         raise
 
 
-def create_tables(connection: sqlite3.Connection, schema: Schema, version: int = 0) -> None:
-    """Create the tables that a database of a version lacks; a new one has version 0."""
-    tables = "".join(schema.tables[version - schema.version :] if version else schema.tables)
+def create_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Create the tables in a new database."""
     connection.executescript(
-        f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {schema.version:d}; COMMIT;"
+        f"BEGIN IMMEDIATE; {schema.tables} PRAGMA user_version = {schema.version:d}; COMMIT;"
     )
 
 
@@ -240,11 +232,11 @@ def version_of(connection: sqlite3.Connection) -> int:
 def _check_tables(connection: sqlite3.Connection, schema: Schema) -> None:
     """Raise MalformedError unless there are just the tables of the schema, or none yet."""
     version = version_of(connection)
-    if version and not schema.oldest <= version <= schema.version:
+    if version not in {0, schema.version}:
         raise MalformedError(
             f"its tables have version {version}, and version {schema.version} is read"
         )
-    odd = _objects(connection) ^ (_expected(schema, version) if version else frozenset())
+    odd = _objects(connection) ^ (_expected(schema) if version else frozenset())
     if odd:
         name = min(name for _, name, _ in odd)
         raise MalformedError(f'"{name:.60}" is not the table of version {version}')
@@ -258,9 +250,9 @@ def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
 
 
 @cache
-def _expected(schema: Schema, version: int) -> frozenset[tuple[str, str, str]]:
+def _expected(schema: Schema) -> frozenset[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript("".join(schema.tables[: version - schema.oldest + 1]))
+        connection.executescript(schema.tables)
         return _objects(connection)
 
 

@@ -174,9 +174,12 @@ def deflated(text: bytes, dictionary: bytes = b"") -> bytes:
 
 
 def inflated(packed: bytes, dictionary: bytes = b"") -> bytes:
-    """Inflate a text with an upper bound; raises zlib.error."""
+    """Inflate a text with an upper bound; raises ValueError."""
     inflater = zlib.decompressobj(zdict=dictionary)
-    text = inflater.decompress(packed, _MOST_TEXT)
+    try:
+        text = inflater.decompress(packed, _MOST_TEXT)
+    except zlib.error as error:
+        raise ValueError(f"it is damaged: {error}") from None
     if not inflater.eof:
-        raise zlib.error("it is cut off, or too long")
+        raise ValueError("it is cut off, or too long")
     return text

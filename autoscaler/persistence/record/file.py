@@ -1,13 +1,14 @@
 """The record's file: its tables, and rows put into it.
 
-A run is a time in which all was recorded.  Samples are bytes of `packing`: in
-`samples` those of some minutes, in `minutes` steps of a minute of some hours.  What is not in
-`samples` yet is in `recent`, a row for each batch; `open` has the begin of these bytes and the
-first row of `recent` that has some of them.  A change without rules and body is the removal of a
-target; those of others are texts of `changes`, deflated; `first` is the first
-body with that row of `rules`.  `agreement` has one row for each stretch of time.
+A run is a time in which all was recorded.  Samples are texts of `packing`, deflated: in `samples`
+those of some minutes, in `minutes` steps of a minute of some hours.  What is not in `samples` yet
+is in `recent`: of each batch a JSON object of texts by target; `open` has the begin of a target's
+text and the first row of `recent` that has some of it.  A change without rules and body is the
+removal of a target; those of others are texts of `changes`, deflated; `first` is the first body
+with that row of `rules`.  `agreement` has one row for each stretch of time.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from autoscaler.core.classification import Mark
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import deflated, inflated, texts_of
-from autoscaler.persistence.record.packing import MINUTE_SECONDS, Packer, pack_batch, parts_of
+from autoscaler.persistence.record.packing import MINUTE_SECONDS, Packer
 from autoscaler.persistence.record.rows import Numbers
 from autoscaler.persistence.sqlite_files import NAME_CLUSTER, Opened, Schema, open_to_write
 from autoscaler.persistence.state_directory import RECORD, RECORD_LOCK
@@ -46,9 +47,8 @@ _ADD_SAMPLES = "INSERT INTO samples (target, begin, end, period, body) VALUES (?
 SCHEMA = Schema(
     RECORD,
     RECORD_LOCK,
-    3,
-    (
-        """
+    4,
+    """
     CREATE TABLE runs (id INTEGER PRIMARY KEY, begin REAL NOT NULL, end REAL NOT NULL) STRICT;
     CREATE TABLE targets (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE rules (
@@ -78,10 +78,9 @@ SCHEMA = Schema(
         target INTEGER PRIMARY KEY,
         begin REAL NOT NULL, period REAL NOT NULL, first INTEGER NOT NULL
     ) STRICT;
-    CREATE TABLE recent (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
-    """,
-        agreement.TABLES,
-    ),
+    CREATE TABLE recent (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+    """
+    + agreement.TABLES,
     # The last seconds may be lost with the power; the file is whole all the same.
     "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = NORMAL;"
     f" PRAGMA journal_size_limit = {WAL_BYTES:d}; PRAGMA cache_size = -1024;",
@@ -173,7 +172,7 @@ class RecordFile(Opened):
 
     def _append(self, rows: Sequence[SyncRow]) -> None:
         """Append samples to the chunks of their targets, and what that adds to `recent`."""
-        parts: dict[int, bytes | bytearray] = {}
+        parts: dict[int, str] = {}
         begun: dict[int, _Chunk] = {}
         ids, chunks = self._ids, self._open
         for key, time, period, numbers, *_ in rows:
@@ -189,12 +188,11 @@ class RecordFile(Opened):
             except ValueError:  # too many numbers, or too large ones: it has its changes
                 continue
             if added:
-                before = parts.get(target)
-                parts[target] = added if before is None else before + added
+                parts[target] = parts.get(target, "") + added
         if not parts:
             return
         execute = self.connection.execute
-        batch = execute("INSERT INTO recent (body) VALUES (?)", (pack_batch(parts),))
+        batch = execute("INSERT INTO recent (body) VALUES (?)", (json.dumps(parts),))
         if begun:
             first = batch.lastrowid
             rows_of_open = [(key, one.begin, one.period, first) for key, one in begun.items()]
@@ -203,7 +201,8 @@ class RecordFile(Opened):
             execute("DELETE FROM recent WHERE id < (SELECT min(first) FROM open)")
 
     def _close_chunk(self, target: int, chunk: _Chunk) -> None:
-        values = (target, chunk.begin, chunk.end, chunk.period, chunk.body())
+        body = deflated(chunk.text.encode())
+        values = (target, chunk.begin, chunk.end, chunk.period, body)
         self.connection.execute(_ADD_SAMPLES, values)
 
     def _new_target(self, key: str) -> int:
@@ -296,16 +295,17 @@ def _begin(cluster: str, connection: sqlite3.Connection) -> dict[str, int]:
     last = connection.execute("SELECT end FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     if not begins or last is None:
         return ids
-    bodies = {target: bytearray() for target in begins}
+    texts = dict.fromkeys(begins, "")
     connection.execute("BEGIN IMMEDIATE")
-    for batch, body in connection.execute("SELECT id, body FROM recent ORDER BY id"):
-        for target, part in parts_of(body):
-            if target in begins and batch >= begins[target][2]:
-                bodies[target] += part
+    for target, part in connection.execute(
+        "SELECT target, value FROM recent, json_each(body) JOIN open ON target = key"
+        " WHERE recent.id >= first ORDER BY recent.id"
+    ):
+        texts[target] += part
     connection.executemany(
         _ADD_SAMPLES,
         [
-            (target, begin, max(begin, last[0]), period, bytes(bodies[target]))
+            (target, begin, max(begin, last[0]), period, deflated(texts[target].encode()))
             for target, (begin, period, _) in begins.items()
         ],
     )

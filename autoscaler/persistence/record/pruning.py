@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from autoscaler.core.classification import Mark
+from autoscaler.persistence.record.changes import deflated, inflated
 from autoscaler.persistence.record.file import OLDEST, WAL_BYTES, RecordFile
 from autoscaler.persistence.record.packing import by_minute, pack_minutes, unpack
 from autoscaler.persistence.record.rows import Sample
@@ -226,11 +227,12 @@ def _without_lapses(chunks: Sequence[Any]) -> Iterator[list[Any]]:
 def _steps(chunks: Sequence[Any]) -> tuple[float, float, bytes]:
     steps = list(by_minute(chain.from_iterable(_readable(*chunk) for chunk in chunks)))
     begin = steps[0].time if steps else chunks[0][0]
-    return begin, chunks[-1][1], pack_minutes(steps, begin)
+    body = deflated(pack_minutes(steps, begin).encode())
+    return begin, chunks[-1][1], body
 
 
 def _readable(begin: float, _end: float, period: float, body: bytes) -> Iterator[Sample]:
     try:
-        yield from unpack(body, begin, period)
+        yield from unpack(inflated(body).decode(), begin, period)
     except ValueError:
         return

@@ -2,7 +2,6 @@
 
 import math
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
@@ -16,7 +15,7 @@ from autoscaler.persistence.codec import UnreadableError
 from autoscaler.persistence.record import agreement
 from autoscaler.persistence.record.changes import inflated, result_of
 from autoscaler.persistence.record.file import OLDEST, SCHEMA
-from autoscaler.persistence.record.packing import part_of, unpack, unpack_minutes
+from autoscaler.persistence.record.packing import unpack, unpack_minutes
 from autoscaler.persistence.record.rows import (
     Change,
     Lapse,
@@ -152,7 +151,7 @@ class DirectoryRecord:
             text = inflated(rules or b"")
             dictionary = text + inflated(first, text)
             return result_of(text.decode(), inflated(body, dictionary).decode())
-        except (zlib.error, ValueError) as error:
+        except ValueError as error:
             what = error if isinstance(error, UnreadableError) else "it is damaged"
             raise RecordError(
                 f"the decision about {change.target} cannot be read: {what}"
@@ -206,7 +205,7 @@ class DirectoryRecord:
 
     def agreement_totals(self, since: float, now: float) -> Mapping[str, agreement.Totals]:
         """Return how long each target agreed how with its HPA since a Unix time, by its key."""
-        with self._with_agreement() as connection:
+        with self._opened() as connection:
             return agreement.totals_of(connection, since, now)
 
     def agreement(
@@ -216,7 +215,7 @@ class DirectoryRecord:
 
         With each are at most ``limit`` times in which they were different, the longest first.
         """
-        with self._with_agreement() as connection:
+        with self._opened() as connection:
             return agreement.kept_of(connection, targets, since, now, limit)
 
     def _one_change(self, condition: str, *values: str | float) -> Change | None:
@@ -226,13 +225,6 @@ class DirectoryRecord:
                 values,
             ).fetchone()
             return None if row is None else _change(connection, row[0])
-
-    @contextmanager
-    def _with_agreement(self) -> Iterator[sqlite3.Connection]:
-        with self._opened() as connection:
-            if version_of(connection) < SCHEMA.version:
-                raise NothingRecordedError(f"nothing is compared in {self._path.parent} yet")
-            yield connection
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -277,7 +269,7 @@ def _change(connection: sqlite3.Connection, number: int) -> Change:
 def _chunks(
     connection: sqlite3.Connection, target: int, begin: float, end: float
 ) -> list[tuple[Any, ...]]:
-    """Return begin, end, period (0 for minutes) and bytes of what covers a time, in order."""
+    """Return begin, end, period (0 for minutes) and text, mostly deflated, of a time, in order."""
     found: list[tuple[Any, ...]] = []
     for table, period in (("minutes", "0.0"), ("samples", "period")):
         found += connection.execute(
@@ -290,17 +282,20 @@ def _chunks(
         "SELECT begin, period, first FROM open WHERE target = ? AND begin < ?", (target, end)
     ).fetchone()
     if row is not None:
-        batches = connection.execute("SELECT body FROM recent WHERE id >= ? ORDER BY id", (row[2],))
-        body = b"".join([part_of(batch, target) for (batch,) in batches])
-        found.append((row[0], math.inf, row[1], body))
+        parts = connection.execute(
+            "SELECT json_extract(body, ?) FROM recent WHERE id >= ? ORDER BY id",
+            (f'$."{target}"', row[2]),
+        )
+        text = "".join([part for (part,) in parts if part is not None])
+        found.append((row[0], math.inf, row[1], text))
     return found
 
 
 def _samples_of(chunks: Sequence[tuple[Any, ...]]) -> Iterator[Sample]:
     for begin, _, period, body in chunks:
-        samples = unpack(body, begin, period) if period else unpack_minutes(body, begin)
         try:
-            yield from samples
+            text = body if isinstance(body, str) else inflated(body).decode()
+            yield from unpack(text, begin, period) if period else unpack_minutes(text, begin)
         except ValueError:  # damaged: the next chunk begins anew
             continue
 

@@ -29,8 +29,7 @@ SCHEMA = Schema(
     DATABASE,
     LOCK,
     6,
-    (
-        """
+    """
     CREATE TABLE targets (target INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
     CREATE TABLE histories (target INTEGER PRIMARY KEY, history TEXT NOT NULL) STRICT;
     CREATE TABLE recommendations (
@@ -45,7 +44,6 @@ SCHEMA = Schema(
         wall REAL NOT NULL, steady REAL NOT NULL, boot_id TEXT NOT NULL
     ) STRICT;
     """,
-    ),
     # What `intend` has confirmed must outlive a loss of power.  The limit is what a large
     # transaction leaves at most of the write-ahead log, once the database has it.
     "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216;",

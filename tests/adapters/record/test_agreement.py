@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.persistence.record import Limits
+from autoscaler.persistence.record import DirectoryRecord, Limits
 from autoscaler.persistence.record.agreement import DAY, DifferingReading, KindTotal, Stretch
 from autoscaler.persistence.record.file import SCHEMA
-from autoscaler.persistence.record.rows import NothingRecordedError, RecordError
+from autoscaler.persistence.record.rows import RecordError
 from tests.adapters.record.agreed import (
     DIFFERENT,
     EQUAL,
@@ -20,7 +20,7 @@ from tests.adapters.record.agreed import (
     kept,
     stretch,
 )
-from tests.adapters.record.recording import Time, plain, running, until, values
+from tests.adapters.record.recording import Time, running, until
 from tests.core.builders import BASE
 
 DATABASE = "record.db"
@@ -100,40 +100,18 @@ def test_the_writer_keeps_both_on_one_thread(tmp_path: Path) -> None:
 # -- an older file -------------------------------------------------------------------------------
 
 
-def older(directory: Path) -> None:
-    """Leave a record of the version before agreement was kept in it."""
-    with running(directory) as writer:
-        writer.put(plain(10.0, 5))
-    with closing(sqlite3.connect(directory / DATABASE)) as connection:
-        connection.executescript("DROP TABLE agreement; PRAGMA user_version = 2;")
-
-
-def test_a_record_of_the_version_before_is_upgraded(tmp_path: Path) -> None:
-    older(tmp_path)
-    record = kept(tmp_path, stretch(0, 60))
-    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 60
-    assert values(record, 0, 100) == [(10.0, 5)]
-    assert [*tmp_path.glob("*.unreadable-*")] == []
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA.version,)
-
-
-def test_a_record_of_the_version_before_is_read_as_it_is(tmp_path: Path) -> None:
-    """Nothing was compared there; a reader changes nothing."""
-    record = kept(tmp_path)
-    (tmp_path / DATABASE).unlink()
-    older(tmp_path)
-    assert values(record, 0, 100) == [(10.0, 5)]
-    with pytest.raises(NothingRecordedError):
-        record.agreement_totals(0.0, BASE)
-
-
-def test_an_older_record_with_other_tables_is_set_aside(tmp_path: Path) -> None:
-    older(tmp_path)
-    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
-        connection.execute("DROP TABLE runs")
+def test_an_older_record_is_set_aside(tmp_path: Path) -> None:
+    """What it holds stays in the file that was renamed, and a new one is begun."""
     kept(tmp_path, stretch(0, 60))
-    assert len([*tmp_path.glob(f"{DATABASE}.unreadable-*")]) == 1
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA.version - 1}")
+    with pytest.raises(RecordError, match="its tables have version"):
+        DirectoryRecord(tmp_path).agreement_totals(0.0, BASE)
+    record = kept(tmp_path, stretch(60, 20))
+    assert record.agreement_totals(0.0, BASE)[WEB][EQUAL].seconds == 20
+    (aside,) = tmp_path.glob(f"{DATABASE}.unreadable-*")
+    with closing(sqlite3.connect(aside)) as connection:
+        assert connection.execute("SELECT begin FROM agreement").fetchone() == (BASE,)
 
 
 # -- a damaged one -------------------------------------------------------------------------------
