@@ -55,6 +55,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "SCOPE.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "RESULTS.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
