@@ -173,11 +173,13 @@ class _ScaleWrite:
     decided_on: Scale
     replicas: int
     deadline: float
+    _path: str = field(init=False)
     _version: str = field(init=False)
     _must_read: bool = field(init=False)
     _uncertain: bool = False
 
     def __post_init__(self) -> None:
+        self._path = f"{self.resource.path(*self.place)}/scale"
         self._version = self.decided_on.resource_version
         self._must_read = not self._version
 
@@ -210,7 +212,8 @@ class _ScaleWrite:
                     "the API server sent a scale without a resourceVersion; nothing is written, "
                     "since a write without it could undo somebody else's"
                 )
-        may_write_until, now = self._may_write_until(), clock.monotonic()
+        may_write_until = self.scales.gate.may_write_until(self.place[0])
+        now = clock.monotonic()
         if may_write_until <= now:
             return self._not_leading()
         # A quarter of the time, at most 1 s, is left to read.
@@ -239,7 +242,7 @@ class _ScaleWrite:
             path=self._path,
             deadline=until,
             body=body,
-            may_send=lambda: self._may_write_until() > clock.monotonic(),
+            may_send=lambda: self.scales.gate.may_write_until(namespace) > clock.monotonic(),
         )
         if self.replicas == 0 and self.resource.built_in is not None:
             answer = send("PATCH", query={**query, "force": "true"}, content_type=_APPLY_PATCH)
@@ -282,10 +285,3 @@ class _ScaleWrite:
         if seen.spec_replicas == self.replicas and self._uncertain:
             return Written(seen)
         return Superseded(seen, uncertain=self._uncertain)
-
-    def _may_write_until(self) -> float:
-        return self.scales.gate.may_write_until(self.place[0])
-
-    @property
-    def _path(self) -> str:
-        return f"{self.resource.path(*self.place)}/scale"

@@ -1,7 +1,7 @@
 """The scale-down breakers of all Prometheus servers (semantics 8.7), and who waits for them."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,10 +23,16 @@ class BreakerStatus(NamedTuple):
 
 
 class Breakers:
-    """Counts which targets would go down, and holds them while too many do.  Thread-safe."""
+    """Counts which targets would go down, and holds them while too many do.  Thread-safe.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    ``keep`` is called with all states at each change that must outlive the process: each trip at
+    once, be it that it is reported later.
+    """
+
+    def __init__(self, keep: Callable[[Mapping[str, BreakerState]], None] = lambda _: None) -> None:
+        # Held while they are kept: who looks last must also be the last to keep what it saw.
+        self._lock = threading.RLock()
+        self._keep = keep
         self._ahead = 0.0
         """By how many seconds the Unix time is ahead of `clock.steady`."""
         self._resumed: Mapping[str, BreakerState] = {}
@@ -36,8 +42,6 @@ class Breakers:
         """How many syncs have."""
         self._waiting: dict[tuple[str, int], Future[None]] = {}
         """By server and sync, what is done once it is known whether that breaker trips."""
-        self._tripped = False
-        """Whether any has tripped since `take_tripped`."""
 
     def resume(self, states: Mapping[str, BreakerState], wall: float, steady: float) -> None:
         """Go on, before anything else, with what an earlier run left, as of ``wall``."""
@@ -79,7 +83,7 @@ class Breakers:
                     server.reported = server.state.trip
                     news.append(self._news(BreakerChange.RESUMED, server, server.reported))
                 news += self._changed(server, BreakerChange.REMOVED)
-            return news
+            return self._kept(news)
 
     def begin(self, targets: Sequence[Target], ahead: float) -> int:
         """Note that a sync begins; return its number.  Unix time is ``ahead`` of `clock.steady`."""
@@ -101,12 +105,6 @@ class Breakers:
                     server.note(self._begun, target, down=down)
                 if down or self._waiting or server.state is not CLOSED:
                     self._review(server, now)
-
-    def take_tripped(self) -> bool:
-        """Return whether any has tripped since the last call: then `states` are to be kept."""
-        with self._lock:
-            tripped, self._tripped = self._tripped, False
-            return tripped
 
     def undecided(self, sync: int, target: str, now: float) -> dict[str, Future[None]]:
         """Return by server what is done once it is known whether it trips, or after `give_up`."""
@@ -148,7 +146,7 @@ class Breakers:
                 if server.state is not CLOSED and not stopped:
                     self._review(server, now)
                 news += self._changed(server, BreakerChange.ENDED)
-            return news
+            return self._kept(news)
 
     def release(self, name: str | None, now: float) -> list[BreakerNews]:
         """Let the targets of a server go, or of all; return which breakers had tripped."""
@@ -158,7 +156,7 @@ class Breakers:
                 if name in {None, server.name}:
                     server.state = released(server.breaker, server.state, now)
                     news += self._changed(server, BreakerChange.RELEASED)
-            return news
+            return self._kept(news)
 
     def states(self) -> dict[str, BreakerState]:
         """Return all states that must outlive the process, in Unix seconds."""
@@ -205,7 +203,8 @@ class Breakers:
 
     def _review(self, server: ServerCount, now: float) -> None:
         """Let the breaker trip or end, and those that wait go on where that is known."""
-        self._tripped |= server.review(self._begun, now)
+        if server.review(self._begun, now):
+            self._keep(self.states())
         for name, sync in list(self._waiting):
             if name == server.name and not server.is_open(sync, now):
                 self._end_wait((name, sync))
@@ -216,6 +215,12 @@ class Breakers:
         # The driver may have cancelled it.
         if future is not None and future.set_running_or_notify_cancel():
             future.set_result(None)
+
+    def _kept(self, news: list[BreakerNews]) -> list[BreakerNews]:
+        """Keep the states, if there are news of any, and return these."""
+        if news:
+            self._keep(self.states())
+        return news
 
     def _changed(self, server: ServerCount, end: BreakerChange) -> list[BreakerNews]:
         """Return what is to be reported of a server; ``end`` is what the end of a trip is."""

@@ -118,7 +118,8 @@ class SyncRun:
             driver.run(state.stop, self.write_deadline)
         finally:
             state.histories.keep(self.decisions, self.as_of)
-            state.end_in_breakers(self.number, self._steady())
+            stopped = state.stop.is_set()
+            state.report_breakers(state.breakers.end(self.number, self._steady(), stopped=stopped))
         seconds = clock.monotonic() - self.begun
         self.ports.reporter.synced(
             SyncSummary(len(self.targets), len(queries), self.changed, self.failed, seconds)
@@ -232,7 +233,7 @@ class SyncRun:
         state.last_sync[key] = self.steady
         if isinstance(scale, Scale):
             state.last_read[key] = self.steady
-        self._remember(step)
+        state.histories.put(key, step.history, self.as_of)
         self.failed += step.decision.outcome is not Outcome.OK
         return step
 
@@ -249,9 +250,6 @@ class SyncRun:
         """Return the Unix time of an instant of `clock.steady`."""
         return None if steady is None else self.now - (self.steady - steady)
 
-    def _remember(self, step: Step) -> None:
-        self.state.histories.put(step.rules.target.key, step.history, self.as_of)
-
     def _unless_held(self, step: Step) -> Coroutine[Step]:
         """Hold a scale-down while too many targets of a server would go down (semantics 8.7).
 
@@ -260,7 +258,6 @@ class SyncRun:
         breakers, key, now = self.state.breakers, step.rules.target.key, self._steady()
         down = goes_down(step.decision)
         breakers.note(key, now, down=down, in_shadow=step.decision.in_shadow)
-        self.state.keep_trips()
         if not down:
             return step
         # A hold of one server may end while another one is waited for: it is asked anew then.
@@ -273,12 +270,11 @@ class SyncRun:
             if self.state.stop.is_set():
                 return step
             now = self._steady()
-        self.state.keep_trips()
         ahead = self.now - self.steady
         holds = {server: until + ahead for server, until in breakers.holds(key, now).items()}
         after = step.held_back(holds)
         if after is not step:
-            self._remember(after)
+            self.state.histories.put(key, after.history, self.as_of)
         return after
 
     def _give_up(self, server: str) -> None:
@@ -311,7 +307,7 @@ class SyncRun:
             sending, lambda why: WriteFailed(why, unknown=not sending.cancelled())
         )
         step = step.settled(write)
-        self._remember(step)
+        self.state.histories.put(target.key, step.history, self.as_of)
         self.changed += step.decision.written
         return step
 

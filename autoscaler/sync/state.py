@@ -131,7 +131,9 @@ class SyncState:
         self.histories = Histories(ports.history_store, known or {}, steps)
         self.queries = FairQueries(slow_seconds)
         self.cluster_calls = ClusterCalls(stop, _rates(ports, writes_per_second or {}))
-        self.breakers = Breakers()
+        self.breakers = Breakers(
+            lambda states: self.ports.history_store.keep_breakers(states)  # noqa: PLW0108 - these ports are replaced
+        )
         self.overlaps = Overlaps()
         self.last_sync: dict[str, float] = {}
         """When, by `clock.steady`, the last sync of each target began, of any process."""
@@ -139,7 +141,6 @@ class SyncState:
         """Likewise the last sync of this process that read its scale."""
         self.scale_read_order = LeastRecentlyServed[str]()
         self.pod_read_order = LeastRecentlyServed[str]()
-        self._breakers_kept = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +171,7 @@ class SyncState:
                 del instants[gone]
         self.cluster_calls.change(_rates(ports, writes_per_second))
         self.flags, self.ports = flags, ports
-        self._report(self.breakers.change(breaker, targets))
+        self.report_breakers(self.breakers.change(breaker, targets))
 
     def read(
         self,
@@ -195,36 +196,20 @@ class SyncState:
 
     # -- scale-down breakers -----------------------------------------------------------------
 
-    def keep_trips(self) -> None:
-        """Keep how the scale-down breakers stand if one has tripped; it is told later."""
-        if self.breakers.take_tripped():
-            self._keep_breakers()
-
-    def end_in_breakers(self, number: int, now: float) -> None:
-        """Report what a sync that has ended changed of the scale-down breakers."""
-        self._report(self.breakers.end(number, now, stopped=self.stop.is_set()))
-
     def release(self, server: str | None = None) -> list[BreakerNews]:
         """Let go what the breaker of a server holds, or of all; any thread may call this."""
         news = self.breakers.release(server, self.ports.clock.steady())
-        self._report(news)
+        self.report_breakers(news)
         return news
 
     def breaker_statuses(self) -> list[BreakerStatus]:
         """Return how the scale-down breaker of each server stands."""
         return self.breakers.statuses(self.ports.clock.steady())
 
-    def _report(self, news: Sequence[BreakerNews]) -> None:
-        """Report changes of the scale-down breakers, and keep how they stand now."""
-        if news:
-            self._keep_breakers()
+    def report_breakers(self, news: Sequence[BreakerNews]) -> None:
+        """Report changes of the scale-down breakers."""
         for change in news:
             self.ports.reporter.breaker_changed(change)
-
-    def _keep_breakers(self) -> None:
-        # Of two syncs, the one that looks last must also be the last to keep what it saw.
-        with self._breakers_kept:
-            self.ports.history_store.keep_breakers(self.breakers.states())
 
 
 def _rates(ports: Ports, writes_per_second: Mapping[str, float]) -> dict[str, float]:

@@ -16,8 +16,6 @@ from urllib3.poolmanager import pool_classes_by_scheme
 
 from autoscaler import clock
 
-_current = threading.local()
-
 
 class RequestSocket:
     """The socket of one request until `clock.monotonic` says so, for another thread to cut."""
@@ -60,20 +58,22 @@ class RequestSocket:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-def _request_of_this_thread() -> RequestSocket | None:
-    request: RequestSocket | None = getattr(_current, "request", None)
-    return request
+class _Current(threading.local):
+    request: RequestSocket | None = None
+    """The one that this thread carries out."""
+
+
+_current = _Current()
 
 
 def _set_socket(sock: socket.socket | None) -> None:
-    request = _request_of_this_thread()
-    if request is not None:
-        request.use(sock)
+    if _current.request is not None:
+        _current.request.use(sock)
 
 
 class _CuttableConnection(HTTPConnection):
     def connect(self) -> None:
-        request = _request_of_this_thread()
+        request = _current.request
         if request is None or request.connects is None:
             super().connect()
         else:
@@ -83,8 +83,7 @@ class _CuttableConnection(HTTPConnection):
     def _connect(self) -> None:
         """Make a connection; one that is not waited for any more is closed."""
         super().connect()
-        request = _request_of_this_thread()
-        if request is not None and request.is_cut:
+        if _current.request is not None and _current.request.is_cut:
             self.close()
 
     def request(self, *args: Any, **named: Any) -> None:

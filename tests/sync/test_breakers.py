@@ -495,7 +495,7 @@ def test_a_restart_does_not_end_it() -> None:
 def test_a_release_outlives_a_restart_too() -> None:
     """Else the operator would have to release again."""
     with after_rename(50, 50) as one:
-        one.syncer._report(one.syncer.breakers.release(None, one.time))
+        one.syncer.breakers.release(None, one.time)
         one.syncer.__exit__()
         one.start()
         one.sync()

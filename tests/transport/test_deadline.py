@@ -25,7 +25,8 @@ from tests.worlds.waiting import wait_until
 
 
 def cuttable_socket() -> RequestSocket:
-    request: RequestSocket = deadlines._current.request
+    request = deadlines._current.request
+    assert request is not None
     return request
 
 
