@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from autoscaler import __version__
 from autoscaler.app import app
+from tests.tables import rows
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.daemon import write_config
@@ -66,19 +67,45 @@ def ran(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ("--clusters 0", "should be greater than or equal to 1"),
-        ("--clusters 6", "the demo has at most 5"),
-        ("--clusters 3 --context kind", "--context is a cluster of yours: give only one"),
-    ],
-)
-def test_a_demo_that_cannot_be_is_refused(arguments: str, why: str) -> None:
-    """Before anything is started."""
-    code, out, err = ran("demo", *arguments.split())
+FOR_A_DAEMON = "certificates, tokens and passwords are for a daemon"
+MISUSED = f"""
+demo --clusters 0 | should be greater than or equal to 1
+demo --clusters 6 | the demo has at most 5
+demo --clusters 3 --context kind | --context is a cluster of yours: give only one
+explain shop/web --at 1h --last-change | give only one of --at, --last-change and --since
+explain shop/web --token-file t | give --url or -c: {FOR_A_DAEMON}
+explain shop/web --token-file t --state-directory / | {FOR_A_DAEMON}
+explain shop/web --url http://h --state-directory / | give --url or --state-directory
+explain shop/web --url http://a --user me | --user and --password-file go together
+explain shop/web --url http://a --key-file k | --key-file goes with --cert-file
+explain shop/web --url http://a --user me --password-file p --token-file t
+    | give --token-file or --user
+status --url http://u:hunter2@host | it must be an address such as http://127.0.0.1:9191
+status --url ftp://hunter2 | it must be an address such as http://127.0.0.1:9191
+status --url http:// | it must be an address such as http://127.0.0.1:9191
+status --url http://h?hunter2 | it must be an address such as http://127.0.0.1:9191
+plan -c a.yaml --ca-file x | give --url: {FOR_A_DAEMON}
+import | name a file, a folder, - or --from-cluster
+import a.yaml -A | --all-namespaces goes with --from-cluster
+import --from-cluster -A -n shop | give --namespace or --all-namespaces
+import a.yaml --context x | --context goes with --from-cluster
+import a.yaml --prometheus prometheus:9090 | http
+import a.yaml --report xml | xml
+pause web | web names no workload: right is NAMESPACE/NAME for a Deployment
+pause a/b --for 2 | a duration needs a unit
+pause a/b --for 0s | it must be longer than 0
+pause a/b --only scale-up --replicas 1 | cannot go with --replicas
+resume -c /nonexistent a/b | /nonexistent
+"""
+
+
+@pytest.mark.parametrize(("command", "why"), rows(MISUSED))
+def test_what_cannot_be_begun_is_refused_with_a_sentence(command: str, why: str) -> None:
+    """Before anything is read or started; an address may hold a password, and is not repeated."""
+    code, out, err = ran(*command.split())
     assert (code, out) == (2, "")
-    assert why in " ".join(err.replace("│", "").split())
+    assert why in " ".join(err.replace("│", " ").split())
+    assert "hunter2" not in err
 
 
 def queue_config(prometheus: str, namespace: str, *names: str) -> dict[str, object]:
@@ -212,13 +239,14 @@ def test_validate_warns_and_strict_makes_warnings_mistakes(tmp_path: Path) -> No
     assert "s3cret" not in lenient.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize("command", ["run", "plan", "resume"])
 def test_a_command_that_cannot_begin_says_so(command: str, tmp_path: Path) -> None:
     """On a file with errors it exits with 2, without a cluster to talk to with 1."""
     bad = write_config(tmp_path / "bad.yaml", {"prometheus": {}, "targets": []})
     good = write_config(tmp_path / "a.yaml", queue_config("http://127.0.0.1:1", "shop", "a"))
+    names = ["shop/a"] * (command == "resume")
     for file, code, said in ((bad, 2, "prometheus.url"), (good, 1, "autoscaler cannot ")):
-        ran = autoscaler(command, "-c", str(file), environment=NOWHERE)
+        ran = autoscaler(command, "-c", str(file), *names, environment=NOWHERE)
         assert ran.returncode == code
         assert said in ran.stderr
         assert "Traceback" not in ran.stderr

@@ -5,73 +5,78 @@ import re
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.cli.rehearsed_files import PERIOD, config, samples, wave
 from tests.cli.test_commands import ran
 
+Configs = tuple[Path, Path]
 
-def test_which_is_better_is_told_by_days(tmp_path: Path) -> None:
+
+@pytest.fixture
+def both(tmp_path: Path) -> Configs:
+    """Write a configuration, and one with a lower target."""
+    return config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+
+
+def compared(one: Path, other: Path, csv: Path, *more: str) -> tuple[int, str, str]:
+    return ran("compare", "-c", str(one), "-c", str(other), "--csv", str(csv), *more)
+
+
+def test_which_is_better_is_told_by_days(both: Configs, tmp_path: Path) -> None:
     """A lower target costs replica-hours and saves shortage, on each of seven days.
 
     The demand is counted in pods of the first: against its own pods the second would be no better.
     """
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
-    file = samples(tmp_path, 7, wave)
-    code, out, err = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
+    one, other = both
+    code, out, err = compared(one, other, samples(tmp_path, 7, wave))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "2026-01-01T00:00:00Z to 2026-01-08T00:00:00Z, 7 d 0 h"
     assert lines[1].startswith(f"the demand is counted in pods of {one}: ")
     assert lines[2:5] == ["", f"{one} -> {other}", "  shop/Deployment/web"]
     rows = {re.split(r"  +", line.strip())[0]: line for line in lines[5:]}
-    missing = r" +[\d.]+ -> +[\d.]+ +-[\d.]+  better  on 7 of 7 days"
-    assert re.fullmatch(f"    missing pod-hours{missing}", rows["missing pod-hours"])
-    hours = r" +[\d.]+ -> +[\d.]+ +\+[\d.]+  worse   on 7 of 7 days"
-    assert re.fullmatch(f"    replica-hours{hours}", rows["replica-hours"])
+    for measure, numbers in (
+        ("missing pod-hours", r" +[\d.]+ -> +[\d.]+ +-[\d.]+  better"),
+        ("replica-hours", r" +[\d.]+ -> +[\d.]+ +\+[\d.]+  worse "),
+    ):
+        assert re.fullmatch(f"    {measure}{numbers}  on 7 of 7 days", rows[measure])
 
 
 def test_the_report_has_the_sign_test(tmp_path: Path) -> None:
     one = config(tmp_path, "a.yaml", "10", "web", "api")
     other, report = config(tmp_path, "b.yaml", "8", "web", "api"), tmp_path / "report.html"
-    file = samples(tmp_path, 7, wave)
-    arguments = ("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
-    _, out, _ = ran(*arguments, "--report", str(report))
+    out = compared(one, other, samples(tmp_path, 7, wave), "--report", str(report))[1]
     tables = re.findall(r"<caption>(.*?)</caption>(.*?)</table>", report.read_text(), re.DOTALL)
-    title = f"{one} -&gt; {other}"
-    told = ", by days and their sign test"
-    assert [caption for caption, _ in tables] == [
-        f"{title}, all targets{told}",
-        *[f"{title}{told}"] * 2,
-    ]
+    title, told = f"{one} -&gt; {other}", ", by days and their sign test"
+    captions = [f"{title}, all targets{told}", *[f"{title}{told}"] * 2]
+    assert [caption for caption, _ in tables] == captions
     for _, table in tables:
         rows = [re.sub(r"<[^>]+>", "|", row) for row in table.split("</tr>")[1:-1]]
         cells = [[cell for cell in row.split("|") if cell.strip()] for row in rows]
-        assert [row[0] for row in cells] == [
-            *("time short", "shortage", "missing pod-hours", "replica-hours", "changes")
-        ]
+        measures = ["time short", "shortage", "missing pod-hours", "replica-hours", "changes"]
+        assert [row[0] for row in cells] == measures
         assert cells[3][4:] == ["worse", "on 7 of 7 days", "1.56%"]
         assert f"{cells[3][1]} -> {cells[3][2]}" in out
 
 
-def test_one_day_is_not_sure(tmp_path: Path) -> None:
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+def test_one_day_is_not_sure(both: Configs, tmp_path: Path) -> None:
+    one, other = both
     file = samples(tmp_path, 1, wave)
-    _, out, _ = ran("compare", "-c", str(one), "-c", str(other), "--csv", str(file))
-    assert re.search(r"replica-hours .* worse   one day: not sure$", out, re.MULTILINE)
-    _, out, _ = ran("compare", "-c", str(one), "-c", str(one), "--csv", str(file))
-    assert not re.search("better|worse|not sure", out)
+    told = r"replica-hours .* worse   one day: not sure$"
+    assert re.search(told, compared(one, other, file)[1], re.MULTILINE)
+    assert not re.search("better|worse|not sure", compared(one, one, file)[1])
 
 
-def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(tmp_path: Path) -> None:
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
-    arguments = (
-        *("compare", "-c", str(one), "-c", str(other), "--csv"),
-        *(str(samples(tmp_path, 1, wave)), "--from", "2026-02-01T00:00:00Z"),
-        *("--to", "2026-02-01T02:00:00Z"),
-    )
-    _, out, _ = ran(*arguments)
+def test_where_nothing_was_scored_nothing_is_compared_of_the_demand(
+    both: Configs, tmp_path: Path
+) -> None:
+    file = samples(tmp_path, 1, wave)
+    span = ("--from", "2026-02-01T00:00:00Z", "--to", "2026-02-01T02:00:00Z")
+    out = compared(*both, file, *span)[1]
     assert re.search(r"^    time short +- -> +- +-$", out, re.MULTILINE)
     assert re.search(r"^    replica-hours +2.00 -> 2.00 +0.00$", out, re.MULTILINE)
-    (pair,) = json.loads(ran(*arguments, "-o", "json")[1])["comparisons"]
+    (pair,) = json.loads(compared(*both, file, *span, "-o", "json")[1])["comparisons"]
     found = {each["measure"]: each for each in pair["targets"]["shop/Deployment/web"]}
     short = found["tauUnder"]
     assert (short["first"], short["second"], short["verdict"]) == (None, None, "unknown")
@@ -81,44 +86,33 @@ def test_targets_that_only_some_have_are_named(tmp_path: Path) -> None:
     first = config(tmp_path, "a.yaml", "10", "web", "api", "old")
     second = config(tmp_path, "b.yaml", "8", "web", "api")
     file = samples(tmp_path, 1, wave)
-    arguments = ("compare", "-c", str(first), "-c", str(second), "--csv", str(file))
-    code, out, _ = ran(*arguments)
+    code, out, _ = compared(first, second, file)
     assert code == 0
     assert f"not compared: shop/Deployment/old is only in {first}\n" in out
     heads = [line.strip() for line in out.splitlines() if re.match("  [^ ]", line)]
     assert heads == ["all targets", "shop/Deployment/api", "shop/Deployment/web"]
-    found = json.loads(ran(*arguments, "-o", "json")[1])
+    found = json.loads(compared(first, second, file, "-o", "json")[1])
     assert found["notInAll"] == {"shop/Deployment/old": [str(first)]}
     (pair,) = found["comparisons"]
     assert pair["targets"].keys() == {"shop/Deployment/api", "shop/Deployment/web"}
     totals = {one["measure"]: one["first"] for one in pair["allTargets"]}
-    parts = [
-        each["first"]
-        for target in pair["targets"].values()
-        for each in target
-        if each["measure"] == "replicaHours"
-    ]
+    each = [one for target in pair["targets"].values() for one in target]
+    parts = [one["first"] for one in each if one["measure"] == "replicaHours"]
     assert totals["replicaHours"] == sum(parts)
 
 
-def test_a_time_that_counts_from_now_is_one_for_all(tmp_path: Path) -> None:
-    one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8")
+def test_a_time_that_counts_from_now_is_one_for_all(both: Configs, tmp_path: Path) -> None:
     file = samples(tmp_path, 1, wave, int(time.time()) - 86_400 - PERIOD)
-    _, out, _ = ran(
-        *("compare", "-c", str(one), "-c", str(other), "--csv", str(file)),
-        *("--from", "6h ago", "-o", "json"),
-    )
-    begins = {each["from"] for each in json.loads(out)["rehearsals"].values()}
-    assert len(begins) == 1
+    out = compared(*both, file, "--from", "6h ago", "-o", "json")[1]
+    assert len({each["from"] for each in json.loads(out)["rehearsals"].values()}) == 1
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     one, other = config(tmp_path, "a.yaml"), config(tmp_path, "b.yaml", "8", "api")
     file = samples(tmp_path, 1, wave)
-    source = ("--csv", str(file))
-    told = ran("compare", "-c", str(one), *source)
+    told = ran("compare", "-c", str(one), "--csv", str(file))
     assert told == (2, "", "name two configurations or more, each with -c\n")
-    told = ran("compare", "-c", str(one), "-c", str(other), *source)
+    told = compared(one, other, file)
     assert told == (1, "", "the configurations have no target in common\n")
-    code, _, err = ran("compare", "-c", str(one), "-c", str(one), *source, "--report", str(file))
+    code, _, err = compared(one, one, file, "--report", str(file))
     assert (code, err) == (2, f"{file} is there already; --force writes over it\n")

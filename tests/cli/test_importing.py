@@ -77,24 +77,6 @@ def test_a_file_that_is_there_is_written_over_only_when_asked(tmp_path: Path) ->
     assert "targets:" in out.read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ((), "name a file, a folder, - or --from-cluster"),
-        (("a.yaml", "-A"), "--all-namespaces goes with --from-cluster"),
-        (("--from-cluster", "-A", "-n", "shop"), "give --namespace or --all-namespaces"),
-        (("a.yaml", "--context", "x"), "--context goes with --from-cluster"),
-        (("a.yaml", "--prometheus", "prometheus:9090"), "http"),
-        (("a.yaml", "--report", "xml"), "xml"),
-    ],
-)
-def test_arguments_that_do_not_go_together(arguments: tuple[str, ...], why: str) -> None:
-    """They are told before anything is read."""
-    code, out, error = ran("import", *arguments)
-    assert (code, out) == (2, "")
-    assert why in " ".join(error.replace("│", " ").split())
-
-
 def test_exit_codes(tmp_path: Path) -> None:
     """0 whole, 1 something could not be read, 3 something was refused, or nothing was there."""
     assert imported(tmp_path, WEB).code == 0

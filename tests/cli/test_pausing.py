@@ -14,7 +14,7 @@ from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
 from autoscaler.kubernetes.discovery import annotations_of, manager_of
-from tests.cli.test_commands import NOWHERE, autoscaler, queue_config
+from tests.cli.test_commands import autoscaler, queue_config
 from tests.narrowing import instance, known
 from tests.worlds.cluster import manifests
 from tests.worlds.cluster.cluster import ClusterUnderTest
@@ -201,26 +201,6 @@ def test_a_pause_of_the_configuration_is_told_and_can_be_overridden(
         ),
         f'{key}: resumed, though the configuration pauses it: autoscaler/paused is "false"',
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (("pause", "web"), 2, "web names no workload: right is NAMESPACE/NAME for a Deployment"),
-        (("pause", "a/b", "--for", "2"), 2, "a duration needs a unit"),
-        (("pause", "a/b", "--for", "0s"), 2, "it must be longer than 0"),
-        (("pause", "a/b", "--only", "scale-up", "--replicas", "1"), 2, "cannot go with --replicas"),
-        (("resume", "a/b"), 1, "autoscaler cannot resume: no Kubernetes configuration"),
-        (("resume", "-c", "/nonexistent", "a/b"), 2, "/nonexistent"),
-    ],
-)
-def test_what_cannot_be_begun_is_a_sentence(
-    arguments: tuple[str, ...], code: int, sentence: str
-) -> None:
-    """With the exit codes of the other commands."""
-    ran = autoscaler(*arguments, environment=NOWHERE)
-    assert (ran.returncode, ran.stdout) == (code, "")
-    assert sentence in " ".join(ran.stderr.split())
 
 
 def test_a_server_that_is_away_is_told_once(

@@ -8,6 +8,7 @@ import urllib.request
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from autoscaler.core.spec import (
     ScaleTargetRef,
     TargetType,
 )
-from autoscaler.core.target import Query
+from autoscaler.core.target import Query, Target
 from autoscaler.core.text import rfc3339
 from autoscaler.lab.engine.answers import Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption
@@ -44,6 +45,7 @@ from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran
 from tests.narrowing import instance, known
+from tests.tables import rows
 from tests.worlds.daemon import Document, target, write_config
 from tests.worlds.daemon import external as metric_of
 from tests.worlds.prometheus.faults import Peer, ScriptedServer, answer
@@ -111,9 +113,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServe
         yield server.start()
 
 
-def external(name: str, promql: str) -> Document:
+def external(name: str, promql: str, **labels: str) -> Document:
     found = metric_of(name, "30")
     found["external"]["metric"]["query"] = promql
+    if labels:
+        found["external"]["metric"]["selector"] = {"matchLabels": labels}
     return found
 
 
@@ -136,21 +140,38 @@ def config_of(folder: Path, url: str, *metrics: Document, name: str = "web", **m
     return load(write_config(folder / "autoscaler.yaml", document), namespace_or_anywhere)
 
 
-def asked(
-    stack: ExitStack,
-    config: Config,
-    cache: Path | None = None,
-    time: TimeGrid = TIME,
-    assumptions: Assumptions | None = None,
-) -> PrometheusData:
-    opened = prometheus_data(config, config.targets, assumptions or Assumptions(), time, cache)
-    return stack.enter_context(opened)
+@dataclass
+class Asking:
+    """Configurations of one target, and what a server knows of its past."""
+
+    folder: Path
+    url: str
+    stack: ExitStack
+
+    def data(
+        self,
+        *metrics: Document,
+        cache: Path | None = None,
+        time: TimeGrid = TIME,
+        assumptions: Assumptions | None = None,
+        **more: Any,
+    ) -> tuple[PrometheusData, Target]:
+        config = config_of(self.folder, self.url, *metrics, **more)
+        assumed = assumptions or Assumptions()
+        opened = prometheus_data(config, config.targets, assumed, time, cache)
+        return self.stack.enter_context(opened), config.targets[0]
 
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture
+def asking(server: PrometheusServer, tmp_path: Path, stack: ExitStack) -> Asking:
+    """Ask the server with a past."""
+    return Asking(tmp_path, server.url, stack)
 
 
 def requests_of(server: PrometheusServer) -> int:
@@ -174,12 +195,10 @@ def values(answers: Answers, *instants: float) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("promql", ["avg_over_time(depth[2m])", "early", "early or depth"])
-def test_answers_are_those_of_instant_queries(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str
-) -> None:
-    config = config_of(tmp_path, server.url, external("q", promql))
-    answers = asked(stack, config).reading(config.targets[0], 0)
-    with reading(server.url) as reader:
+def test_answers_are_those_of_instant_queries(asking: Asking, promql: str) -> None:
+    data, target = asking.data(external("q", promql))
+    answers = data.reading(target, 0)
+    with reading(asking.url) as reader:
         for number in (0, 1, 101, 459, 460, 461, 479, 481, 500, TIME.points - 1):
             at = TIME.at(number)
             live = answered(query(reader, promql, at=at))
@@ -200,48 +219,36 @@ def test_answers_are_those_of_instant_queries(
     ],
     ids=["built-in", "own", "not understood", "joined"],
 )
-def test_totals_are_what_syncs_read_of_the_targets_pods(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack, metric: Document
-) -> None:
-    config = config_of(tmp_path, server.url, metric)
-    (target,) = config.targets
-    totals = asked(stack, config).totals(target, 0)
+def test_totals_are_what_syncs_read_of_the_targets_pods(asking: Asking, metric: Document) -> None:
+    data, target = asking.data(metric)
+    totals = data.totals(target, 0)
     pods = [
         Pod(name, "Running", None, None, None, deleted=False, requests=PodRequests(()))
         for name in PODS
         if "api" not in name
     ]
-    with reading(server.url) as reader:
+    with reading(asking.url) as reader:
         for number in (0, 7, 300):
             at = TIME.at(number)
             live = answered(query(reader, target.queries[0].promql, at=at))
-            read_live = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
-            assert isinstance(read_live, PodSamples)
-            milli = sum(one.milli for one in read_live.samples.values())
+            found = read(target.spec.metrics[0], target.queries[0], live, "shop", pods, at)
+            milli = sum(one.milli for one in instance(PodSamples, found).samples.values())
             assert totals(at) == Total(milli / 1000, 2)
 
 
-def test_a_query_of_many_targets_gives_each_its_own_series(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    metric = external("q", "depth")
-    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "mail"}}
-    config = config_of(tmp_path, server.url, metric)
-    data = asked(stack, config)
-    assert values(data.reading(config.targets[0], 0), TIME.begin) == [[44.0]]
-    assert values(data.answers(config.targets[0].queries[0].key), TIME.begin) == [[44.0, 46.0]]
+def test_a_query_of_many_targets_gives_each_its_own_series(asking: Asking) -> None:
+    data, target = asking.data(external("q", "depth", queue="mail"))
+    assert values(data.reading(target, 0), TIME.begin) == [[44.0]]
+    assert values(data.answers(target.queries[0].key), TIME.begin) == [[44.0, 46.0]]
 
 
-def test_bounds_are_asked_too(server: PrometheusServer, tmp_path: Path, stack: ExitStack) -> None:
-    config = config_of(
-        tmp_path,
-        server.url,
+def test_bounds_are_asked_too(asking: Asking) -> None:
+    stated = LoadAssumption(model="queue", arrivals="rate(served_total[2m])", servedPerPod="1")
+    data, target = asking.data(
         external("q", 'depth{queue="mail"}'),
         minReplicasQuery={"query": 'bound{zone="a"}'},
+        assumptions=Assumptions(loads=(stated,)),
     )
-    (target,) = config.targets
-    stated = LoadAssumption(model="queue", arrivals="rate(served_total[2m])", servedPerPod="1")
-    data = asked(stack, config, assumptions=Assumptions(loads=(stated,)))
     ((_, bound),) = data.others(target).items()
     assert values(bound, TIME.begin) == [[3.0]]
     (arrivals,) = [key for key, _ in data.fetched if key.promql.startswith("rate")]
@@ -274,24 +281,22 @@ def test_a_second_run_asks_nothing(server: PrometheusServer, tmp_path: Path) -> 
     assert told[0] == (0, told[-1][1] or told[0][1])
 
 
-def test_without_a_cache_nothing_is_kept(server: PrometheusServer, tmp_path: Path) -> None:
-    config = config_of(tmp_path, server.url, external("q", "depth"))
-    with ExitStack() as own:
-        data = asked(own, config)
-        parts = [part for one in data.fetched.values() for part in one.parts]
-        files = [part.file for part in parts if isinstance(part, StoredPart)]
-        assert files
-        assert all(file.exists() for file in files)
+def test_without_a_cache_nothing_is_kept(asking: Asking) -> None:
+    data, _ = asking.data(external("q", "depth"))
+    parts = [part for one in data.fetched.values() for part in one.parts]
+    files = [part.file for part in parts if isinstance(part, StoredPart)]
+    assert files
+    assert all(file.exists() for file in files)
+    asking.stack.close()
     assert not any(file.exists() for file in files)
 
 
 def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: ExitStack) -> None:
-    now = clock.wall()
+    now, cache = clock.wall(), tmp_path / "cache"
     time = TimeGrid(now - 3000.0, now, STEP)
-    cache = tmp_path / "cache"
     with ScriptedServer(whole) as server:
-        config = config_of(tmp_path, server.url, external("q", "depth"))
-        data = asked(stack, config, cache, time)
+        asking = Asking(tmp_path, server.url, stack)
+        data, _ = asking.data(external("q", "depth"), cache=cache, time=time)
         (fetched,) = [one for (key, _), one in data.fetched.items() if key.promql == "depth"]
     kept = [part for part in fetched.parts if str(cache) in str(part[2])]
     grid = fetched.key.grid
@@ -301,24 +306,21 @@ def test_what_late_samples_may_change_is_asked_again(tmp_path: Path, stack: Exit
 
 def test_an_incomplete_answer_is_not_kept(tmp_path: Path, stack: ExitStack) -> None:
     cache = tmp_path / "cache"
-
-    def partial(peer: Peer) -> None:
-        answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))(peer)
-
-    with ScriptedServer(partial) as server:
-        config = config_of(tmp_path, server.url, external("q", "other"))
-        with pytest.raises(CommandError, match=r"incomplete answers for .* a store is away"):
-            asked(stack, config, cache, TIME)
+    partial = answer(matrix({"metric": {}, "values": []}, warnings=["a store is away"]))
+    with (
+        ScriptedServer(partial) as server,
+        pytest.raises(CommandError, match=r"incomplete answers for .* a store is away"),
+    ):
+        Asking(tmp_path, server.url, stack).data(external("q", "other"), cache=cache)
     assert not any("other" in one.read_text("latin-1") for one in cache.glob("*/*.range"))
 
 
-def test_a_damaged_file_is_asked_again(server: PrometheusServer, tmp_path: Path) -> None:
-    config = config_of(tmp_path, server.url, external("q", "depth"))
+def test_a_damaged_file_is_asked_again(asking: Asking, tmp_path: Path) -> None:
     found = []
     for _ in range(2):
-        with ExitStack() as stack:
-            data = asked(stack, config, tmp_path / "cache")
-            found.append(values(data.reading(config.targets[0], 0), TIME.begin))
+        data, target = asking.data(external("q", "depth"), cache=tmp_path / "cache")
+        found.append(values(data.reading(target, 0), TIME.begin))
+        asking.stack.close()
         for file in (tmp_path / "cache").glob("*/*.range"):
             file.write_bytes(file.read_bytes()[:-1])
     assert found[0] == found[1] == [[44.0, 46.0]]
@@ -326,11 +328,9 @@ def test_a_damaged_file_is_asked_again(server: PrometheusServer, tmp_path: Path)
 
 def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, stack: ExitStack) -> None:
     (tmp_path / "file").write_text("")
-    config = config_of(tmp_path, "http://127.0.0.1:9", external("q", "depth"))
-    with pytest.raises(
-        CommandError, match=r"cannot be kept in .*file/cache: Not a directory; name"
-    ):
-        asked(stack, config, tmp_path / "file" / "cache")
+    asking = Asking(tmp_path, "http://127.0.0.1:9", stack)
+    with pytest.raises(CommandError, match=r"kept in .*file/cache: Not a directory; name"):
+        asking.data(external("q", "depth"), cache=tmp_path / "file" / "cache")
 
 
 def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
@@ -359,28 +359,17 @@ def test_memory_does_not_grow_with_the_days(tmp_path: Path) -> None:
 # -- kube-state-metrics --------------------------------------------------------------------------
 
 
-def test_the_pods_that_ran_are_known_by_kube_state_metrics(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    config = config_of(tmp_path, server.url, cpu())
-    (target,) = config.targets
-    data = asked(stack, config)
-    ran_pods = known(data.ran(target))
-    assert values(ran_pods, TIME.begin, BEGIN + HOUR) == [[3.0], [3.0]]
-    assert data.replicas(target) == 3
-    assert data.ready_seconds(target) == 25.0
-    requests = known(data.requests(target))
-    assert [(one.name, one.requests) for one in requests.containers] == [
-        ("app", {"cpu": 500_000_000})
-    ]
+def test_the_pods_that_ran_are_known_by_kube_state_metrics(asking: Asking) -> None:
+    data, target = asking.data(cpu())
+    assert values(known(data.ran(target)), TIME.begin, BEGIN + HOUR) == [[3.0], [3.0]]
+    assert (data.replicas(target), data.ready_seconds(target)) == (3, 25.0)
+    (container,) = known(data.requests(target)).containers
+    assert (container.name, container.requests) == ("app", {"cpu": 500_000_000})
 
 
-def test_what_kube_state_metrics_does_not_have_is_not_known(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    config = config_of(tmp_path, server.url, external("q", 'depth{queue="mail"}'), name="db")
-    (target,) = config.targets
-    data = asked(stack, config, assumptions=Assumptions(loads=(LoadAssumption(model="shared"),)))
+def test_what_kube_state_metrics_does_not_have_is_not_known(asking: Asking) -> None:
+    shared = Assumptions(loads=(LoadAssumption(model="shared"),))
+    data, target = asking.data(external("q", 'depth{queue="mail"}'), name="db", assumptions=shared)
     known = (data.ran(target), data.replicas(target), data.ready_seconds(target))
     assert (known, data.requests(target)) == ((None, None, None), None)
     total = instance(QueryFailure, data.totals(target, 0)(TIME.begin))
@@ -430,65 +419,49 @@ def _instant(series: Sequence[MatrixSeries]) -> list[Series]:
 NAMED = "shop/Deployment/web: q: the query "
 
 
-@pytest.mark.parametrize(
-    ("promql", "sentence"),
-    [
-        ("none", f"none has no data from {rfc3339(TIME.begin)} to {rfc3339(TIME.end)}$"),
-        ("served_total", "served_total only rises, as a counter does: a load is how fast it rises"),
-        ("ratio", "ratio gives NaN in 10 % of its samples, which are gaps"),
-        ("sum(", "could not be read for .* parse error: unclosed left parenthesis"),
-        ("depth", ""),
-        ("rate(growing_total[2m])", ""),
-        ("vector(3)", ""),
-    ],
-)
-def test_what_is_odd_about_a_query_is_told(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack, promql: str, sentence: str
-) -> None:
-    config = config_of(
-        tmp_path, server.url, external("q", promql), external("good", "vector(scalar(depth))")
-    )
-    told = [one for one in asked(stack, config).told if one.startswith(NAMED)]
-    assert len(told) == bool(sentence)
+ODD = f"""
+none | none has no data from {rfc3339(TIME.begin)} to {rfc3339(TIME.end)}$
+served_total | served_total only rises, as a counter does: a load is how fast it rises
+ratio | ratio gives NaN in 10 % of its samples, which are gaps
+sum( | could not be read for .* parse error: unclosed left parenthesis
+depth | -
+rate(growing_total[2m]) | -
+vector(3) | -
+"""
+
+
+@pytest.mark.parametrize(("promql", "sentence"), rows(ODD))
+def test_what_is_odd_about_a_query_is_told(asking: Asking, promql: str, sentence: str) -> None:
+    data, _ = asking.data(external("q", promql), external("good", "vector(scalar(depth))"))
+    told = [one for one in data.told if one.startswith(NAMED)]
+    assert len(told) == (sentence != "-")
     if told:
         assert re.match(sentence, told[0].removeprefix(NAMED)) or re.search(sentence, told[0])
 
 
-def test_nan_of_pods_is_told_of_their_totals(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    config = config_of(tmp_path, server.url, of_pods("(load - load) / (load - load)"), cpu())
-    (told,) = asked(stack, config).told
-    assert told.endswith("gives NaN in 100 % of its samples, which are gaps")
+EACH_DEPTH = [external(one, f'depth{{queue="{one}"}}') for one in "abc"]
+SEVERAL = f"""
+NaN of pods | .*gives NaN in 100 % of its samples, which are gaps
+the same of several | shop/Deployment/web: a: the query depth.queue="a". has no data from .*
+    [(]2 more queries do as well[)]
+several series | shop/Deployment/web: the query bound gives one series at {rfc3339(TIME.begin)}, and
+    2 series at {rfc3339(BEGIN + 2 * HOUR)}: exactly one is needed, and where there are several
+    there is a gap
+"""
+OF_SEVERAL: dict[str, dict[str, Any]] = {
+    "NaN of pods": {"metrics": [of_pods("(load - load) / (load - load)"), cpu()]},
+    "the same of several": {"metrics": [*EACH_DEPTH, external("good", "vector(1)")]},
+    "several series": {"minReplicasQuery": {"query": "bound"}},
+}
 
 
-def test_what_is_the_same_of_several_queries_is_told_once(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    metrics = [external(name, f'depth{{queue="{name}"}}') for name in ("a", "b", "c")]
-    config = config_of(tmp_path, server.url, *metrics, external("good", "vector(1)"))
-    (told,) = asked(stack, config).told
-    assert told.startswith('shop/Deployment/web: a: the query depth{queue="a"} has no data from ')
-    assert told.endswith(" (2 more queries do as well)")
+@pytest.mark.parametrize(("case", "sentence"), rows(SEVERAL))
+def test_what_is_odd_is_told_once(asking: Asking, case: str, sentence: str) -> None:
+    (told,) = asking.data(external("q", "depth"), **OF_SEVERAL[case])[0].told
+    assert re.fullmatch(sentence, told)
 
 
-def test_where_one_series_is_needed_and_there_are_several(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    config = config_of(
-        tmp_path, server.url, external("q", "depth"), minReplicasQuery={"query": "bound"}
-    )
-    (told,) = asked(stack, config).told
-    assert told == (
-        f"shop/Deployment/web: the query bound gives one series at {rfc3339(TIME.begin)}, and 2"
-        f" series at {rfc3339(BEGIN + 2 * HOUR)}: exactly one is needed, and where there are"
-        " several there is a gap"
-    )
-
-
-def test_an_object_metric_needs_one_series_of_its_object(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
+def test_an_object_metric_needs_one_series_of_its_object(asking: Asking) -> None:
     told = []
     for promql in ("depth", 'label_replace(bound, "queue", "mail", "", "") or depth'):
         labelled = f'label_replace({promql}, "service", "$1", "queue", "(.+)")'
@@ -497,23 +470,18 @@ def test_an_object_metric_needs_one_series_of_its_object(
             "metric": {"name": "q", "query": labelled},
             "target": {"type": "Value", "value": "5"},
         }
-        config = config_of(tmp_path, server.url, {"type": "Object", "object": metric})
-        told.append([one for one in asked(stack, config).told if "exactly one is needed" in one])
+        data, _ = asking.data({"type": "Object", "object": metric})
+        told.append([one for one in data.told if "exactly one is needed" in one])
     assert told[0] == []
     assert f"gives 2 series at {rfc3339(TIME.begin)}: exactly one is needed" in told[1][0]
 
 
-def test_a_selector_that_matches_nothing_is_told(
-    server: PrometheusServer, tmp_path: Path, stack: ExitStack
-) -> None:
-    metric = external("q", "depth")
-    metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": "none"}}
-    config = config_of(tmp_path, server.url, metric)
+def test_a_selector_that_matches_nothing_is_told(asking: Asking) -> None:
     none = (
-        r"^there are no data to rehearse with:\n.*it gives series, and none of them is the metric's"
+        r"^there are no data to rehearse with:\n.*it gives series, and none of them is the metric"
     )
     with pytest.raises(CommandError, match=none):
-        asked(stack, config)
+        asking.data(external("q", "depth", queue="none"))
 
 
 def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
@@ -522,19 +490,14 @@ def test_how_pods_of_a_custom_kind_are_named_is_assumed_and_told(
     of_pod = {"namespace": "shop", "pod": "jobs-anything"}
 
     def load_of_pod(peer: Peer) -> None:
-        sent = peer.received.body.decode()
-        at = float(re.findall("start=([0-9.]+)", sent)[0])
+        at = float(re.findall("start=([0-9.]+)", peer.received.body.decode())[0])
         answer(matrix({"metric": of_pod, "values": [[at, "1"]]}))(peer)
 
+    ref = {"apiVersion": "example.org/v1", "kind": "JobSet", "name": "jobs"}
     with ScriptedServer(load_of_pod) as server:
-        config = config_of(
-            tmp_path,
-            server.url,
-            of_pods("load"),
-            scaleTargetRef={"apiVersion": "example.org/v1", "kind": "JobSet", "name": "jobs"},
-        )
-        data = asked(stack, config)
-    assert data.totals(config.targets[0], 0)(TIME.begin) == Total(1.0, 1)
+        asking = Asking(tmp_path, server.url, stack)
+        data, target = asking.data(of_pods("load"), scaleTargetRef=ref)
+    assert data.totals(target, 0)(TIME.begin) == Total(1.0, 1)
     (told,) = data.told
     assert told == (
         "shop/JobSet.example.org/jobs: its pods are taken to be those whose names begin with"
@@ -557,15 +520,16 @@ def test_a_part_that_could_not_be_read_is_a_failure_for_its_time(
         (answer("broken", "500 Internal Server Error") if len(days) == 2 else whole)(peer)
 
     with ScriptedServer(second_day_is_broken) as server:
-        config = config_of(tmp_path, server.url, external("q", "depth"))
-        data = asked(stack, config, tmp_path / "cache", time)
+        asking = Asking(tmp_path, server.url, stack)
+        kept: dict[str, Any] = {"cache": tmp_path / "cache", "time": time}
+        data, target = asking.data(external("q", "depth"), **kept)
         assert [round((one - time.begin) / 86_400) for one in days] == [0, 1, 2]
-        asked(stack, config, tmp_path / "cache", time)
+        asking.data(external("q", "depth"), **kept)
         assert round((days[3] - time.begin) / 86_400) == 1
-    answers = data.reading(config.targets[0], 0)
+    answers = data.reading(target, 0)
     found = [answers(time.begin + day * 86_400) for day in range(3)]
-    assert [type(one) for one in found] == [QueryResult, QueryFailure, QueryResult]
     (told,) = [one for one in data.told if "could not" in one]
+    assert [type(one) for one in found] == [QueryResult, QueryFailure, QueryResult]
     assert re.fullmatch(
         re.escape(NAMED) + "depth could not be read for 86400 s: Prometheus at .* answered HTTP 500"
         " Internal Server Error: broken",

@@ -27,6 +27,7 @@ from tests.core.builders import BASE, average, external, spec
 from tests.core.timeline import Timeline
 from tests.daemon.test_listeners import AUTH, TLS, listening
 from tests.narrowing import known
+from tests.tables import rows
 from tests.telemetry.results import metrics_of, result_of, target_of
 from tests.web.api.serving import serving, views_of
 from tests.web.test_listener import HOST
@@ -200,39 +201,6 @@ def test_what_cannot_be_explained_is_said(kept: Path, asked: str, code: int, sen
     assert sentence in err
 
 
-OF_A_DAEMON = "certificates, tokens and passwords are for a daemon"
-
-
-@pytest.mark.parametrize(
-    ("options", "advice"),
-    [
-        ("--at 1h --last-change", "give only one of --at, --last-change and --since"),
-        ("--token-file t", f"give --url or -c: {OF_A_DAEMON}"),
-        ("--token-file t --state-directory /", OF_A_DAEMON),
-        ("--url http://h --state-directory /", "give --url or --state-directory"),
-        ("--url http://a --user me", "--user and --password-file go together"),
-        ("--url http://a --key-file k", "--key-file goes with --cert-file"),
-        (
-            "--url http://a --user me --password-file p --token-file t",
-            "give --token-file or --user",
-        ),
-        ("--url ftp://a", "it must be an address such as http://127.0.0.1:9191"),
-    ],
-)
-def test_options_that_do_not_go_together_are_named(options: str, advice: str) -> None:
-    """Before anything is read."""
-    code, out, err = ran("explain", WEB, *options.split())
-    assert (code, out) == (2, "")
-    assert advice in " ".join(err.replace("│", " ").split())
-
-
-def test_plan_names_the_address_that_is_missing(tmp_path: Path) -> None:
-    """A configuration does not name the daemon that it signs in to."""
-    code, _, err = ran("plan", "-c", str(tmp_path / "a.yaml"), "--ca-file", "x")
-    assert code == 2
-    assert f"give --url: {OF_A_DAEMON}" in " ".join(err.replace("│", " ").split())
-
-
 def test_where_nothing_is_recorded_it_is_said(tmp_path: Path) -> None:
     """Of a directory, of a daemon that is away, and of one that keeps no record."""
     for command in (["explain", "shop/web"], ["history"], ["status"]):
@@ -280,33 +248,26 @@ def test_what_was_not_recorded_any_more_is_not_said_to_hold(kept: Path) -> None:
 # -- history and status --------------------------------------------------------------------------
 
 
+HISTORY = r"""
+01:00:00 | 3 | stays at 3 replicas
+01:02:00 | 3 -> 5 | scaled 3 -> 5 replicas: queue above target: 16.67/10 per replica
+01:02:15 | 5 | stays at 5 replicas
+01:10:00 | 5 -> 4 by kubectl\x1b[31m, then 4 -> 5
+    | scaled 4 -> 5 replicas: queue above target: 12.5/10 per replica
+"""
+
+
 def test_history_has_a_line_for_each_change(kept: Path) -> None:
     """The first one first, with tabs in a pipe; a daemon gives the same."""
     code, out, _ = of_file(kept, "history")
-    above = "queue above target"
     assert (code, [line.split("\t") for line in out.splitlines()]) == (
         0,
-        [
-            ["2026-01-01 01:00:00+01:00", WEB, "3", "ok", "stays at 3 replicas"],
-            [
-                *("2026-01-01 01:02:00+01:00", WEB, "3 -> 5", "ok"),
-                f"scaled 3 -> 5 replicas: {above}: 16.67/10 per replica",
-            ],
-            ["2026-01-01 01:02:15+01:00", WEB, "5", "ok", "stays at 5 replicas"],
-            [
-                "2026-01-01 01:10:00+01:00",
-                WEB,
-                "5 -> 4 by kubectl\\x1b[31m, then 4 -> 5",
-                "ok",
-                f"scaled 4 -> 5 replicas: {above}: 12.5/10 per replica",
-            ],
-        ],
+        [[f"2026-01-01 {at}+01:00", WEB, count, "ok", why] for at, count, why in rows(HISTORY)],
     )
     with daemon_of(kept) as url:
         assert ran("history", "--url", url)[:2] == (0, out)
-        assert ran("history", "shop/web", "--limit", "2", "--url", url)[1] == "".join(
-            out.splitlines(keepends=True)[2:]
-        )
+        last_two = ran("history", "shop/web", "--limit", "2", "--url", url)[1]
+        assert last_two == "".join(out.splitlines(keepends=True)[2:])
 
 
 def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
@@ -332,10 +293,8 @@ def test_history_is_of_a_span_and_at_most_so_many(kept: Path) -> None:
 def test_status_of_a_directory_is_what_was_recorded_last(kept: Path, tmp_path: Path) -> None:
     """It says as of when, and that no daemon answers where one is asked first."""
     code, out, err = of_file(kept, "status")
-    assert (code, out.splitlines()[1].split("\t")[:5]) == (
-        0,
-        [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"],
-    )
+    shown = out.splitlines()[1].split("\t")[:5]
+    assert (code, shown) == (0, [WEB, "queue: 12.5/10", "1", "100", "4 -> 5"])
     assert err.startswith(f"from the record in {kept}, as it was at 2026-01-01 01:")
     file = tmp_path / "autoscaler.yaml"
     file.write_text(
@@ -459,22 +418,15 @@ def hostile_page(daemon: object, path: str, take: Take, limits: object) -> objec
     return take([json.dumps(answers[path.removeprefix("/api/v1").partition("?")[0]]).encode()])
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "explain a",
-        "explain shop/a",
-        "explain shop/a -o json",
-        "history",
-        "history -o json",
-        "status",
-    ],
-)
-def test_texts_of_a_daemon_are_printable(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["", " -o json"])
+@pytest.mark.parametrize("asked", ["explain a", "explain shop/a", "history", "status"])
+def test_texts_of_a_daemon_are_printable(
+    asked: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever answers at the address of `--url`; the layout of an explanation stays."""
     monkeypatch.setattr(sources, "read_page", hostile_page)
-    _, out, err = ran(*asked.split(), "--url", "http://127.0.0.1:1")
+    _, out, err = ran(*f"{asked}{form}".split(), "--url", "http://127.0.0.1:1")
     assert all(line.isprintable() or "\t" in line for line in (out + err).split("\n"))
     assert not set(HOSTILE) & set(out + err) & {"\x1b", "\x07", "\u202e", "\x9b"}
-    if asked == "explain shop/a":
+    if (asked, form) == ("explain shop/a", ""):
         assert f"  stage  {SHOWN}" in [line.rstrip() for line in out.splitlines()]

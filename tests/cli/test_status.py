@@ -19,7 +19,6 @@ from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Gap, GapKind, Hpa, HpaStatus, Reading, Scale, Unavailable
 from autoscaler.core.spec import LabelSelector
 from autoscaler.core.sync_result import SyncResult
-from autoscaler.core.target import Target
 from autoscaler.daemon.client import PageLimits
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.rendering.answers import TargetList
@@ -115,27 +114,16 @@ def test_a_target_in_shadow_is_no_problem(result: SyncResult, reason: str) -> No
     assert "\n".join(below).strip().startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("others", "last"),
-    [
-        ([target_of("a"), target_of("b")], "2 of 4 targets moved, 2 in shadow"),
-        ([], "0 of 2 targets moved, 2 in shadow"),
-    ],
-)
-def test_the_last_line_says_how_far_a_move_has_come(others: list[Target], last: str) -> None:
+@pytest.mark.parametrize("live", [0, 2])
+def test_the_last_line_says_how_far_a_move_has_come(live: int) -> None:
     """Of all targets, failing ones and ones that were not synced yet too, whichever are shown."""
-    metrics = metrics_of(shadowed(REFUSED), *map(result_of, others))
+    last = f"{live} of {live + 2} targets moved, 2 in shadow"
+    metrics = metrics_of(shadowed(REFUSED), *(result_of(target_of(one)) for one in "ab"[:live]))
     new = target_of("new", extensions=Extensions(mode=Mode.SHADOW))
     metrics.states.set_targets([*(one.target for one in metrics.states.known()), new])
     views = views_of(metrics, well())
     assert asked(views)[1].splitlines()[-1] == last
     assert asked(views, "shop/Deployment/web")[1].splitlines()[-1] == last
-
-
-def test_without_a_target_in_shadow_no_move_is_told() -> None:
-    """The last line is the sum of the states."""
-    out = asked(views_of(metrics_of(result_of(target_of("a"))), well()))[1]
-    assert out.splitlines()[-1] == "1 target: 1 ok"
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -262,11 +250,8 @@ def test_the_address_is_that_of_the_configuration(tmp_path: Path) -> None:
     with serving(views_of(metrics_of(), well())) as listener:
         file = write_config(tmp_path / "c.yaml", {**config, "listen": f":{listener.port}"})
         code, out, err = ran("-c", str(file))
-        assert (code, out, err) == (
-            0,
-            f"the daemon at http://127.0.0.1:{listener.port} has no targets\n",
-            "",
-        )
+        none = f"the daemon at http://127.0.0.1:{listener.port} has no targets\n"
+        assert (code, out, err) == (0, none, "")
     for listen, words in ((None, "serves no pages"), ("127.0.0.1:0", "any free port")):
         file = write_config(tmp_path / "c.yaml", {**config, "listen": listen})
         code, out, err = ran("-c", str(file))
@@ -318,9 +303,7 @@ def test_the_default_address_is_asked_where_a_file_names_none(
 def test_what_is_not_ok_is_told_last() -> None:
     """A configuration that is refused, and what does not answer; on standard error beside JSON."""
     health = well()
-    refused = (
-        "refused: a.yaml:3: targets: must be a list (and 2 more); the last good one is in force"
-    )
+    refused = "refused: a.yaml:3: targets: must be a list; the last good one is in force"
     health.report(Component.RELOAD, ok=False, message=refused)
     health.report(Component.PROMETHEUS, ok=False, message="answers only HTTP 503 \x1b")
     views = views_of(metrics_of(result_of(target_of())), health)
@@ -379,12 +362,8 @@ def test_it_tells_which_shard_has_a_target(monkeypatch: pytest.MonkeyPatch) -> N
     """Of a name that this daemon does not have."""
     monkeypatch.setattr("socket.gethostname", lambda: "pod-1")
     election = LeaderElection.model_validate({"externalUrl": "http://{hostname}:9191"})
-    number, config = (
-        owner("bank", 2),
-        Config.model_construct(  # type: ignore[call-arg]
-            targets=(), shards=2, leader_election=election
-        ),
-    )
+    number, of = owner("bank", 2), {"targets": (), "shards": 2, "leader_election": election}
+    config = Config.model_construct(**of)  # type: ignore[arg-type]
     views = views_of(metrics_of(result_of(target_of())), well(), config=config.of_shard(1 - number))
     code, _, err = asked(views, "bank/web")
     told = f"bank/web: shard {number} has the targets there, see http://pod-{number}:9191\n"
@@ -405,15 +384,6 @@ def test_a_name_that_no_target_has_is_said_with_the_one_that_was_meant() -> None
     code, out, err = asked(views_of(fleet(), well()), "order-worker", "shop/web")
     assert (code, out) == (2, "")
     assert err == "no target is called order-worker; did you mean shop/order-worker?\n"
-
-
-def test_an_address_that_is_none_is_not_repeated() -> None:
-    """It may hold a password."""
-    for url in ("http://u:hunter2@host", "ftp://hunter2", "http://", "http://h?hunter2"):
-        code, out, err = ran("--url", url)
-        assert (code, out) == (2, "")
-        assert "it must be an address such as http://127.0.0.1:9191" in " ".join(err.split())
-        assert "hunter2" not in err
 
 
 @contextmanager
@@ -451,10 +421,7 @@ def http(status: str, body: bytes = b"", *headers: str) -> bytes:
     [
         (http("404 Not Found"), "it is of an older version, another program"),
         (http("302 Found", b"", "Location: http://127.0.0.1:1/"), "answered HTTP 302"),
-        (
-            http("503 Service Unavailable", b"too many\x1b", "Content-Type: text/plain"),
-            r"answered HTTP 503: too many\x1b",
-        ),
+        (http("503 Busy", b"\x1b", "Content-Type: text/plain"), r"answered HTTP 503: \x1b"),
         (http("200 OK", b"<!doctype html>"), "is no autoscaler: it sent no JSON"),
         (http("200 OK", b"[" * 100_000), "is no autoscaler: it sent no JSON"),
         (http("200 OK", b'{"time": "2027-01-15T08:00:00Z", "targets": ['), "it sent no JSON"),
@@ -478,10 +445,8 @@ def test_an_address_at_which_nobody_listens_is_told_first(monkeypatch: pytest.Mo
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
     advice = NotRunningError.advice
-    assert ran("--url", f"http://{HOST}:{port}/") == (
-        *(1, ""),
-        f"no daemon listens at http://{HOST}:{port}{advice}\n",
-    )
+    told = f"no daemon listens at http://{HOST}:{port}{advice}\n"
+    assert ran("--url", f"http://{HOST}:{port}/") == (1, "", told)
     monkeypatch.setattr(sources, "LISTEN", Address(HOST, port))
     assert ran()[2].endswith(f"{advice}\n")
 

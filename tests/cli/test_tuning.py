@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import yaml
 
 from autoscaler.lab.engine.tuning import TuningSpace
 from autoscaler.lab.tuning_text import space_document
-from tests.cli.rehearsed_files import DAY, config, samples, space, wave
+from tests.cli.rehearsed_files import DAY, Load, config, samples, space, wave
 from tests.cli.test_commands import ran
 from tests.narrowing import instance, known
 
@@ -25,28 +26,37 @@ def pasted(out: str) -> dict[str, object]:
     return instance(dict, yaml.safe_load(out.partition("to paste into ")[2].partition("\n")[2]))
 
 
+def tuned(
+    folder: Path,
+    days: int,
+    *more: str,
+    of: Mapping[str, object] | None = None,
+    load: Load = wave,
+    **rules: object,
+) -> tuple[int, str, str]:
+    """Tune a target by some days of a load, in a space of these values if there are any."""
+    file, csv = config(folder, "a.yaml", "10", **rules), samples(folder, days, load)
+    searched = () if of is None else ("--space", str(space(folder, **of)))
+    return ran("tune", "shop/web", "-c", str(file), "--csv", str(csv), *searched, *more)
+
+
 def test_a_lower_target_is_found_and_stays_better(tmp_path: Path) -> None:
     """A daily wave with noise is short of pods at its target; shortages are dear.
 
     What is pasted is a valid configuration, and a metric goes on naming its query.
     """
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 12, wave)
-    found = space(tmp_path, targetFactors=[0.6, 0.8, 1.0, 1.2])
-    code, out, err = ran(
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-        *("--trials", "16", *COSTS),
-    )
+    factors = {"targetFactors": [0.6, 0.8, 1.0, 1.2]}
+    code, out, err = tuned(tmp_path, 12, "--trials", "16", *COSTS, of=factors)
     assert code == 0
     assert re.fullmatch(
         r"note: a candidate takes [\d.]+ s, 16 in (1 process|\d+ processes) about .*\n", err
     )
-    assert (
-        "4 candidates were rehearsed, of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]" in out
-    )
+    searched = "of this space:\n  targetFactors: [0.6, 0.8, 1.0, 1.2]"
+    assert f"4 candidates were rehearsed, {searched}" in out
     assert "chosen by the first 6 days, judged on the last 6 days: both are told\n" in out
     assert "on the last days what was chosen is better than the configuration as it is\n" in out
     assert "by days it is better on 6 of 6\n" in out
-    own = pasted(out)
+    own, file = pasted(out), tmp_path / "a.yaml"
     external = {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "8"}}
     assert own == {"metrics": [{"type": "External", "external": external}]}
     document = yaml.safe_load(file.read_text())
@@ -63,12 +73,9 @@ def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
         return burst if number >= 3 * DAY else 200 + 100 * abs((number % DAY) / DAY * 2 - 1)
 
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 3600}}
-    file = config(tmp_path, "a.yaml", behavior=behavior)
-    csv, found = samples(tmp_path, 6, load), space(tmp_path, scaleDownWindows=["0s", "1h"])
-    code, out, _ = ran(
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-        *("--trials", "8", *COSTS),
-    )
+    windows = {"scaleDownWindows": ["0s", "1h"]}
+    more = ("--trials", "8", *COSTS)
+    code, out, _ = tuned(tmp_path, 6, *more, of=windows, load=load, behavior=behavior)
     assert code == 0
     assert "on the last days what was chosen is no better than the configuration as it is" in out
     assert "by days it is better on 0 of 3\n" in out
@@ -76,40 +83,25 @@ def test_what_is_only_remembered_is_not_promised(tmp_path: Path) -> None:
 
 
 def test_a_gain_on_few_days_may_be_chance(tmp_path: Path) -> None:
-    file, found = config(tmp_path, "a.yaml"), space(tmp_path, targetFactors=[0.8])
-    told = {}
-    for days in (2, 6):
-        csv = samples(tmp_path, days, wave)
-        told[days] = ran(
-            *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-            *("--trials", "1", *COSTS),
-        )[1]
-        assert "by no more than days differ by chance\n" in told[days]
-    assert "by days it is better on 1 of 1: too few days to be sure\n" in told[2]
-    assert "by days it is better on 3 of 3\n" in told[6]
+    for days, better in ((2, "on 1 of 1: too few days to be sure"), (6, "on 3 of 3")):
+        factors = {"targetFactors": [0.8]}
+        out = tuned(tmp_path, days, "--trials", "1", *COSTS, of=factors)[1]
+        assert "by no more than days differ by chance\n" in out
+        assert f"by days it is better {better}\n" in out
 
 
 def test_nothing_better_is_told_and_nothing_pasted(tmp_path: Path) -> None:
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
-    found = space(tmp_path, targetFactors=[0.5])
-    arguments = (
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-        *("--trials", "1", "--shortage-cost", "0"),
-    )
-    _, out, _ = ran(*arguments)
+    more, factors = ("--trials", "1", "--shortage-cost", "0"), {"targetFactors": [0.5]}
+    out = tuned(tmp_path, 2, *more, of=factors)[1]
     assert out.endswith("none that was tried is preferred to the configuration as it is\n")
-    (chosen,) = [
-        one for one in json.loads(ran(*arguments, "-o", "json")[1])["candidates"] if one["chosen"]
-    ]
+    found = json.loads(tuned(tmp_path, 2, *more, "-o", "json", of=factors)[1])
+    (chosen,) = [one for one in found["candidates"] if one["chosen"]]
     assert (chosen["asItIs"], chosen["front"], chosen["settings"]) == (True, True, {})
 
 
 def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path) -> None:
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 2, wave)
-
     def candidates(*more: str) -> object:
-        arguments = ("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--trials", "20")
-        found = json.loads(ran(*arguments, "-o", "json", *more)[1])
+        found = json.loads(tuned(tmp_path, 2, "--trials", "20", "-o", "json", *more)[1])
         return [(one["settings"], one["lastDays"]) for one in found["candidates"]]
 
     first = candidates("--processes", "1")
@@ -118,13 +110,9 @@ def test_the_same_seed_finds_the_same_in_any_number_of_processes(tmp_path: Path)
 
 
 def test_a_bound_of_the_time_short_is_kept(tmp_path: Path) -> None:
-    file, csv = config(tmp_path, "a.yaml"), samples(tmp_path, 4, wave)
-    found = space(tmp_path, targetFactors=[0.4, 0.6, 0.7, 0.8, 0.9])
-    _, out, _ = ran(
-        *("tune", "shop/web", "-c", str(file), "--csv", str(csv), "--space", str(found)),
-        *("--trials", "24", "--most-shortage", "1%", "-o", "json"),
-    )
-    tried = json.loads(out)["candidates"]
+    more = ("--trials", "24", "--most-shortage", "1%", "-o", "json")
+    factors = {"targetFactors": [0.4, 0.6, 0.7, 0.8, 0.9]}
+    tried = json.loads(tuned(tmp_path, 4, *more, of=factors)[1])["candidates"]
     within = [one for one in tried if one["firstDays"]["tauUnder"] <= 0.01]
     cheapest = min(within, key=lambda one: one["firstDays"]["replicaHours"])
     assert 0 < len(within) < len(tried)
