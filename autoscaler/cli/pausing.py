@@ -14,7 +14,7 @@ from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.guards import PAUSED, PAUSED_REPLICAS, PAUSED_UNTIL
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import rfc3339
-from autoscaler.daemon.clusters import endpoint_of
+from autoscaler.daemon.connections import endpoint_of
 from autoscaler.kubernetes import ConnectError, Scales
 from autoscaler.kubernetes.failures import in_namespace
 from autoscaler.rendering import wording

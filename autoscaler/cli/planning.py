@@ -25,8 +25,8 @@ from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import printable
 from autoscaler.daemon.client import Daemon
+from autoscaler.daemon.connections import ports_to_plan
 from autoscaler.daemon.remembered import PageError, Remembered, remembered, tripped
-from autoscaler.daemon.wiring import ports_to_plan
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.rights import HPAS
 from autoscaler.rendering import target_rules, wording

@@ -21,7 +21,7 @@ from autoscaler.core.observation import HOLD_QUERY, Gap, why_held
 from autoscaler.core.readings import labels_text, read_bound, read_hold
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.text import printable
-from autoscaler.daemon.clusters import endpoint_of
+from autoscaler.daemon.connections import endpoint_of
 from autoscaler.kubernetes import ConnectError
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.quantities import format_milli

@@ -168,12 +168,11 @@ class SyncSchedule:
             if any(map(wanted, tick.targets)):
                 self._scheduler.add_job(self._run_part, args=(name, wanted))
 
-    def poll(self) -> None:
-        """Follow a clock that was set; once a second."""
-        self._follow_clock()
+    def follow_clock(self) -> None:
+        """Move the due times with a clock that was set; if it was set ahead, all is due at once.
 
-    def _follow_clock(self) -> None:
-        """Move the due times with a clock that was set; if it was set ahead, all is due at once."""
+        Call it once a second.
+        """
         total = self._steps.total(clock.wall(), clock.steady())
         seconds, self._moved = total - self._moved, total
         self._origin += timedelta(seconds=seconds)

@@ -16,11 +16,13 @@ from autoscaler.config import Config
 from autoscaler.config.written import only_targets_differ
 from autoscaler.core.target import TargetName
 from autoscaler.daemon.announcements import Announcements
-from autoscaler.daemon.clusters import (
+from autoscaler.daemon.connections import (
     ConnectedCluster,
+    Connections,
     UnreachedCluster,
     alike,
     allow_many_connections,
+    lacked_rights,
     wait_for_watches,
 )
 from autoscaler.daemon.listeners import open_listeners
@@ -31,7 +33,6 @@ from autoscaler.daemon.reporting import LogReporter, Reporters
 from autoscaler.daemon.schedule import SyncSchedule, Tick
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.state_directory import Memory, await_turn, look_for_releases, open_memory
-from autoscaler.daemon.wiring import Connections, lacked_rights
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.kubernetes.leadership import unique
@@ -222,7 +223,7 @@ class MainLoop:
             refused = announcements.release_refused
             look_for_releases(self.config.state_directory, stop, self.syncer.release, refused)
         while not stop.wait(_POLL_SECONDS):
-            self.schedule.poll()
+            self.schedule.follow_clock()
             led = self._led()
             if led - led_before:
                 self.schedule.run_part(partial(_is_in, led - led_before))

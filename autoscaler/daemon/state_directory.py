@@ -36,28 +36,21 @@ def await_turn(
     """Wait until no other daemon is at work with a directory; return False if ``stop`` comes first.
 
     It is this process' until the ``stack`` closes.  ``waits`` is called with who has it, at each
-    try.  Where nothing can be locked nobody is waited for: the store says what is wrong.
+    try.  Where nothing can be locked in time nobody is waited for: the store says what is wrong.
     """
+    turn = Deadline(1, name="turn")
     while not stop.is_set():
-        found = _try(directory)
-        if isinstance(found, HeldError):
-            waits(found.holder)
+        try:
+            locked = turn.run(_DISK_SECONDS, lambda: lock(directory, DAEMON_LOCK))
+        except HeldError as error:
+            waits(error.holder)
             stop.wait(_TRY_SECONDS)
-            continue
-        if found is not None:
-            stack.callback(os.close, found)
-        return True
+        except (UnusableError, Expired):
+            return True
+        else:
+            stack.callback(os.close, locked)
+            return True
     return False
-
-
-def _try(directory: Path) -> int | HeldError | None:
-    """Return the lock, who has it, or None where it cannot be locked in time."""
-    try:
-        return Deadline(1, name="turn").run(_DISK_SECONDS, lambda: lock(directory, DAEMON_LOCK))
-    except HeldError as error:
-        return error
-    except (UnusableError, Expired):
-        return None
 
 
 @dataclass(frozen=True, slots=True)

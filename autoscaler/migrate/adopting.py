@@ -19,7 +19,7 @@ from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.text import printable
-from autoscaler.daemon.clusters import endpoint_of
+from autoscaler.daemon.connections import endpoint_of
 from autoscaler.kubernetes import ConnectError
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.kubernetes.autoscalers import KEDA_KIND

@@ -52,11 +52,6 @@ class Breakers:
             if state.trip is None or wall < state.trip.until
         }
 
-    @property
-    def enabled(self) -> bool:
-        """Whether there is a breaker."""
-        return bool(self._servers)
-
     def change(self, breaker: Breaker | None, targets: Sequence[Target]) -> list[BreakerNews]:
         """Watch these targets from now on; no sync may run of one that is changed or removed.
 

@@ -13,7 +13,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.config.settings import ClusterSettings, LeaderElection
-from autoscaler.daemon.clusters import ConnectedCluster, wait_for_watches
+from autoscaler.daemon.connections import ConnectedCluster, wait_for_watches
 from autoscaler.demo.apiserver import StandInCluster
 from tests.worlds.announced import Announced
 from tests.worlds.controlplane.credentials import kubeconfig
@@ -89,7 +89,7 @@ def test_as_many_connections_are_allowed_as_may_be(soft: int, hard: int, allowed
     """Many clusters take more files than a process may have open by default."""
     program = f"""
 import resource
-from autoscaler.daemon.clusters import allow_many_connections
+from autoscaler.daemon.connections import allow_many_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 allow_many_connections()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))

@@ -13,9 +13,14 @@ from autoscaler.config import Config
 from autoscaler.config.settings import KubernetesSettings, LeaderElection
 from autoscaler.config.shards import Shard
 from autoscaler.core.observation import Unavailable
-from autoscaler.daemon.clusters import ConnectedCluster, alike, reached_by
+from autoscaler.daemon.connections import (
+    ConnectedCluster,
+    Connections,
+    alike,
+    ports_to_plan,
+    reached_by,
+)
 from autoscaler.daemon.events import EventReporter
-from autoscaler.daemon.wiring import Connections, ports_to_plan
 from autoscaler.demo.apiserver import StandInCluster
 from autoscaler.kubernetes import Api, ConnectError
 from autoscaler.kubernetes.election import ALWAYS_OPEN
