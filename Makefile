@@ -15,7 +15,7 @@ PUNCTUAL := $(if $(WORKERS),--numprocesses=2 --dist=loadfile)
 # once more with nothing beside it, and has to pass.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none
 
-.PHONY: demo test pytest lowest pictures quick check fix lock clean
+.PHONY: demo test pytest lowest pictures docs quick check fix lock clean
 
 ## demo: watch a queue fill and drain, and its workers follow, in about a minute; leaves .venv/bin/autoscaler
 demo: $(VENV)/.runtime
@@ -23,7 +23,7 @@ demo: $(VENV)/.runtime
 	@$(BIN)/autoscaler demo $(DEMO_FLAGS)
 
 ## test: the checks, then every test, against a real Prometheus, RabbitMQ, control plane and browser
-test: check lowest pytest
+test: check docs lowest pytest
 
 pytest: $(VENV)/.dev
 	@scripts/require.sh prometheus rabbitmq-server systemd chromium
@@ -38,6 +38,10 @@ lowest: $(VENV)/.dev
 pictures: $(VENV)/.dev
 	@scripts/require.sh chromium fonts-dejavu-core
 	PICTURES=1 $(BIN)/python -m pytest tests/pages/test_pictures.py
+
+## docs: the documents as a site in build/site; broken links, anchors and pages without a place fail
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 ## quick: lint, types and the tests of core, configuration and syncs, in about a minute
 quick: check
@@ -62,7 +66,7 @@ lock: $(VENV)/.dev
 	scripts/lock.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on the PATH." >&2; exit 1; }

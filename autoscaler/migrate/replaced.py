@@ -32,7 +32,7 @@ HPA_KIND = "HorizontalPodAutoscaler"
 
 _VERSIONS = {HPA_KIND: "autoscaling/v2", KEDA_KIND: "keda.sh/v1alpha1"}
 _PLURALS = {HPA_KIND: "horizontalpodautoscalers", KEDA_KIND: "scaledobjects"}
-_ROLE = "the role in docs/guides/moving.md"
+_ROLE = "the role in docs/guides/migrate.md"
 _NOT_FOUND, _CONFLICT = 404, 409
 _LONGEST_NAME = 253
 _PAGE = 250

@@ -139,7 +139,7 @@ def test_it_refuses_where_something_is_in_the_way(
     assert (
         "do not permit to delete horizontalpodautoscalers.autoscaling in namespace "
         f"{world.namespace}: the other autoscaler cannot be taken away or brought back; "
-        "the role in docs/guides/moving.md grants it"
+        "the role in docs/guides/migrate.md grants it"
     ) in bed.refused("a")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
     assert bed.refused("a").startswith("autoscaler cannot adopt: no Kubernetes configuration: ")

@@ -1,4 +1,4 @@
-"""What docs/guides/prometheus-adapter.md shows is what the import makes."""
+"""What docs/guides/migrate.md shows is what the import makes."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ from autoscaler.migrate.adapter_rules import rules_in
 from autoscaler.migrate.fields import Fields
 from tests.narrowing import known
 
-TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "prometheus-adapter.md").read_text()
-(RULES,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "migrate.md").read_text()
+(RULES,) = re.findall(r"```yaml\n(rules:.*?)```", TEXT, re.DOTALL)
 ROWS = re.findall(
     r"^\| (Pods|Object|External) `(\w+)`(.*?) \| `(.*?)` \| (.*?) \|$", TEXT, re.MULTILINE
 )
