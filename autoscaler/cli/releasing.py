@@ -13,7 +13,7 @@ from autoscaler.config.settings import STATE_DIRECTORY
 from autoscaler.core.breaker import Trip
 from autoscaler.core.observation import LONGEST_SENTENCE
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.persistence.store import Release, Unreadable, read_saved, releases
+from autoscaler.persistence.store import Release, read_saved, releases
 from autoscaler.rendering import wording
 
 _ANSWERED_WITHIN_SECONDS = 10.0
@@ -64,8 +64,8 @@ def _trips(directory: Path) -> Mapping[str, Trip]:
             f"there is no state of a daemon in {directory}; run it where the daemon runs, with its "
             "configuration as -c FILE"
         )
-    if isinstance(saved, Unreadable):
-        raise CommandError(saved.message)
+    if isinstance(saved, str):
+        raise CommandError(saved)
     now = clock.wall()
     return {
         server: state.trip

@@ -13,7 +13,7 @@ from autoscaler.core.history import History
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import rfc3339
 from autoscaler.daemon.client import Daemon, NobodyListensError, PageError, PageLimits, read_page
-from autoscaler.persistence.store import Resumption, Saved, Unreadable, read_saved
+from autoscaler.persistence.store import Resumption, Saved, read_saved
 from autoscaler.rendering import history_lines
 from autoscaler.rendering.history_lines import FormatError
 from autoscaler.web.site import HISTORIES
@@ -169,8 +169,8 @@ def _of_state(config: Config, no_daemon: str, passed_over: tuple[str, ...]) -> R
     found = read_saved(directory)
     if found is None:
         reason = f"there is no state in {directory}"
-    elif isinstance(found, Unreadable):
-        reason = found.message
+    elif isinstance(found, str):
+        reason = found
     elif histories := known_of(config.targets, of_cluster(found.resumption, config.first_cluster)):
         after = f" when it was last saved, at {rfc3339(found.time)}"
         return Remembered(histories, f"{found.path} held", after, no_daemon, passed_over)

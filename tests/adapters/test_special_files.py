@@ -22,7 +22,7 @@ from autoscaler.persistence.state_directory import (
     UnusableError,
     lock,
 )
-from autoscaler.persistence.store import Unreadable, read_saved
+from autoscaler.persistence.store import read_saved
 from autoscaler.persistence.store.database import open_database
 
 pytestmark = pytest.mark.timeout(20)
@@ -73,8 +73,8 @@ def test_in_place_of_the_state(tmp_path: Path, make: tuple[Make, str], end: str)
     state_in(tmp_path)
     make[0](tmp_path / f"{DATABASE}{end}")
     saved = read_saved(tmp_path)
-    assert isinstance(saved, Unreadable)
-    assert f"it is {make[1]}, not a file" in saved.message
+    assert isinstance(saved, str)
+    assert f"it is {make[1]}, not a file" in saved
     with pytest.raises(NoFileError):
         open_database(tmp_path, NOW, print)
 

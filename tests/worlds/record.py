@@ -125,6 +125,11 @@ class MemoryRecord(DirectoryRecord):
         later = (one for one in self._of([change.target]) if one.id > change.id)
         return next(later, None)
 
+    def last_count_change(self, target: str, until: float) -> Change | None:
+        counts = Mark.WRITTEN | Mark.FOREIGN
+        own = [one for one in self._of([target]) if one.time <= until and one.marks & counts]
+        return own[-1] if own else None
+
     def changes(
         self,
         targets: Collection[str] | None,

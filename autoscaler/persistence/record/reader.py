@@ -45,10 +45,6 @@ _REMOVALS = (
 """When a target was removed, and when it came back."""
 
 
-_PAGE, _MOST_PAGES = 200, 50
-_AFTER = 1e-3
-
-
 class DirectoryRecord:
     """The record of a state directory, also while it is written.  Thread-safe.
 
@@ -166,16 +162,15 @@ class DirectoryRecord:
 
     def last_count_change(self, target: str, until: float) -> Change | None:
         """Return the last change of a count until an instant, by anybody, of the last 10,000."""
-        before = None
-        for _ in range(_MOST_PAGES):
-            found = self.changes([target], 0.0, until + _AFTER, limit=_PAGE, before=before)
-            for one in found:
-                if one.time <= until and one.marks & (Mark.WRITTEN | Mark.FOREIGN):
-                    return one
-            if len(found) < _PAGE:
-                return None
-            before = found[-1].id
-        return None
+        own = "target = (SELECT id FROM targets WHERE key = ?1) AND time <= ?2"
+        first = f"SELECT time FROM changes WHERE {own} ORDER BY time DESC LIMIT 1 OFFSET 9999"  # noqa: S608 - constants
+        return self._one_change(
+            f"{own} AND marks & ?3 AND time >= coalesce(({first}), -1e300)"
+            " ORDER BY time DESC, changes.id DESC",
+            target,
+            until,
+            int(Mark.WRITTEN | Mark.FOREIGN),
+        )
 
     def samples(self, target: str, begin: float, end: float) -> Iterator[Sample]:
         """Yield the samples of a time in order, and before them the one that held at its begin."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,8 +160,6 @@ class RecordWriter:
         if not self._worker.rests:
             file = self._worker.file
             self._write(file)
-            self._write_agreement(file)
-            self._note_removed(file)
             self._prune(file)
 
     def _open(self, damage: str) -> RecordFile:
@@ -171,10 +169,25 @@ class RecordWriter:
         return file
 
     def _write(self, file: RecordFile) -> None:
-        """Write what waits in steps, between which the thread rests as long as one took."""
+        """Write what waits."""
+        self._write_rows(file)
+        stretches = [self._agreement.popleft() for _ in range(len(self._agreement))]
+        if stretches:
+            file.write_agreement(stretches)
+        targets = self._targets
+        if targets is not None:
+            file.remove_others(targets, self._wall())
+            self._targets = None
+
+    def _write_rows(self, file: RecordFile) -> None:
+        """Write rows in steps, between which the thread rests as long as one took."""
         while step := self._take():
             begun = clock.monotonic()
-            self._write_step(file, step)
+            try:
+                file.write(step, max(row.time for row in step))
+            except BaseException:
+                self._lose(len(step))
+                raise
             self._written_at = clock.monotonic()
             if self._rows:
                 self._stop.wait(self._written_at - begun)
@@ -189,18 +202,6 @@ class RecordWriter:
             file.end_run()
             self._accepts = True
 
-    def _write_step(self, file: RecordFile, rows: Sequence[SyncRow]) -> None:
-        try:
-            file.write(rows, max(row.time for row in rows))
-        except BaseException:
-            self._lose(len(rows))
-            raise
-
-    def _write_agreement(self, file: RecordFile) -> None:
-        stretches = [self._agreement.popleft() for _ in range(len(self._agreement))]
-        if stretches:
-            file.write_agreement(stretches)
-
     def _take(self) -> list[SyncRow]:
         """Take rows for one step: few of those that cost much."""
         rows, changes = self._rows, 0
@@ -210,12 +211,6 @@ class RecordWriter:
             taken.append(row)
             changes += row.change is not None
         return taken
-
-    def _note_removed(self, file: RecordFile) -> None:
-        targets = self._targets
-        if targets is not None:
-            file.remove_others(targets, self._wall())
-            self._targets = None
 
     def _prune(self, file: RecordFile) -> None:
         until = clock.monotonic()
@@ -235,10 +230,7 @@ class RecordWriter:
     def _end(self) -> None:
         if self._worker.is_open or self._rows or self._agreement:
             file = self._worker.file
-            while step := self._take():
-                self._write_step(file, step)
-            self._write_agreement(file)
-            self._note_removed(file)
+            self._write(file)
             file.write((), self._wall())
             file.finish()
             self._worker.close_file()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autoscaler.core.breaker import BreakerState
 from autoscaler.core.history import shifted
+from autoscaler.persistence.codec import dumps
 from autoscaler.persistence.sqlite_files import (
     MalformedError,
     Opened,
@@ -24,6 +25,7 @@ from autoscaler.persistence.store.rows import (
     Resumption,
     Stamp,
     read,
+    upsert,
 )
 
 _MOST_BYTES = 4 * 2**30
@@ -131,11 +133,14 @@ class Writer:
                 changes.write(ids[key], key, old, new)
             elif old is not None:
                 changes.delete(ids.pop(key))
-        changes.set_saved_at(self.now)
-        if self._breakers_unsaved:
-            changes.set_breakers(self._breakers)
+        now = self.now
         with file.transaction() as connection:
             changes.apply(connection)
+            upsert(connection, "clock", [(0, now.wall, now.steady, now.boot_id)])
+            if self._breakers_unsaved:
+                connection.execute("DELETE FROM breakers")
+                states = [(name, dumps(one)) for name, one in self._breakers.items()]
+                upsert(connection, "breakers", states)
         self._unsaved.clear()
         self._breakers_unsaved = False
 
@@ -164,15 +169,11 @@ class Saved:
     resumption: Resumption
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Nothing could be read; the message is for the operator."""
+def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | str | None:
+    """Return what a start would go on with; None without a file, or why it cannot be read.
 
-    message: str
-
-
-def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreadable | None:
-    """Return what a start would go on with, or None; a daemon may write it, nothing is changed."""
+    A daemon may write it meanwhile, and nothing is changed.
+    """
     path, now = directory / DATABASE, (clocks or Clocks()).stamp()
     try:
         with opened_to_read(path, SCHEMA) as connection:
@@ -180,7 +181,7 @@ def read_saved(directory: Path, clocks: Clocks | None = None) -> Saved | Unreada
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnusableError as error:
-        return Unreadable(str(error))
+        return str(error)
     saved = contents.stamp
     return None if saved is None else Saved(path, saved.wall, contents.resumed(now))
 

@@ -243,7 +243,6 @@ class Changes:
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._deleted_from: dict[str, list[int]] = defaultdict(list)
-        self._empties_breakers = False
 
     def delete(self, target_id: int) -> None:
         """Delete a target and all that belongs to it."""
@@ -271,15 +270,6 @@ class Changes:
         elif new.decided is None and decided is not None:
             self._deleted_from["decided"].append(target_id)
 
-    def set_breakers(self, states: Mapping[str, BreakerState]) -> None:
-        """Write how the scale-down breakers stand, in place of what the file holds of them."""
-        self._empties_breakers = True
-        self._rows["breakers"] = [(server, dumps(state)) for server, state in states.items()]
-
-    def set_saved_at(self, stamp: Stamp) -> None:
-        """Write when the rest is saved."""
-        self._rows["clock"] = [(0, stamp.wall, stamp.steady, stamp.boot_id)]
-
     def apply(self, connection: sqlite3.Connection) -> None:
         """Write all changes, within the transaction of the caller."""
         for table, target_ids in self._deleted_from.items():
@@ -287,10 +277,8 @@ class Changes:
                 f"DELETE FROM {table} WHERE target IN (SELECT value FROM json_each(?))",  # noqa: S608 - a table's name
                 (json.dumps(target_ids),),
             )
-        if self._empties_breakers:
-            connection.execute("DELETE FROM breakers")
         for table, rows in self._rows.items():
-            _upsert(connection, table, rows)
+            upsert(connection, table, rows)
 
     def _write_recommendations(
         self, target_id: int, old: Sequence[Recommendation], new: Sequence[Recommendation]
@@ -308,7 +296,8 @@ class Changes:
             rows.append((slot, target_id, one.replicas, one.time, *flags))
 
 
-def _upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
+def upsert(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
+    """Write rows in place of those with the same key."""
     done = 0
     for size in _ROWS_AT_ONCE:
         while len(rows) - done >= size:

@@ -67,6 +67,10 @@ def assert_same(record: DirectoryRecord, memory: MemoryRecord) -> None:
         assert record.change_at(WEB, one.time) == one
         assert record.change_at(WEB, one.time - 1) == memory.change_at(WEB, one.time - 1)
         assert record.change_after(one) == memory.change_after(one)
+        last = memory.last_count_change(WEB, one.time)
+        assert record.last_count_change(WEB, one.time) == last
+    assert record.last_count_change(WEB, BASE + 1e6) is not None
+    assert record.last_count_change("no/Deployment/other", BASE + 1e6) is None
     for begin, end in ((0, 3600), (100, 200), (901, 2000), (3000, 9000)):
         assert [*record.samples(WEB, BASE + begin, BASE + end)] == [
             *memory.samples(WEB, BASE + begin, BASE + end)
@@ -227,6 +231,7 @@ def test_every_read_uses_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert record.change_after(at) is not None
     assert record.changes(None, BASE, BASE + 900, limit=5, before=at.id)
     assert record.changes([WEB], BASE, BASE + 900, limit=5)
+    record.last_count_change(WEB, BASE + 900)
     assert list(record.samples(WEB, BASE + 100, BASE + 200))
     record.entry(at)
     record.span()

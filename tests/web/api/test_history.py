@@ -151,19 +151,3 @@ def test_a_record_that_cannot_be_read_is_a_problem() -> None:
         problem = client.problem("/changes", 503)
         assert problem["detail"] == "the record cannot be read: the disk is gone"
         assert client.json("/fleet")["targets"] == 2
-
-
-def test_the_last_change_of_the_count_is_found_far_back() -> None:
-    """By us or by others; not one after the instant, and not of a target that never changed."""
-    record = kept(
-        change(1, marks=Mark.WRITTEN),
-        *(change(number) for number in range(2, 600)),
-        change(600, marks=Mark.FOREIGN),
-    )
-    found = record.last_count_change(WEB, change(599).time)
-    assert found is not None
-    assert found.id == 1
-    found = record.last_count_change(WEB, change(600).time)
-    assert found is not None
-    assert found.id == 600
-    assert record.last_count_change(QUEUE, change(600).time) is None
