@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -151,3 +153,10 @@ def test_the_glossary_has_each_term_once_in_order() -> None:
     terms = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)[1:]
     assert len(terms) > 40
     assert terms == sorted(set(terms), key=str.lower)
+
+
+def test_the_reference_of_the_command_line_is_up_to_date() -> None:
+    """It is written by `python scripts/cli_reference.py`, from the commands."""
+    check = [sys.executable, "scripts/cli_reference.py", "--check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
