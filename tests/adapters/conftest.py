@@ -60,7 +60,6 @@ def crews(cluster: ClusterUnderTest) -> Iterator[None]:
 
 @pytest.fixture
 def kubeconfig(cluster: ClusterUnderTest, tmp_path: Path) -> Path:
-    """Write the administrator's kubeconfig."""
     return cluster.write_kubeconfig(tmp_path / "kubeconfig")
 
 

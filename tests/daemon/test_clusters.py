@@ -29,7 +29,6 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """Close what a test opens."""
     with ExitStack() as stack:
         yield stack
 
@@ -46,13 +45,11 @@ def watched(stack: ExitStack, name: str, path: Path) -> ConnectedCluster:
 
 
 def answering(stack: ExitStack, name: str, folder: Path) -> ConnectedCluster:
-    """Return a cluster that answers."""
     server = stack.enter_context(StandInCluster())
     return watched(stack, name, server.kubeconfig(folder / name))
 
 
 def hanging(stack: ExitStack, name: str, folder: Path, url: str) -> ConnectedCluster:
-    """Return a cluster that does not."""
     path = folder / name
     path.write_text(kubeconfig({"server": url}, {"token": "any"}))
     return watched(stack, name, path)

@@ -30,7 +30,6 @@ class Rows(list[Stretch]):
     """What was handed in, in place of the writer."""
 
     def put_agreement(self, target: str, stretch: Stretch) -> None:
-        """Take a stretch."""
         assert target == WEB
         self.append(stretch)
 

@@ -75,7 +75,6 @@ def noting(close: Callable[[object], None], noted: list[object]) -> Callable[[ob
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Note what is closed."""
     noted: list[object] = []
     for kind in (PrometheusReader, EventReporter):
         monkeypatch.setattr(kind, "close", noting(vars(kind)["close"], noted))
@@ -169,7 +168,6 @@ def test_a_reload_opens_and_closes_clusters_and_keeps_the_others(tmp_path: Path)
         """Says when it is closed."""
 
         def close(self) -> None:
-            """Note it."""
             gone.append(self.name)
 
     def config(*clusters: str) -> Config:

@@ -219,7 +219,6 @@ STEPS = st.lists(
 
 
 def step(kind: str, path: Path, text: str) -> None:
-    """Do one thing to a file."""
     if kind == "write" and not path.is_symlink():
         path.write_text(text)
     elif kind == "replace":

@@ -36,12 +36,10 @@ class Daemon:
     folder: Path
 
     def urls(self) -> list[str]:
-        """Return where it says that it listens."""
         told = [line["message"] for line in self.lines if line["event"] == "listening"]
         return [message.rpartition(" ")[2] for message in told]
 
     def get(self, path: str, url: str, **headers: str) -> urllib3.BaseHTTPResponse:
-        """Ask one address."""
         authorities = str(self.folder / "server.crt")
         with urllib3.PoolManager(retries=False, ca_certs=authorities) as pool:
             return pool.request("GET", url + path, headers=headers, timeout=20)

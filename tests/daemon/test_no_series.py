@@ -27,7 +27,6 @@ class World:
     fails: bool = False
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult:  # noqa: ARG002 - the port's
-        """As `MetricsReader.query`."""
         self.asked.append(promql)
         self.answers.wait(30)
         if self.fails:
@@ -35,7 +34,6 @@ class World:
         return QueryResult(())
 
     def tell(self, sentence: str, targets: Sequence[str]) -> None:
-        """Keep what is told."""
         self.told.append((sentence, list(targets)))
 
     @contextmanager

@@ -37,16 +37,13 @@ class FakeWriter:
         self.retained: list[set[str]] = []
 
     def put(self, row: SyncRow) -> None:
-        """As `RecordWriter.put`."""
         self.rows.append(row)
 
     def retain(self, targets: Collection[str]) -> None:
-        """As `RecordWriter.retain`."""
         self.retained.append(set(targets))
 
 
 def recorder(writer: FakeWriter) -> Recorder:
-    """Return a recorder."""
     return Recorder(cast("RecordWriter", writer))
 
 

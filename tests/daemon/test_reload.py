@@ -35,7 +35,6 @@ class Reloading(Announced):
         self.reload = Reload(config, self.source, self._put_in_force, self.announcements)
 
     def write(self, period: str) -> None:
-        """Write another configuration."""
         self.file.write_text(GOOD.format(period=period))
 
     def pass_(self, seconds: float, *, asked: bool = False) -> list[EventDict]:
@@ -52,7 +51,6 @@ class Reloading(Announced):
         return {labels[0][1]: count for labels, count in series}
 
     def told(self) -> tuple[bool, str]:
-        """Return what the health says of the last reload."""
         return self.component(Component.RELOAD) or pytest.fail("nothing")
 
     def _put_in_force(self, config: Config) -> None:

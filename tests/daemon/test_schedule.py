@@ -97,13 +97,11 @@ class Slow:
         self._ended = ended
 
     def __call__(self, _due: float) -> None:
-        """Last."""
         self.begun.set()
         self.release.wait(20)
         self._ended()
 
     def begins(self) -> None:
-        """Wait until it has begun."""
         assert self.begun.wait(20)
 
     def release_later(self) -> None:

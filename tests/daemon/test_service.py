@@ -65,11 +65,9 @@ class Daemon:
         self.write()
 
     def write(self, **changed: object) -> None:
-        """Write its configuration, or another."""
         write_config(self.file, self.document | changed)
 
     def loop(self) -> MainLoop:
-        """Build it from its file."""
         return MainLoop(load(self.file), self.signals, self.stack)
 
     def beside(self, operator: Callable[[], T]) -> Future[T]:

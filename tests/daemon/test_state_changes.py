@@ -165,7 +165,6 @@ class Fleet:
         self.now += 15.0
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return all that was logged."""
         return [json.loads(line) for line in self.stream.getvalue().splitlines()]
 
 

@@ -26,8 +26,6 @@ def at_work(directory: Path) -> Iterator[None]:
 
 
 class Waiting:
-    """A daemon that waits for its turn on a thread."""
-
     def __init__(self, directory: Path) -> None:
         self.stop = threading.Event()
         self.told: list[str] = []

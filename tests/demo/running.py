@@ -76,8 +76,6 @@ class DemoProcess:
         return self._output.read_text(errors="replace")
 
     def wait_for(self, text: str, timeout: float = 60.0) -> None:
-        """Wait until it has printed something."""
-
         def printed() -> bool:
             assert self._process.poll() is None or text in self.output, self.output
             return text in self.output
@@ -101,7 +99,6 @@ class DemoProcess:
         return {pid: command for pid, command in found.items() if command}
 
     def child(self, word: str) -> int:
-        """Return the pid of the child whose command line holds a word."""
         (pid,) = (
             pid
             for pid, command in self.session().items()

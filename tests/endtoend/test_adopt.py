@@ -38,16 +38,13 @@ class Bed:
 
     @property
     def autoscalers(self) -> str:
-        """The path of the HPAs."""
         return others.path_of(self.world.namespace)
 
     @property
     def scaled_objects(self) -> str:
-        """The path of the ScaledObjects."""
         return f"/apis/keda.sh/v1alpha1/namespaces/{self.world.namespace}/scaledobjects"
 
     def adopt(self, *arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run the command for the daemon's file."""
         url = f"http://{self.daemon.address}"
         argv = ("adopt", "-c", self.daemon.file, "--url", url, *arguments)
         return command(*argv, environment=self.user, code=code)
@@ -63,7 +60,6 @@ class Bed:
             assert program.wait(10) in {-signal.SIGKILL, 0}, output.read_text()
 
     def want(self, app: str, replicas: int) -> None:
-        """Have a workload need so many replicas."""
         labels = {"namespace": self.world.namespace, "app": app}
         self.world.exporter.set("adopted", labels, replicas)
 
@@ -86,16 +82,13 @@ class Bed:
         return json.dumps(status["conditions"]) if "conditions" in status else ""
 
     def specs(self) -> dict[str, Json]:
-        """Return the specs of the HPAs by their names."""
         items = self.world.api.get(self.autoscalers)["items"]
         return {one["metadata"]["name"]: one["spec"] for one in items}
 
     def has(self, name: str) -> bool:
-        """Return whether the daemon has a target."""
         return self.world.key(name) in self.daemon.page("/api/v1/targets")
 
     def state(self, name: str) -> str:
-        """Return the state of a target."""
         text = self.daemon.page(f"/api/v1/targets/{self.world.key(name)}")
         state: str = json.loads(text)["state"]["state"]
         return state
@@ -103,7 +96,6 @@ class Bed:
 
 @pytest.fixture(scope="module")
 def bed(hpa_world: HpaWorld) -> Iterator[Bed]:
-    """Start it."""
     with hpa_world("adopting") as world:
         file = write_config(world.folder / "autoscaler.yaml", document(world))
         with DaemonProcess(file, world.environment) as daemon:
@@ -236,7 +228,6 @@ class Journey:
     """At the end."""
 
     def of(self, name: str, lines: list[str]) -> list[str]:
-        """Return what was told of a target."""
         begin = f"{self.namespace}/Deployment/{name}: "
         return [line.removeprefix(begin) for line in lines if line.startswith(begin)]
 

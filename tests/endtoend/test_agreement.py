@@ -44,7 +44,6 @@ def hpa(name: str, of: str, **spec: object) -> Json:
 
 
 def document(world: World) -> Document:
-    """Return a configuration with all workloads in shadow."""
     rules = {"maxReplicas": 10, "mode": "shadow", "behavior": AT_ONCE}
     return {
         "prometheus": {"url": world.prometheus.url},
@@ -59,7 +58,6 @@ def document(world: World) -> Document:
 
 
 def seconds_of(one: Json) -> dict[str, float]:
-    """Return the seconds of each kind."""
     return {time["kind"]: time["seconds"] for time in one.get("times", ())}
 
 

@@ -57,7 +57,6 @@ def test_a_renamed_label_takes_nothing_down_and_an_evening_does(world: World) ->
 
 
 def query(world: World) -> str:
-    """Return the query of all targets."""
     return f"sum by (queue) ({world.metric})"
 
 
@@ -86,7 +85,6 @@ class Fleet:
             list(pool.map(self._create, NAMES))
 
     def counts(self) -> list[int]:
-        """Return what each Deployment wants."""
         wanted = self._world.all_replicas()
         return [wanted[name] for name in NAMES]
 

@@ -37,7 +37,6 @@ def other(world: World, other_plane: ControlPlane) -> Iterator[World]:
 
 
 def want(world: World, cluster: str, replicas: int) -> None:
-    """Have Prometheus ask for so many replicas of `web` in a cluster."""
     labels = {"cluster": cluster, "namespace": world.namespace, "deployment": "web"}
     world.exporter.set(world.metric, labels, replicas)
     world.prometheus.wait_for(f'{world.metric}{{cluster="{cluster}"}} == {replicas}')
@@ -71,7 +70,6 @@ def document(eu: World, us: World, clusters: tuple[str, ...] = ("eu", "us")) -> 
 
 
 def key(world: World, cluster: str) -> str:
-    """Return what the daemon calls `web` of a cluster."""
     return f"{cluster}/{world.key('web')}"
 
 

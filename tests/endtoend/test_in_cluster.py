@@ -56,6 +56,5 @@ def test_the_service_account_does_every_job(
 
 
 def reasons(world: World) -> set[str]:
-    """Return the reasons of the Events that there are."""
     events = world.api.get(f"/apis/events.k8s.io/v1/namespaces/{world.namespace}/events")
     return {event["reason"] for event in events["items"]}

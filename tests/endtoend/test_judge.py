@@ -14,7 +14,6 @@ ANY = [(0.0, 12), (200.0, 0)]
 
 
 def found(levels: list[Seen], *counts: Seen) -> str:
-    """Return what is wrong with the counts, in one line."""
     return "; ".join(Judge(RULES).faults(levels, counts))
 
 
@@ -71,7 +70,6 @@ CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_wrong_is_found_and_nothing_else(case: str) -> None:
-    """To within the slack."""
     for levels, counts, wrong in CASES[case]:
         told = found(levels, *counts)
         assert wrong in told if wrong else told == "", (levels, counts)

@@ -122,7 +122,6 @@ def test_a_change_by_hand_is_told_with_its_manager_and_three_reversals_hold(
 
 
 def held(daemon: DaemonProcess) -> list[Line]:
-    """Return the lines so far of syncs at which the daemon held."""
     return [line for line in daemon.events("sync") if "held_until" in line]
 
 

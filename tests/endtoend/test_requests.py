@@ -31,7 +31,6 @@ def scale_requests(world: World) -> float:
 
 
 def queries(prometheus: str) -> float:
-    """Return how many instant queries Prometheus has answered."""
     page = requests.get(f"{prometheus}/metrics", timeout=10).text
     pattern = r'^prometheus_http_requests_total\{.*handler="/api/v1/query"\} (\S+)$'
     return sum(float(value) for value in re.findall(pattern, page, re.MULTILINE))

@@ -70,7 +70,6 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return f"{self.metric}-{self.side}"
 
     def target(self, namespace: str) -> Json:
@@ -81,7 +80,6 @@ class Case:
         return found | ({"ignoreSurge": True} if self.side is Side.SAFE else {})
 
     def autoscaler(self) -> Json:
-        """Return the HPA."""
         spec = self.target("")
         del spec["namespace"]
         return others.autoscaler(self.name) | {"spec": spec}
@@ -145,15 +143,12 @@ class Cluster:
         assert watching, "a watch ended before the test did"
 
     def wanted(self, case: Case) -> int:
-        """Return the replicas that a Deployment wants."""
         return self.counts[case.name][-1]
 
     def ready(self, case: Case) -> int:
-        """Return how many pods are ready."""
         return sum(self._pods[case.name].values())
 
     def set_backlog(self, backlog: int) -> None:
-        """Let the backlog of the Value targets be another."""
         with self._lock:
             self.backlog = backlog
             for case in CASES:

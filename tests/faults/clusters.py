@@ -39,7 +39,6 @@ _AT_ONCE: Document = {
 
 
 def key(cluster: str, name: str = "web") -> str:
-    """Return what the daemon calls a target."""
     return f"{cluster}/{_NAMESPACE}/Deployment/{name}"
 
 
@@ -70,13 +69,11 @@ class Certificates:
         return made
 
     def show(self, pair: KeyPair) -> None:
-        """Replace the files of the client."""
         self.shown.certificate.write_bytes(pair.certificate.read_bytes())
         self.shown.key.write_bytes(pair.key.read_bytes())
 
     @staticmethod
     def bundle(path: Path, *pairs: KeyPair) -> Path:
-        """Write certificates that are trusted."""
         path.write_bytes(b"".join(pair.certificate.read_bytes() for pair in pairs))
         return path
 
@@ -101,7 +98,6 @@ class Fleet:
         self._metronome = metronome
 
     def replicas(self, cluster: str) -> int:
-        """Return how many are asked for."""
         found = self._clusters[cluster].store.get(DEPLOYMENTS, _NAMESPACE, "web")
         return int(found["spec"]["replicas"])
 
@@ -110,7 +106,6 @@ class Fleet:
         self._exporter.set("load", {"cluster": cluster}, replicas)
 
     def wait_for(self, cluster: str, replicas: int, timeout: float) -> None:
-        """Wait until so many are asked for."""
         wait_until(
             f"{cluster} at {replicas}", lambda: self.replicas(cluster) == replicas, timeout=timeout
         )
@@ -131,7 +126,6 @@ class Fleet:
             yield
 
     def syncs(self, cluster: str, begin: int, name: str = "web") -> list[Line]:
-        """Return the lines of a target after a mark."""
         return [
             line
             for line in self.daemon.lines[begin:]
@@ -186,7 +180,6 @@ class Fleet:
         return most
 
     def memory(self) -> float:
-        """Return the resident memory of the daemon, in MiB."""
         status = Path(f"/proc/{self.daemon.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+([0-9]+) kB", status)
         assert found is not None

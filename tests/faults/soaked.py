@@ -43,7 +43,6 @@ class Tally(io.TextIOBase):
         self.defects: list[str] = []
 
     def write(self, text: str) -> int:
-        """Take in a line."""
         if text.strip():
             line = json.loads(text)
             self.events[line["event"]] += 1

@@ -27,7 +27,6 @@ NOT_WRITTEN = "not written: "
 
 
 def scale_of(name: str) -> Concerns:
-    """Concern the reads and writes of one scale."""
     return lambda request: f"/deployments/{name}/scale" in request.target
 
 
@@ -37,12 +36,10 @@ def on_its_scale(fault: Fault) -> Begin:
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
-    """Nobody listens where the API server was."""
     return bed.to_api.refusing()
 
 
 def unknown_user(request: Request) -> Request:
-    """Come with a token that nobody knows."""
     return request.with_header(AUTHORIZATION, "Bearer unknown")
 
 
@@ -131,7 +128,6 @@ def test_apiserver(bed: Bed, row: Row) -> None:
 
 
 def is_watch(request: Request) -> bool:
-    """Concern the watches of Deployments."""
     return "/deployments?" in request.target and "watch=true" in request.target
 
 

@@ -63,7 +63,6 @@ class Row:
 
 
 def is_watch(request: Request) -> bool:
-    """Concern watches."""
     return "watch=true" in request.target
 
 
@@ -73,7 +72,6 @@ def is_list(request: Request) -> bool:
 
 
 def is_scale(request: Request) -> bool:
-    """Concern reads and writes of a scale."""
     return "/scale" in request.target
 
 
@@ -91,7 +89,6 @@ def on(fault: Fault, concerns: Concerns = everything) -> Begin:
 
 
 def refused(world: Fleet) -> AbstractContextManager[None]:
-    """Nobody listens."""
     return world.proxy.refusing()
 
 
@@ -124,7 +121,6 @@ def expired_client(world: Fleet) -> Iterator[None]:
 
 
 def failing(status: str, reason: str, message: str, **headers: str) -> Fault:
-    """Answer with a failure of the API server's own form."""
     body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
     return plays.answer(status, body, {name.replace("_", "-"): headers[name] for name in headers})
 

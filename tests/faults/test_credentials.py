@@ -48,7 +48,6 @@ class Gate:
         self.rotate()
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Let a request in, or refuse it."""
         shown = exchange.request.authorization
         if shown in self._valid:
             self._came.add(shown)

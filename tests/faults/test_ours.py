@@ -44,7 +44,6 @@ class TwoByTwo:
         self._first: asyncio.Event | None = None
 
     async def __call__(self, exchange: Exchange) -> None:
-        """Play it."""
         waiting, self._first = self._first, None
         if waiting is not None:
             self.met.add(self.turn)
@@ -59,7 +58,6 @@ class TwoByTwo:
 
 
 def is_write(request: Request) -> bool:
-    """Concern writes."""
     return request.method == "PUT"
 
 

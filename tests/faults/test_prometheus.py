@@ -19,17 +19,14 @@ pytestmark = pytest.mark.punctual
 
 
 def asks_for(name: str) -> Concerns:
-    """Concern the queries of one target."""
     return lambda request: metric_of(name) in request.text
 
 
 def on_its_query(fault: Fault) -> Begin:
-    """Play a fault on the query of the struck target."""
     return on("to_prometheus", asks_for, fault)
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
-    """Nobody listens where Prometheus was."""
     return bed.to_prometheus.refusing()
 
 
@@ -50,17 +47,14 @@ def restarted(bed: Bed, struck: str) -> Iterator[None]:
 
 
 def bad_query(request: Request) -> Request:
-    """Ask for what Prometheus cannot parse."""
     return request.with_body(b"query=sum%28")
 
 
 def error(kind: str, text: str) -> dict[str, object]:
-    """Return an error of Prometheus' own format."""
     return {"status": "error", "errorType": kind, "error": text}
 
 
 def warn(document: dict[str, object]) -> None:
-    """Let an answer say that a part of it is missing."""
     document["warnings"] = ["a store is out of reach"]
 
 

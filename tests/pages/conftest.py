@@ -20,7 +20,6 @@ Open = Callable[..., Tab]
 # The scope is the package and not the session: the event loop of playwright stays in the thread.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Run one browser for all tests."""
     with chromium() as running:
         yield running
 

@@ -35,12 +35,10 @@ def printed(
 
 
 def words(text: str) -> str:
-    """Return a text with one space between its words."""
     return " ".join(text.split())
 
 
 def texts(page: Page, selector: str) -> list[str]:
-    """Return the texts of elements, as they are shown."""
     return [words(one) for one in page.locator(selector).all_inner_texts()]
 
 

@@ -11,7 +11,6 @@ from tests.worlds.pages.serving import Served
 
 
 def names(page: Page) -> list[str]:
-    """Return the names of the targets that are listed, in their order."""
     links = page.locator("table.fleet tbody th a").all_text_contents()
     return [text.rpartition("/")[2].strip() for text in links]
 

@@ -40,12 +40,10 @@ def opened(open_tab: Open, served: Served, query: str = "?last=6h", **options: o
 
 
 def chosen(page: Page) -> list[str]:
-    """Return the instant in the address, if there is one."""
     return parse_qs(urlsplit(page.url).query).get("at", [])
 
 
 def heading(page: Page) -> str:
-    """Return which instant is explained."""
     return page.locator("#explained").inner_text()
 
 
@@ -57,7 +55,6 @@ def place(page: Page, share: float) -> tuple[float, float]:
 
 
 def press(page: Page, key: str) -> None:
-    """Press a key on the chart."""
     page.get_by_role("slider").focus()
     page.keyboard.press(key)
 

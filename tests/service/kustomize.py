@@ -41,7 +41,6 @@ def apply(api: Api, found: Json) -> Json:
 
 
 def path(found: Json) -> str:
-    """Return where an object lives."""
     group_version, kind = found["apiVersion"], found["kind"]
     root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     meta = found["metadata"]

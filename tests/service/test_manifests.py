@@ -34,13 +34,11 @@ def overlay(folder: Path, kustomization: str) -> Path:
 
 
 def only(objects: list[Json], kind: str) -> Json:
-    """Return the one object of a kind."""
     (found,) = [each for each in objects if each["kind"] == kind]
     return found
 
 
 def pod_spec() -> Json:
-    """Return the specification of the daemon's pods."""
     found: Json = manifest("base/deployment")["spec"]["template"]["spec"]
     return found
 

@@ -23,7 +23,6 @@ def analyze(*arguments: str) -> str:
 
 
 def settings(name: str) -> list[str]:
-    """Return the values that the unit gives to a setting."""
     return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
 
 

@@ -67,7 +67,6 @@ class Fleet:
         self.configure(self._breaker)
 
     def configure(self, breaker: Breaker | None) -> None:
-        """Put a configuration in force."""
         store = _Store(self.world, self)
         ports = replace(self.world.world(), history_store=store)
         self.syncer.change(Flags(), ports, self.targets, {"": 100_000.0}, breaker)
@@ -78,7 +77,6 @@ class Fleet:
         self.begin(self.targets if targets is None else targets)
 
     def begin(self, targets: Sequence[Target], budget: float = BUDGET) -> None:
-        """Sync some targets now."""
         for promql in {one.queries[0].promql for one in targets}:
             self.world.answers[promql] = QueryResult(
                 [
@@ -90,7 +88,6 @@ class Fleet:
         self.syncer.sync(targets, T0 + self.time, budget, steady=self.time)
 
     def counts(self) -> dict[int, int]:
-        """Return how many targets have each count of replicas."""
         found: dict[int, int] = {}
         for scale in self.world.scales.values():
             assert isinstance(scale, Scale)
@@ -98,7 +95,6 @@ class Fleet:
         return found
 
     def changes(self) -> list[str]:
-        """Return what was told of breakers."""
         return [one.change.value for one in self.news]
 
 

@@ -162,7 +162,6 @@ class Server:
         self.wait: Callable[[], object] = lambda: None
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
-        """Fit `MetricsReader`."""
         with self.lock:
             self.asked.add(promql)
         self.wait()
@@ -292,14 +291,12 @@ class Slow(Memory):
     def read_scale(
         self, namespace: str, ref: ScaleTargetRef, deadline: float
     ) -> Scale | Unavailable:
-        """Fit `Cluster`."""
         in_time = self._in_time(ref.name, deadline)
         return super().read_scale(namespace, ref, deadline) if in_time else LATE
 
     def list_pods(
         self, namespace: str, selector: str, deadline: float
     ) -> tuple[Pod, ...] | Unavailable:
-        """Fit `Cluster`."""
         in_time = self._in_time(selector, deadline)
         return super().list_pods(namespace, selector, deadline) if in_time else LATE
 

@@ -43,13 +43,11 @@ def of_both(eu: Memory, us: Memory) -> Ports:
 
 
 def sync(ports: Ports, *targets: Target) -> None:
-    """Sync once."""
     with syncer(ports) as made:
         made.sync(targets, T0, 10.0)
 
 
 def decided(world: Memory) -> Mapping[str, int]:
-    """Return the counts that were decided, by key."""
     return {one.target.key: one.decision.desired for one in world.results}
 
 
@@ -90,7 +88,6 @@ class Hanging(Memory):
     calls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def read_scale(self, *_: object) -> Unavailable:
-        """Fit `Cluster`."""
         self.calls.release()
         self.freed.wait(30)
         return Unavailable("no answer came")

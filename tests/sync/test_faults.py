@@ -62,7 +62,6 @@ class OwnTime(threading.local):
     now = 0.0
 
     def monotonic(self) -> float:
-        """Return the time of this thread."""
         return self.now
 
 

@@ -27,7 +27,6 @@ class Server:
         self.wait: Callable[[float], object] = lambda _: None
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:  # noqa: ARG002 - port
-        """Fit `MetricsReader`."""
         self.queried.append(promql)
         if self.wait(deadline) is False:
             return QueryFailure("mimir did not answer in time")

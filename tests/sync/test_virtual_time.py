@@ -45,11 +45,9 @@ class Tape:
     """When each sync began and was due."""
 
     def wall(self) -> float:
-        """Return the Unix time."""
         return self._instant("wall", clock.wall)
 
     def steady(self) -> float:
-        """Return the seconds of the other clock."""
         return self._instant("steady", clock.steady)
 
     def _instant(self, which: str, of: Callable[[], float]) -> float:
@@ -61,7 +59,6 @@ class Tape:
         return instant
 
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
-        """Ask the server."""
         if self.played:
             return self.answers.popleft()
         assert self.reader is not None

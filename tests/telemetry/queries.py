@@ -50,7 +50,6 @@ def alert_expressions() -> dict[str, str]:
 
 
 def dashboard() -> dict[str, Any]:
-    """Return the dashboard."""
     document: dict[str, Any] = json.loads(DASHBOARD.read_text())
     return document
 
@@ -78,7 +77,6 @@ def filled(expression: str) -> str:
 
 
 def metrics_in(expression: str) -> set[str]:
-    """Return the metrics that an expression names."""
     words = (word for word in _WORD.findall(expression) if not word.startswith('"'))
     return {word for word in words if word.startswith(("autoscaler_", "process_"))}
 
@@ -95,7 +93,6 @@ def family_of(metric: str) -> Family | None:
 
 
 def unknown_labels(expression: str) -> set[str]:
-    """Return the labels of an expression that its metrics do not have."""
     wrong = set()
     everything = set(SCRAPED)
     for metric in metrics_in(expression):

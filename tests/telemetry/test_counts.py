@@ -9,7 +9,6 @@ from tests.worlds.memory import T0, Memory, answer, external
 
 
 def value_of(metrics: Metrics, name: str, **labels: str) -> float:
-    """Return one sample's value."""
     return series_of(metrics, name)[tuple(sorted(labels.items()))]
 
 

@@ -13,11 +13,9 @@ class Times:
     wall_offset: float = 1_800_000_000.0
 
     def monotonic(self) -> float:
-        """Return the seconds that only pass."""
         return self.seconds
 
     def wall(self) -> float:
-        """Return the Unix time."""
         return self.seconds + self.wall_offset
 
 

@@ -39,7 +39,6 @@ class Seen(Announced):
         }
 
     def retries(self, server: str) -> float:
-        """Return how many retries there were."""
         return sum(series_of(self.metrics, f"autoscaler_{server}_retries_total").values())
 
     @contextmanager

@@ -42,11 +42,9 @@ class World:
         )
 
     def ask(self, path: str, *more: str, **headers: Any) -> Answer:
-        """Send one request, as of `answer`."""
         return asyncio.run(self.answer(path, *more, **headers))
 
     def sign_in(self, user: str, password: str) -> int:
-        """Ask with the password of a user; return the status."""
         return self.ask(API, authorization=basic(user, password)).status
 
     async def answer(
@@ -76,13 +74,11 @@ async def _page(request: Request) -> PlainTextResponse:
 
 
 def basic(user: str, password: str) -> str:
-    """Return an Authorization header."""
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 @pytest.fixture
 def auth(tmp_path: Path) -> WebAuth:
-    """Return a token's and a users' file."""
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     (tmp_path / "users").write_text(f"alice: {hashed}\n")
@@ -162,7 +158,6 @@ OPEN = ["/metrics", "/livez", "/healthz", "/readyz"]
 def test_without_a_way_to_sign_in_this_machine_is_answered(
     peer: str, hosts: list[str], more: dict[str, str]
 ) -> None:
-    """Whatever is asked for."""
     for path in (*GUARDED, *OPEN):
         assert World().ask(path, peer, *hosts, **more).status == 200
 

@@ -187,7 +187,6 @@ def connections(held: ExitStack, port: int, address: str, number: int) -> list[s
 
 
 def answered(listener: Listener) -> bool:
-    """Tell whether a probe gets its answer."""
     try:
         return get(listener, "/livez")[0].status == 200
     except (OSError, HTTPException):
@@ -195,7 +194,6 @@ def answered(listener: Listener) -> bool:
 
 
 def sent(listener: Listener, request: bytes) -> bytes:
-    """Send a request; return the beginning of the answer."""
     with ExitStack() as held:
         (client,) = connections(held, listener.port, HOST, 1)
         client.sendall(request)
@@ -239,7 +237,6 @@ def grows_less_than(most: int, targets: int = 0) -> Iterator[list[socket.socket]
 
 
 def _peak(process: int | None) -> int:
-    """Return the most bytes that a process has held in memory so far."""
     status = Path(f"/proc/{process}/status").read_text()
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     assert found is not None

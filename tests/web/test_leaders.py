@@ -34,12 +34,10 @@ def views(folder: Path, leaders: Sequence[ClusterLeader] | None) -> Views:
 
 
 def notices(shown: Views, path: str) -> str:
-    """Return what stands above a page."""
     return " ".join(ask(shown, path).page.by_id("notices").text.split())
 
 
 def row_of(shown: Views, path: str, cluster: str) -> str:
-    """Return the row of a cluster in a page's table."""
     rows = (" ".join(row.text.split()) for row in ask(shown, path).page.of("tr"))
     (found,) = (row for row in rows if row.startswith(f"{cluster} "))
     return found

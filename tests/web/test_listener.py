@@ -30,7 +30,6 @@ HOST = "127.0.0.1"
 
 
 def site_of(health: Health, metrics: Metrics | None = None) -> Callable[[str, str], Page]:
-    """Return what answers requests."""
     return Site(metrics or metrics_of(result_of(target_of()), health=health), health).page
 
 
@@ -55,7 +54,6 @@ def listening(
 
 
 def threads() -> list[threading.Thread]:
-    """Return the threads of listeners."""
     return [
         one
         for one in threading.enumerate()
@@ -70,7 +68,6 @@ class Slow:
         self.asked, self.release = threading.Semaphore(0), threading.Event()
 
     def __call__(self, path: str, _accept: str) -> Page:
-        """Answer."""
         if path == "/slow":
             self.asked.release()
             self.release.wait(20)
@@ -80,7 +77,6 @@ class Slow:
 def get(
     listener: Listener, path: str, method: str = "GET", host: str = HOST, **headers: str
 ) -> tuple[HTTPResponse, bytes]:
-    """Send one request; return the answer and its body."""
     with closing(HTTPConnection(host, listener.port, timeout=20)) as connection:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, headers=sent)

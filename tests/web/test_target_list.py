@@ -33,7 +33,6 @@ Json = dict[str, Any]
 
 
 def listed(metrics: Metrics) -> list[Json]:
-    """Return the targets of the page."""
     targets: list[Json] = json.loads(b"".join(target_list(metrics.states.known(), NOW)))["targets"]
     return targets
 

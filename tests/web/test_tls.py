@@ -45,7 +45,6 @@ class Served(NamedTuple):
         return context
 
     def get(self, path: str = "/livez", context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
-        """Return status and body of an answer."""
         context = context or self.client()
         port = self.listener.port
         with closing(HTTPSConnection(HOST, port, timeout=20, context=context)) as connection:
@@ -54,7 +53,6 @@ class Served(NamedTuple):
             return answer.status, answer.read()
 
     def connections(self, held: ExitStack, number: int) -> list[socket.socket]:
-        """Open connections, until the end of ``held``."""
         address = (HOST, self.listener.port)
         opened = [socket.create_connection(address, timeout=20) for _ in range(number)]
         return [held.enter_context(one) for one in opened]
@@ -85,12 +83,10 @@ def serving(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> KeyPair:
-    """Return a server's certificate."""
     return of_loopback(tmp_path, "server")
 
 
 def tls_of(pair: KeyPair, **more: Any) -> WebTls:
-    """Return the setting."""
     return WebTls.model_construct(cert_file=pair.certificate, key_file=pair.key, **more)
 
 

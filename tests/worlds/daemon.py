@@ -103,11 +103,9 @@ class DaemonProcess(LineProcess):
         return [line for line in self.lines if line["event"] == event]
 
     def syncs(self, target: str) -> list[Line]:
-        """Return the canonical lines of a target so far."""
         return [line for line in self.events("sync") if line["target"] == target]
 
     def writes(self, target: str) -> list[Line]:
-        """Return those of its lines that tell of a write that was accepted."""
         return [line for line in self.syncs(target) if line.get("write") == "written"]
 
     def wait_event(self, event: str, count: int = 1) -> Line:

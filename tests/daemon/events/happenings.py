@@ -68,7 +68,6 @@ class Notebook(Events):
         self.reached = threading.Event()
 
     def write(self, happened: Occurrences, deadline: float) -> Sent:  # noqa: ARG002 - the shape
-        """Take one down."""
         self.reached.set()
         self.gate.wait(30)
         self.written.append((happened.involved.namespace, happened.message, happened.count))

@@ -18,7 +18,6 @@ HOURS = 3600.0
 
 
 def requests(correlator: Correlator) -> list[Occurrences]:
-    """Take out all that is to be written."""
     return [correlator.next() for _ in range(correlator.waiting)]
 
 
@@ -29,7 +28,6 @@ def sized(size: int) -> Event:
 
 @pytest.fixture
 def correlator() -> Correlator:
-    """Give one that has seen nothing."""
     return Correlator()
 
 

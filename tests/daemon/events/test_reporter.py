@@ -87,7 +87,6 @@ class Gate(WriteGate):
     since: float | None = None
 
     def leads_since(self, _: str | None = None, /) -> float | None:
-        """Return what the test says."""
         return self.since
 
 

@@ -32,12 +32,10 @@ class Told(ElectionObserver):
     faults: list[BaseException] = field(default_factory=list)
 
     def role_changed(self, role: Role, sentence: str) -> None:
-        """Take in a change."""
         self.at.append(clock.monotonic())
         self.changes.append((role, sentence))
 
     def fault(self, error: BaseException) -> None:
-        """Take in a defect."""
         self.faults.append(error)
 
     @property

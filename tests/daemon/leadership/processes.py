@@ -37,8 +37,6 @@ class WriterProcess(LineProcess):
         super().__init__(*spawned(program, os.environ))
 
     def wait_role(self, role: Role, after: float = 0.0, seconds: float = 30.0) -> float:
-        """Return when it said that it has a role, since an instant of the monotonic clock."""
-
         def said(line: Line) -> bool:
             return line.get("role") == role.value and line["at"] >= after
 

@@ -24,7 +24,6 @@ class FakeLease(Leases):
         self.reads = self.writes = 0
 
     def read(self, deadline: float) -> Lease | Failure | None:  # noqa: ARG002 - the port's
-        """Find what was written last."""
         self.reads += 1
         return self.present if self.unread is None else self.unread
 

@@ -27,12 +27,10 @@ class Gate(WriteGate):
         self._answers = list(answers)
 
     def may_write_until(self, _: str | None = None, /) -> float:
-        """Return until when may be written."""
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
 def write(api: Api, gate: WriteGate, seconds: float = 10.0) -> WriteOutcome:
-    """Write 4 replicas."""
     return Scales(api, gate).write("shop", WEB, DECIDED_ON, 4, clock.monotonic() + seconds)
 
 

@@ -26,7 +26,6 @@ APART = ElectionTimes(lease_duration=5.0, renew_deadline=2.0, retry_period=0.2)
 
 @pytest.fixture
 def lease(namespace: str) -> str:
-    """Return the path of the Lease."""
     return f"{LEASES.format(namespace)}/autoscaler"
 
 

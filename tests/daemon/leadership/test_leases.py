@@ -26,12 +26,10 @@ def leases(control_plane: ControlPlane, namespace: str) -> Iterator[Leases]:
 
 @pytest.fixture
 def path(namespace: str) -> str:
-    """Return its path."""
     return f"{collection(namespace)}/autoscaler"
 
 
 def soon() -> float:
-    """Return a deadline that leaves time."""
     return clock.monotonic() + 10
 
 

@@ -45,7 +45,6 @@ class Server:
         return self.set(record)
 
     def set(self, record: LeaseRecord) -> Lease:
-        """Write a record in any case."""
         self._version += 1
         self.lease = Lease(replace(record, version=str(self._version)), {})
         self.shown.append(self.lease)
@@ -89,7 +88,6 @@ class Candidate(Leases):
         self.leadership.release()
 
     def leads(self) -> bool:
-        """Tell whether it believes that it may write; nothing happens meanwhile."""
         self.world.watched = True
         leads = self.leadership.leading()
         self.world.watched = False

@@ -35,7 +35,6 @@ class Listed(Leases):
         self.asked = 0
 
     def list(self, deadline: float) -> dict[str, LeaseRecord] | Failure:  # noqa: ARG002 - ours
-        """Return them."""
         self.asked += 1
         return self.found
 
@@ -182,7 +181,6 @@ class Shards:
         }
 
     def start(self, number: int, shards: int) -> None:
-        """Start the daemon of a number."""
         for name, account in self.accounts.items():
             path = self.folder / f"{name}-of-{number}.kubeconfig"
             if not path.exists():

@@ -27,7 +27,6 @@ _IDLE_SECONDS = 0.002
 
 
 def say(**fields: object) -> None:
-    """Print a line."""
     print(json.dumps({"at": clock.monotonic(), **fields}), flush=True)
 
 
@@ -63,11 +62,9 @@ class Saying(ElectionObserver):
     """Prints what happens."""
 
     def role_changed(self, role: Role, sentence: str) -> None:
-        """Print a change."""
         say(role=role.value, sentence=sentence)
 
     def fault(self, error: BaseException) -> None:
-        """Print a defect."""
         say(fault=repr(error))
 
 

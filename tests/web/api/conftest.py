@@ -19,6 +19,5 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Views:
 
 @pytest.fixture
 def client(fleet: Views) -> Iterator[Client]:
-    """Give a client of its API."""
     with asking(fleet) as one:
         yield one

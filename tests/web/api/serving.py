@@ -62,19 +62,16 @@ class Client:
         return body
 
     def get_any(self, path: str, method: str = "GET", **headers: str) -> bytes:
-        """Return the body of a path below /api/v1, of whichever status."""
         self.response, body = get(self._listener, f"/api/v1{path}", method, HOST, **headers)
         return body
 
     def json(self, path: str, **headers: str) -> Json:
-        """Return what a path answers."""
         body = self.get(path, 200, "GET", **headers)
         assert self.response.headers["Content-Type"] == "application/json"
         found: Json = json.loads(body)
         return found
 
     def problem(self, path: str, status: int, method: str = "GET") -> Json:
-        """Return the problem that a path answers."""
         body = self.get(path, status, method)
         assert self.response.headers["Content-Type"] == "application/problem+json"
         found: Json = json.loads(body)
@@ -85,6 +82,5 @@ class Client:
 
 @contextmanager
 def asking(views: Views | None, faults: list[BaseException] | None = None) -> Iterator[Client]:
-    """Give a client of a listener with the API."""
     with serving(views, faults) as listener:
         yield Client(listener)

@@ -43,7 +43,6 @@ def test_by_default_it_tells_of_those_in_shadow(client: Client) -> None:
 
 
 def test_a_field_that_differs_is_named_before_it_changes_a_count(client: Client) -> None:
-    """Both values of it."""
     (one,) = client.json("/agreement")["targets"]
     (field,) = one["differences"]
     assert field["field"] == "maxReplicas"

@@ -25,7 +25,6 @@ PAST = "from=2026-03-12T01:00:00Z&to=2026-03-12T03:00:00Z"
 
 @pytest.fixture(scope="module")
 def document(fleet: Views) -> Json:
-    """Return the document."""
     with asking(fleet) as client:
         return client.json("/openapi.json")
 
@@ -53,7 +52,6 @@ def schema_of(document: Json, path: str, status: str) -> Json:
 
 
 def check(document: Json, path: str, answer: Any, status: str = "200") -> None:
-    """Fail for what is not as the document says."""
     validator = Draft202012Validator(schema_of(document, path, status))
     errors = [f"{list(one.path)}: {one.message[:300]}" for one in validator.iter_errors(answer)]
     assert errors == []
@@ -102,7 +100,6 @@ def test_states_beyond_the_fleet_are_as_it_says(document: Json) -> None:
     [("/targets?limit=0&states=x", 400), ("/targets/a/b/c", 404), ("/nothing", 404)],
 )
 def test_problems_are_as_it_says(client: Client, document: Json, asked: str, status: int) -> None:
-    """Of whatever status."""
     check(document, "/targets", client.problem(asked, status), "default")
 
 

@@ -24,7 +24,6 @@ def change(number: int, target: str = WEB, **more: Any) -> Change:
 
 
 def kept(*changes: Change) -> MemoryRecord:
-    """Return a record of changes."""
     record = MemoryRecord()
     for one in changes:
         record.keep_change(one)
@@ -38,7 +37,6 @@ def of(record: MemoryRecord) -> Views:
 
 
 def ids(client: Client, path: str) -> tuple[list[int], str | None]:
-    """Return the ids of a page, and its token."""
     page = client.json(path)
     entries = page.get("changes") or page.get("decisions") or []
     return [one["id"] for one in entries], page["continue"]

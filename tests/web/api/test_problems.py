@@ -30,7 +30,6 @@ def daemon() -> Views:
 
 
 def named(problem: Json) -> list[tuple[str, str, str]]:
-    """Return the parameters of a problem."""
     return [(one["name"], one["value"], one["problem"]) for one in problem["parameters"]]
 
 
@@ -66,7 +65,6 @@ def test_all_wrong_parameters_are_told_at_once(client: Client) -> None:
     ],
 )
 def test_a_wrong_parameter_is_named(client: Client, path: str, name: str) -> None:
-    """Whichever it is."""
     assert [one for one, _, _ in named(client.problem(path, 400))] == [name]
 
 

@@ -31,7 +31,6 @@ def ask_slowly(held: ExitStack, listener: Listener, address: str) -> socket.sock
 
 
 def names(client: Client, query: str = "") -> list[str]:
-    """Return the names of the targets of a page."""
     return [one["name"] for one in client.json(f"/targets{query}")["targets"]]
 
 

@@ -45,45 +45,35 @@ class Parsed(HTMLParser):
         assert self._open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
         one = Element(tag, dict(attrs))
         self.elements.append(one)
         if tag not in VOID:
             self._open.append(one)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Add an element without content."""
         self.elements.append(Element(tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the last element."""
         assert self._open.pop().tag == tag
 
     def handle_data(self, data: str) -> None:
-        """Add a text to all that are open."""
         for one in self._open:
             one.text += data
 
     def of(self, tag: str) -> list[Element]:
-        """Return the elements of a tag."""
         return [one for one in self.elements if one.tag == tag]
 
     def by_id(self, name: str) -> Element:
-        """Return the one element with an id."""
         (found,) = [one for one in self.elements if one.attributes.get("id") == name]
         return found
 
     def links(self) -> list[str]:
-        """Return where the links lead to."""
         return [one.attributes.get("href") or "" for one in self.of("a")]
 
 
 class Answer(asgi.Answer):
-    """An answer that is a page."""
-
     @property
     def page(self) -> Parsed:
-        """The body, parsed."""
         return Parsed(self.text)
 
 

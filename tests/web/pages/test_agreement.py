@@ -30,7 +30,6 @@ def _fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_shadow(name: str) -> SyncResult:
-    """Return a result of a target in shadow."""
     return result_of(target_of(name, extensions=SHADOW), values(90))
 
 
@@ -63,7 +62,6 @@ def views(tmp_path: Path) -> Views:
 
 
 def names(answer: Answer) -> list[str]:
-    """Return the names of the targets that are listed."""
     rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
     return [one.text.strip().rpartition("/")[2] for one in rows]
 
@@ -102,7 +100,6 @@ def test_a_row_has_shares_counts_bar_and_verdict(views: Views) -> None:
     ],
 )
 def test_the_address_chooses(views: Views, query: str, expected: list[str]) -> None:
-    """By words and by the verdict."""
     assert names(ask(views, f"/agreement?{query}")) == expected
 
 
@@ -197,7 +194,6 @@ def test_a_target_has_both_counts_readings_and_disagreements(
 def test_an_hpa_of_keda_names_its_scaled_object(
     fleet: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the name of the HPA."""
     assert "HPA keda-hpa-feeds of ScaledObject feeds" in section(fleet, "feeds", monkeypatch)
 
 
@@ -211,6 +207,5 @@ def test_the_same_spec_and_load_eight_seconds_apart_agree(fleet: Views) -> None:
 
 
 def test_a_live_target_has_no_such_section(fleet: Views) -> None:
-    """It is compared with nothing."""
     page = ask(fleet, "/targets/shop/Deployment/payments").page
     assert not any(one.attributes.get("id") == "agreement" for one in page.elements)

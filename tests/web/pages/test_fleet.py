@@ -19,18 +19,15 @@ MOST_BYTES = 300_000
 
 
 def names(answer: Answer) -> list[str]:
-    """Return the names of the targets that are listed."""
     rows = [one for one in answer.page.of("th") if one.attributes.get("class") == "target"]
     return [one.text.rpartition("/")[2] for one in rows]
 
 
 def failing(name: str = "broken") -> SyncResult:
-    """Return the result of a target whose metric fails."""
     return result_of(target_of(name), FAILED)
 
 
 def some() -> list[SyncResult]:
-    """Return results in several states."""
     calm = result_of(target_of("calm"), values(90))
     return [calm, *extended(), rate_limited(), full(), failing()]
 

@@ -13,7 +13,6 @@ from tests.worlds.record import MemoryRecord
 
 
 def text_of(page_text: str) -> str:
-    """Return a text with one blank between words."""
     return " ".join(page_text.split())
 
 

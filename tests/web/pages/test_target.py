@@ -37,7 +37,6 @@ def record(monkeypatch: pytest.MonkeyPatch) -> MemoryRecord:
 
 @pytest.fixture
 def views(record: MemoryRecord, tmp_path: Path) -> Views:
-    """Return a daemon with the target and its record."""
     return views_of(tmp_path, [result_of(target_of("web", QUEUE), now=BASE + 60)], record)
 
 
@@ -103,7 +102,6 @@ def test_the_instant_of_the_address_is_explained_in_full(views: Views, at: float
     ],
 )
 def test_a_time_that_stays_says_that_it_is_not_live(views: Views, query: str, live: bool) -> None:
-    """Beside the time."""
     assert ("not live" in ask(views, f"{PATH}?{query}").page.by_id("viewed").text) is not live
 
 

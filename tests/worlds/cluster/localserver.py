@@ -83,6 +83,5 @@ class LocalHandler(BaseHTTPRequestHandler):
 
 
 def reset_connection(connection: socket.socket) -> None:
-    """End a connection by RST."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()

@@ -54,7 +54,6 @@ class Bed(Workloads):
         return len(self.daemon.lines)
 
     def syncs(self, name: str, begin: int, end: int | None = None) -> list[Line]:
-        """Return the lines of a target between two marks."""
         return [
             line
             for line in self.daemon.lines[begin:end]

@@ -34,7 +34,6 @@ class Counts(Background):
         self._cluster = cluster
 
     def of(self, namespace: str, name: str) -> list[tuple[float, int]]:
-        """Return the counts of one Deployment, each with its time."""
         return self._seen[namespace, name]
 
     def _run(self) -> None:

@@ -200,7 +200,6 @@ class FaultProxy(Proxy):
         return None
 
     async def reach(self) -> _Streams:
-        """Open a connection to the real server."""
         host, port = self._upstream.hostname, self._upstream.port
         return await asyncio.open_connection(host, port, ssl=self._trust, limit=_BLOCK)
 

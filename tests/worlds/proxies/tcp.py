@@ -53,7 +53,6 @@ class TcpProxy(Proxy):
         self._do(self._abort)
 
     def mend(self) -> None:
-        """Take connections again."""
         self._cut = False
 
     def _do(self, act: Any) -> None:

@@ -46,7 +46,6 @@ class Request:
 
 
 def head_of(status: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of an answer."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode("latin-1")
 
