@@ -1,6 +1,6 @@
 """Deployments of which a Prometheus demands four replicas; workloads beside the real HPA."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ HPA_FLAGS = (
     "--kube-api-qps=1000",
     "--kube-api-burst=2000",
 )
-HpaWorld: TypeAlias = Callable[[str], AbstractContextManager[World]]
+HpaWorld: TypeAlias = Callable[..., AbstractContextManager[World]]
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def hpa_world(
     kubelet: FakeKubelet,  # noqa: ARG001 - the HPA counts pods
     tmp_path_factory: pytest.TempPathFactory,
 ) -> HpaWorld:
-    """Give a function that runs the real HPA controller for a new namespace."""
+    """Give a function that runs the real HPA controller, with flags, for a new namespace."""
 
     @contextmanager
-    def start(namespace: str) -> Iterator[World]:
+    def start(namespace: str, flags: Sequence[str] = HPA_FLAGS) -> Iterator[World]:
         folder = tmp_path_factory.mktemp(namespace)
         admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         prometheus = PrometheusServer(folder / "prometheus", scrape_interval="200ms")
@@ -53,7 +53,7 @@ def hpa_world(
             prometheus.start([exporter.target]),
             MetricsApi(admin_api, prometheus.samples, folder),
             service_account(admin_api, namespace) as token,
-            HpaController(control_plane, folder, HPA_FLAGS),
+            HpaController(control_plane, folder, flags),
         ):
             kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
             environment = {"KUBECONFIG": str(kubeconfig)}

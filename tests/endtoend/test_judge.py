@@ -13,10 +13,6 @@ ANY = [(0.0, 12), (200.0, 0)]
 """Loads that want any count until 200, and none from 215 on: only bounds and policies matter."""
 
 
-def found(levels: list[Seen], *counts: Seen) -> str:
-    return "; ".join(Judge(RULES).faults(levels, counts))
-
-
 WINDOW = "though {} was wanted within the window"
 CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
     "a clean run: up as the policy allows, to the bound, and down after the window": [
@@ -71,7 +67,7 @@ CASES: dict[str, list[tuple[list[Seen], list[Seen], str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_wrong_is_found_and_nothing_else(case: str) -> None:
     for levels, counts, wrong in CASES[case]:
-        told = found(levels, *counts)
+        told = "; ".join(Judge(RULES).faults(levels, counts))
         assert wrong in told if wrong else told == "", (levels, counts)
 
 

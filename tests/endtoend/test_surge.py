@@ -12,17 +12,12 @@ import pytest
 import requests
 
 from autoscaler import clock
-from benchmarks.hpa import HpaController
+from tests.endtoend.conftest import HpaWorld
 from tests.worlds.cluster import others
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api, Json, Watch
-from tests.worlds.controlplane.kubelet import FakeKubelet
-from tests.worlds.controlplane.metrics_api import MetricsApi
-from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.daemon import DaemonProcess, external, target, write_config
+from tests.worlds.daemon import external, target
 from tests.worlds.prometheus.exporter import Exporter
-from tests.worlds.prometheus.server import PrometheusServer
-from tests.worlds.service_account import service_account
 from tests.worlds.waiting import wait_until
 
 REPLICAS = 8
@@ -255,60 +250,38 @@ class Record:
 
 
 @pytest.fixture(scope="module")
-def record(
-    control_plane: ControlPlane,
-    admin_api: Api,
-    kubelet: FakeKubelet,  # noqa: ARG001 - makes the pods ready
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Record:
+def record(hpa_world: HpaWorld) -> Record:
     """Play two rollouts once for all tests."""
-    folder = tmp_path_factory.mktemp("surge")
-    namespace = "surging"
-    admin_api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-    prometheus = PrometheusServer(folder / "prometheus", scrape_interval="200ms")
     with (
-        Exporter() as exporter,
-        prometheus.start([exporter.target]),
-        MetricsApi(admin_api, prometheus.samples, folder),
-        Cluster(admin_api, namespace, exporter) as cluster,
-        service_account(admin_api, namespace) as token,
-        HpaController(control_plane, folder, HPA_FLAGS),
+        hpa_world("surging", HPA_FLAGS) as world,
+        Cluster(world.api, world.namespace, world.exporter) as cluster,
     ):
+        api, namespace = world.api, world.namespace
         for case in CASES:
-            admin_api.create(workloads.collection("Deployment", namespace), deployment(case))
-        wait_pods(cluster)
-        prometheus.wait_for("cpu", count=REPLICAS * 6)
-        file = write_config(
-            folder / "autoscaler.yaml",
-            {
-                "prometheus": {"url": prometheus.url},
-                "syncPeriod": f"{PERIOD_SECONDS}s",
-                "cpuInitializationPeriod": "0s",
-                "initialReadinessDelay": "0s",
-                "queries": QUERIES,
-                "resourceQueries": {"cpu": CPU},
-                "targets": [case.target(namespace) for case in CASES if case.side is not Side.HPA],
-            },
+            api.create(workloads.collection("Deployment", namespace), deployment(case))
+        wait_until(
+            "all pods are ready",
+            lambda: all(cluster.ready(case) >= cluster.wanted(case) for case in CASES),
+            timeout=60,
         )
-        kubeconfig = control_plane.write_kubeconfig(folder / "kubeconfig", token)
-        with DaemonProcess(file, {"KUBECONFIG": str(kubeconfig)}) as daemon:
+        world.prometheus.wait_for("cpu", count=REPLICAS * 6)
+        document = {
+            "prometheus": {"url": world.prometheus.url},
+            "syncPeriod": f"{PERIOD_SECONDS}s",
+            "cpuInitializationPeriod": "0s",
+            "initialReadinessDelay": "0s",
+            "queries": QUERIES,
+            "resourceQueries": {"cpu": CPU},
+            "targets": [case.target(namespace) for case in CASES if case.side is not Side.HPA],
+        }
+        with world.start(document) as daemon:
             for case in CASES:
                 if case.side is Side.HPA:
-                    others.create(admin_api, namespace, case.autoscaler())
-            daemon.wait_for("its start", lambda line: line["event"] == "started")
+                    others.create(api, namespace, case.autoscaler())
+            daemon.wait_event("started")
             surges = play(cluster)
             assert daemon.stop() == 0
-    admin_api.delete(f"/api/v1/namespaces/{namespace}")
     return Record(cluster.counts, surges)
-
-
-def wait_pods(cluster: Cluster) -> None:
-    """Wait until every Deployment has the pods that it wants, and a quarter more in a rollout."""
-    wait_until(
-        "all pods are ready",
-        lambda: all(cluster.ready(case) >= cluster.wanted(case) for case in CASES),
-        timeout=60,
-    )
 
 
 def wait_surge(cluster: Cluster, syncs: float) -> None:

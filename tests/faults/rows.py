@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.worlds.daemon import Line
 from tests.worlds.faults.bed import Bed, defects, says
 from tests.worlds.faults.loads import HIGH, LOW
 from tests.worlds.proxies.http import Concerns, Fault, FaultProxy
@@ -50,11 +49,6 @@ def on(way: str, concerns: Callable[[str], Concerns], fault: Fault) -> Begin:
     return begin
 
 
-def is_settled(line: Line) -> bool:
-    """Tell whether a target is where it should be: written now, or found out to have been."""
-    return bool(line["desired_replicas"] == LOW and line.get("write", "written") == "written")
-
-
 def play(bed: Bed, row: Row) -> None:
     """Prove a row.
 
@@ -84,7 +78,12 @@ def play(bed: Bed, row: Row) -> None:
     bed.wait_for(struck, LOW)
     bed.wait_for(other, HIGH)
     assert {name: bed.changes(name) - before[name] for name in before} == {struck: 1, other: 1}
-    settled = bed.wait_line(struck, "is known to be scaled", is_settled, end)
+    settled = bed.wait_line(
+        struck,
+        "is known to be scaled",
+        lambda line: line["desired_replicas"] == LOW and line.get("write", "written") == "written",
+        end,
+    )
     after = bed.syncs(struck, over)
     assert settled not in after or after.index(settled) < row.syncs
     bed.wait_condition(struck, row.condition, holds=True)

@@ -61,27 +61,22 @@ async def hang_for_a_while(exchange: Exchange) -> None:
     exchange.reset()
 
 
-def _status(status: str, reason: str, **headers: str) -> Fault:
-    body = plays.status_of(int(status.split(maxsplit=1)[0]), reason, "a fault")
-    return plays.answer(status, body, {k.replace("_", "-"): v for k, v in headers.items()})
-
-
 COMMON: list[Fault] = [
     hang_for_a_while,
     plays.reset,
     plays.break_off,
     plays.truncate,
     plays.answer("200 OK", plays.HTML),
-    _status("401 Unauthorized", "Unauthorized"),
-    _status("500 Internal Server Error", "InternalError"),
-    _status("503 Service Unavailable", "ServiceUnavailable"),
+    plays.failure("401 Unauthorized", "Unauthorized", "a fault"),
+    plays.failure("500 Internal Server Error", "InternalError", "a fault"),
+    plays.failure("503 Service Unavailable", "ServiceUnavailable", "a fault"),
 ]
 OF_PROMETHEUS = [*COMMON, plays.answer("400 Bad Request", b'{"status":"error"}')]
 OF_API_SERVER = [
     *COMMON,
-    _status("404 Not Found", "NotFound"),
-    _status("409 Conflict", "Conflict"),
-    _status("429 Too Many Requests", "TooManyRequests", Retry_After="0"),
+    plays.failure("404 Not Found", "NotFound", "a fault"),
+    plays.failure("409 Conflict", "Conflict", "a fault"),
+    plays.failure("429 Too Many Requests", "TooManyRequests", "a fault", Retry_After="0"),
 ]
 
 

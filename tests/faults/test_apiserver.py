@@ -1,8 +1,7 @@
 """Faults of the API server: the object that it concerns stays as it is, and the others go on."""
 
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from tests.worlds.faults.bed import LEFT, RIGHT, Bed, defects, says
 from tests.worlds.faults.loads import HIGH, LOW, MAXIMUM
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Concerns, Fault
-from tests.worlds.proxies.plays import status_of
 from tests.worlds.proxies.wire import Request
 from tests.worlds.waiting import wait_until
 
@@ -39,12 +37,7 @@ def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
     return bed.to_api.refusing()
 
 
-def unknown_user(request: Request) -> Request:
-    return request.with_header(AUTHORIZATION, "Bearer unknown")
-
-
-@contextmanager
-def not_found(bed: Bed, struck: str) -> Iterator[None]:
+def not_found(bed: Bed, struck: str) -> AbstractContextManager[object]:
     """Ask for an object that there is not."""
     old, new = f"{struck}", f"{struck}-is-gone"
 
@@ -52,21 +45,17 @@ def not_found(bed: Bed, struck: str) -> Iterator[None]:
         body = request.body.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
         return request.with_target(request.target.replace(old, new)).with_body(body)
 
-    with on_its_scale(plays.instead(elsewhere))(bed, struck):
-        yield
+    return on_its_scale(plays.instead(elsewhere))(bed, struck)
 
 
-@contextmanager
-def as_nobody(bed: Bed, struck: str) -> Iterator[None]:
+def as_nobody(bed: Bed, struck: str) -> AbstractContextManager[object]:
     """Be a user who may do nothing."""
     token = f"Bearer {bed.plane.token_for('nobody')}"
     fault = plays.instead(lambda request: request.with_header(AUTHORIZATION, token))
-    with on_its_scale(fault)(bed, struck):
-        yield
+    return on_its_scale(fault)(bed, struck)
 
 
-@contextmanager
-def touched(bed: Bed, struck: str) -> Iterator[None]:
+def touched(bed: Bed, struck: str) -> AbstractContextManager[object]:
     """Somebody else changes the object between every read and write of its scale."""
     count = iter(range(1_000_000))
 
@@ -74,8 +63,7 @@ def touched(bed: Bed, struck: str) -> Iterator[None]:
         # An annotation would count as a change of the spec.
         bed.api.patch(bed.path(struck), {"metadata": {"labels": {"touched": str(next(count))}}})
 
-    with on_its_scale(plays.meanwhile(touch))(bed, struck):
-        yield
+    return on_its_scale(plays.meanwhile(touch))(bed, struck)
 
 
 def _row(name: str, begin: Begin, seen: str, **more: Any) -> Row:
@@ -83,11 +71,8 @@ def _row(name: str, begin: Begin, seen: str, **more: Any) -> Row:
     return Row(name, begin, f"FailedRescale: .*{seen}", "AbleToScale", **more)
 
 
-def _fails(status: str, reason: str, message: str, **headers: str) -> Begin:
-    """Answer with a failure of the API server's own form."""
-    body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return on_its_scale(plays.answer(status, body, named))
+def _fails(*failure: str, **headers: str) -> Begin:
+    return on_its_scale(plays.failure(*failure, **headers))
 
 
 ROWS = [
@@ -96,7 +81,7 @@ ROWS = [
     _row("never begins", on_its_scale(plays.never_begin), "gave no answer in time", lasting=LONG),
     _row(
         "401",
-        on_its_scale(plays.instead(unknown_user)),
+        on_its_scale(plays.instead(lambda one: one.with_header(AUTHORIZATION, "Bearer unknown"))),
         "does not accept the credentials of context .*Unauthorized",
     ),
     _row("403", as_nobody, "User .*nobody.* cannot update resource"),

@@ -16,7 +16,7 @@ from tests.faults.clusters import BAD, HIGH, LOW, OTHERS, Fleet, fleet, key
 from tests.faults.conftest import Metrics
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Concerns, Fault, everything
-from tests.worlds.proxies.plays import status_of
+from tests.worlds.proxies.plays import failure
 from tests.worlds.proxies.wire import Request
 from tests.worlds.waiting import wait_until
 
@@ -66,15 +66,6 @@ def is_watch(request: Request) -> bool:
     return "watch=true" in request.target
 
 
-def is_list(request: Request) -> bool:
-    """Concern lists, and watches, so that these do not spare them."""
-    return request.method == "GET" and "limit=" in request.target
-
-
-def is_scale(request: Request) -> bool:
-    return "/scale" in request.target
-
-
 def on(fault: Fault, concerns: Concerns = everything) -> Begin:
     """Play a fault on what it concerns, from now on: what was begun before is cut."""
 
@@ -101,12 +92,10 @@ def half_open(world: Fleet) -> Iterator[None]:
     world.proxy.cut()
 
 
-@contextmanager
-def expired_server(world: Fleet) -> Iterator[None]:
+def expired_server(world: Fleet) -> AbstractContextManager[None]:
     """Let the server show a certificate whose time is over."""
     pair = world.certificates.expired_server
-    with world.proxy.showing((pair.certificate, pair.key)):
-        yield
+    return world.proxy.showing((pair.certificate, pair.key))
 
 
 @contextmanager
@@ -120,16 +109,16 @@ def expired_client(world: Fleet) -> Iterator[None]:
         world.certificates.show(world.certificates.client)
 
 
-def failing(status: str, reason: str, message: str, **headers: str) -> Fault:
-    body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
-    return plays.answer(status, body, {name.replace("_", "-"): headers[name] for name in headers})
-
-
 @contextmanager
 def endless_lists(world: Fleet) -> Iterator[None]:
     """Let lists have no end, and watches expire, so that all is listed anew."""
-    gone = on(failing("410 Gone", "Expired", "too old resource version"), is_watch)
+    gone = on(failure("410 Gone", "Expired", "too old resource version"), is_watch)
     endless = plays.endless_body(b'{"kind":"List","metadata":{},"items":[', b'{"a":"b"},' * 6000)
+
+    def is_list(request: Request) -> bool:
+        """Concern watches too, so that these do not spare them."""
+        return request.method == "GET" and "limit=" in request.target
+
     with world.proxy.playing(endless, is_list), gone(world):
         yield
 
@@ -142,7 +131,7 @@ ROWS = [
     Row("slow", on(plays.drip(0.1)), "gave no answer in time"),
     Row(
         "429",
-        on(failing("429 Too Many Requests", "TooManyRequests", "try later", Retry_After="2")),
+        on(failure("429 Too Many Requests", "TooManyRequests", "try later", Retry_After="2")),
         "try later",
     ),
     Row("endless heads", on(plays.endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n")), "is not HTTP"),
@@ -150,7 +139,7 @@ ROWS = [
     Row("endless lists", endless_lists, "sent more than 16 MiB|no memory in time", server=False),
     Row(
         "endless scales",
-        on(plays.endless_body(b'{"a":"', b"a" * 65_536), is_scale),
+        on(plays.endless_body(b'{"a":"', b"a" * 65_536), lambda one: "/scale" in one.target),
         "sent more than 16 MiB|gave no answer in time|no memory in time|no time was left",
         server=False,
     ),
@@ -167,10 +156,14 @@ ROWS = [
         expired_client,
         "TLS with the API server .* failed|the connection to the API server .* broke",
     ),
-    Row("401", on(failing("401 Unauthorized", "Unauthorized", "Unauthorized")), "does not accept"),
+    Row(
+        "401",
+        on(failure("401 Unauthorized", "Unauthorized", "Unauthorized")),
+        "does not accept",
+    ),
     Row(
         "403",
-        on(failing("403 Forbidden", "Forbidden", "deployments is forbidden: no rights any more")),
+        on(failure("403 Forbidden", "Forbidden", "deployments is forbidden: no rights any more")),
         "no rights any more",
         server=False,
     ),
@@ -208,7 +201,7 @@ def test_random_json_anywhere_in_the_answers_of_one_cluster(world: Fleet, seed: 
     wait_until("it is ready", lambda: requests.get(ready, timeout=10).status_code == 200)
     begin = len(daemon.lines)
     paths = ("/", "/health", f"/targets/{key(BAD)}", "/api/v1/targets", "/metrics", "/readyz")
-    gone = on(failing("410 Gone", "Expired", "too old resource version"), is_watch)
+    gone = on(failure("410 Gone", "Expired", "too old resource version"), is_watch)
     with world.swinging():
         scrambling = world.proxy.playing(
             plays.scrambled(choose), lambda request: not is_watch(request)

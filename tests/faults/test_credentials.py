@@ -42,9 +42,7 @@ class Gate:
         self._valid: frozenset[str] = frozenset()
         self._came: set[str] = set()
         self._count = itertools.count(1)
-        self._refuse = plays.answer(
-            "401 Unauthorized", plays.status_of(401, "Unauthorized", "Unauthorized")
-        )
+        self._refuse = plays.failure("401 Unauthorized", "Unauthorized", "Unauthorized")
         self.rotate()
 
     async def __call__(self, exchange: Exchange) -> None:

@@ -15,7 +15,6 @@ from tests.worlds.faults.bed import Bed, defects, says
 from tests.worlds.faults.loads import HIGH, LOW, Workloads
 from tests.worlds.proxies import plays
 from tests.worlds.proxies.http import Exchange, FaultProxy
-from tests.worlds.proxies.wire import Request
 from tests.worlds.waiting import wait_until
 
 IN_MEMORY = "state is kept in memory only"
@@ -57,10 +56,6 @@ class TwoByTwo:
         await exchange.forward(exchange.request)
 
 
-def is_write(request: Request) -> bool:
-    return request.method == "PUT"
-
-
 def test_two_daemons_at_once(workloads: Workloads) -> None:
     """Both want the same, one writes, the other one sees that it was done; nothing swings."""
     name, plane, meeting = "twins", workloads.plane, TwoByTwo()
@@ -69,7 +64,7 @@ def test_two_daemons_at_once(workloads: Workloads) -> None:
     turns = 2
     with ExitStack() as stack:
         to_api = stack.enter_context(FaultProxy(plane.url, ca_file=plane.ca_file))
-        stack.enter_context(to_api.playing(meeting, is_write))
+        stack.enter_context(to_api.playing(meeting, lambda one: one.method == "PUT"))
         daemons = [stack.enter_context(workloads.debugged(config, to_api)) for _ in range(2)]
         for daemon in daemons:
             daemon.wait_event("started")
@@ -200,7 +195,7 @@ def test_other_autoscalers_that_are_forbidden_at_the_start(workloads: Workloads)
         others.create(workloads.api, workloads.namespace, others.autoscaler(name, of=name))
     keys = [workloads.begin(name, LOW, HIGH) for name in names]
     config = workloads.configuration(*names)
-    forbidden = plays.answer("403 Forbidden", plays.status_of(403, "Forbidden", "no RBAC policy"))
+    forbidden = plays.failure("403 Forbidden", "Forbidden", "no RBAC policy")
     plane = workloads.plane
     with FaultProxy(plane.url, ca_file=plane.ca_file) as to_api, ExitStack() as running:
         with to_api.playing(forbidden, lambda one: "/horizontalpodautoscalers" in one.target):

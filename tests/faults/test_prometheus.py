@@ -10,20 +10,17 @@ import pytest
 from tests.faults.rows import LONG, Begin, Row, on, play
 from tests.worlds.faults.bed import Bed
 from tests.worlds.faults.loads import HIGH, LOW, MAXIMUM, metric_of
+from tests.worlds.prometheus.faults import error
 from tests.worlds.proxies import plays
-from tests.worlds.proxies.http import Concerns, Fault
+from tests.worlds.proxies.http import Fault
 from tests.worlds.proxies.wire import Request
 from tests.worlds.waiting import wait_until
 
 pytestmark = pytest.mark.punctual
 
 
-def asks_for(name: str) -> Concerns:
-    return lambda request: metric_of(name) in request.text
-
-
 def on_its_query(fault: Fault) -> Begin:
-    return on("to_prometheus", asks_for, fault)
+    return on("to_prometheus", lambda name: lambda one: metric_of(name) in one.text, fault)
 
 
 def refused(bed: Bed, _struck: str) -> AbstractContextManager[object]:
@@ -48,10 +45,6 @@ def restarted(bed: Bed, struck: str) -> Iterator[None]:
 
 def bad_query(request: Request) -> Request:
     return request.with_body(b"query=sum%28")
-
-
-def error(kind: str, text: str) -> dict[str, object]:
-    return {"status": "error", "errorType": kind, "error": text}
 
 
 def warn(document: dict[str, object]) -> None:

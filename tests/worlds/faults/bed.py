@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from autoscaler import clock
@@ -85,7 +85,8 @@ class Bed(Workloads):
         if lines:
             since = clock.monotonic() - (clock.wall() - time_of(lines[0]).timestamp())
             allowed = LONGEST_GAP_SECONDS + self._metronome.latest_since(since)
-            assert longest_gap(lines) < allowed
+            gaps = (time_of(later) - time_of(line) for line, later in pairwise(lines))
+            assert max(gap.total_seconds() for gap in [*gaps, timedelta()]) < allowed
 
     def check_unharmed(self) -> None:
         """Check that the daemon is well after all that it went through."""
@@ -111,11 +112,6 @@ def says(pattern: str) -> Callable[[Line], bool]:
 
 def time_of(line: Line) -> datetime:
     return datetime.fromisoformat(line["time"])
-
-
-def longest_gap(lines: list[Line]) -> float:
-    times = [time_of(line) for line in lines]
-    return max(((later - one).total_seconds() for one, later in pairwise(times)), default=0.0)
 
 
 def defects(lines: list[Line]) -> list[Line]:

@@ -154,6 +154,12 @@ def status_of(code: int, reason: str, message: str) -> dict[str, object]:
     }
 
 
+def failure(status: str, reason: str, message: str, **headers: str) -> Fault:
+    """Answer with a failure of the API server's own form."""
+    body = status_of(int(status.split(maxsplit=1)[0]), reason, message)
+    return answer(status, body, {name.replace("_", "-"): headers[name] for name in headers})
+
+
 def _json_head(length: int) -> bytes:
     named = {"Content-Type": "application/json", "Content-Length": str(length)}
     return head_of("200 OK", named)
@@ -166,8 +172,7 @@ def scrambled(choose: random.Random) -> Fault:
         _, body = await exchange.fetch()
         with suppress(ValueError):
             body = json.dumps(_scrambled(json.loads(body), choose)).encode()
-        named = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        exchange.client.write(head_of("200 OK", named) + body)
+        exchange.client.write(_json_head(len(body)) + body)
         await exchange.client.drain()
 
     return fault
