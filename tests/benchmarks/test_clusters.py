@@ -14,7 +14,7 @@ from benchmarks.clusters import (
     Rest,
     Results,
 )
-from tests.worlds.prometheus.server import prometheus_binary
+from tests.worlds.prometheus.server import required_program
 
 SMALL = Options(clusters=3, targets=12, period=1.0, syncs=1)
 
@@ -34,7 +34,7 @@ def missed(found: Results) -> list[str]:
 
 
 def test_one_and_many_are_measured() -> None:
-    prometheus_binary()
+    required_program("prometheus")
     found = clusters.run(SMALL, print)
     assert list(found) == [(1, False), (3, False), (1, True), (3, True)]
     for (_, elects), (one,) in found.items():

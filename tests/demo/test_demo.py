@@ -15,7 +15,7 @@ from tests.demo.running import SHORT, WHOLE, DemoProcess
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.kubelet import FakeKubelet
 from tests.worlds.controlplane.server import ControlPlane
-from tests.worlds.prometheus.server import prometheus_binary
+from tests.worlds.prometheus.server import required_program
 from tests.worlds.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are l
 @pytest.fixture(autouse=True)
 def _prometheus() -> None:
     """Skip where there is no Prometheus."""
-    prometheus_binary()
+    required_program("prometheus")
 
 
 def test_the_story_is_told_in_about_a_minute(tmp_path: Path) -> None:

@@ -62,18 +62,13 @@ def panels() -> Iterator[dict[str, Any]]:
 def dashboard_expressions() -> dict[str, str]:
     """Return each expression of the dashboard by its panel's title, as Grafana would send it."""
     return {
-        f"{panel['title']} {target['refId']}": filled(target["expr"])
+        f"{panel['title']} {target['refId']}": target["expr"]
+        .replace("$__rate_interval", "1m")
+        .replace("$job", ".*")
+        .replace("$target", ".*")
         for panel in panels()
         for target in panel["targets"]
     }
-
-
-def filled(expression: str) -> str:
-    """Put values in the place of Grafana's variables."""
-    values = {"$__rate_interval": "1m", "$job": ".*", "$target": ".*"}
-    for name, value in values.items():
-        expression = expression.replace(name, value)
-    return expression
 
 
 def metrics_in(expression: str) -> set[str]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pytest
+
 from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of
 
 
@@ -19,15 +21,19 @@ class Times:
         return self.seconds + self.wall_offset
 
 
-def health_at(times: Times) -> Health:
+@pytest.fixture
+def times() -> Times:
+    return Times()
+
+
+@pytest.fixture
+def health(times: Times) -> Health:
     """Return a health that lives by the test's clocks."""
     return Health(times.monotonic, times.wall)
 
 
-def test_it_lives_while_every_sync_ends_within_three_periods() -> None:
+def test_it_lives_while_every_sync_ends_within_three_periods(times: Times, health: Health) -> None:
     """The end of the third period is still in time, a moment later one sync counts as hung."""
-    times = Times()
-    health = health_at(times)
     health.expect({"15+0": 15.0, "15+1": 15.0, "60+0": 60.0})
     times.seconds += 45.0
     assert health.stalled() is None
@@ -38,10 +44,8 @@ def test_it_lives_while_every_sync_ends_within_three_periods() -> None:
     assert health.stalled() is None
 
 
-def test_one_sync_that_hangs_is_seen_beside_others_that_turn() -> None:
+def test_one_sync_that_hangs_is_seen_beside_others_that_turn(times: Times, health: Health) -> None:
     """The others of the same period do not hide it, and two are told of as two."""
-    times = Times()
-    health = health_at(times)
     health.expect({"15+0": 15.0, "15+1": 15.0, "15+2": 15.0})
     for _ in range(4):
         times.seconds += 15.0
@@ -51,10 +55,10 @@ def test_one_sync_that_hangs_is_seen_beside_others_that_turn() -> None:
     )
 
 
-def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time() -> None:
+def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time(
+    times: Times, health: Health
+) -> None:
     """What went on keeps its age; a late word of a sync that is gone changes nothing."""
-    times = Times()
-    health = health_at(times)
     health.expect({"15+0": 15.0, "15+1": 15.0})
     times.seconds += 40.0
     health.expect({"15+1": 15.0, "5+0": 5.0})
@@ -65,10 +69,8 @@ def test_a_reload_forgets_syncs_that_are_gone_and_gives_new_ones_their_time() ->
     assert health.stalled() == "a sync that is due every 15 s has not ended for 50 s"
 
 
-def test_the_time_of_a_reload_is_left_out() -> None:
+def test_the_time_of_a_reload_is_left_out(times: Times, health: Health) -> None:
     """Syncs that wait for each other do not hang, and one that hung before it hangs on after it."""
-    times = Times()
-    health = health_at(times)
     health.expect({"15+0": 15.0, "5+0": 5.0})
     times.seconds += 14.0
     with health.suspended():
@@ -85,9 +87,8 @@ def test_the_time_of_a_reload_is_left_out() -> None:
     assert health.stalled() == "a sync that is due every 15 s has not ended for 46 s"
 
 
-def test_before_anything_is_expected_it_lives_and_is_not_ready() -> None:
+def test_before_anything_is_expected_it_lives_and_is_not_ready(health: Health) -> None:
     """A daemon that starts is not killed for it, and nobody relies on it yet."""
-    health = health_at(Times())
     assert health.stalled() is None
     assert not health.ready
     assert [(one.name, one.ok, one.message) for one in health.components()] == [
@@ -95,9 +96,8 @@ def test_before_anything_is_expected_it_lives_and_is_not_ready() -> None:
     ]
 
 
-def test_it_is_ready_when_all_that_is_required_is_well() -> None:
+def test_it_is_ready_when_all_that_is_required_is_well(health: Health) -> None:
     """What only informs may be broken: the state, a reload, the lead of another process."""
-    health = health_at(Times())
     for name in REQUIRED:
         assert not health.ready
         health.report(name, ok=True, message="well")
@@ -110,10 +110,10 @@ def test_it_is_ready_when_all_that_is_required_is_well() -> None:
     assert not health.ready
 
 
-def test_since_is_when_it_became_so_and_not_when_it_was_last_told() -> None:
+def test_since_is_when_it_became_so_and_not_when_it_was_last_told(
+    times: Times, health: Health
+) -> None:
     """Another message of the same state keeps the time, a change of state moves it."""
-    times = Times()
-    health = health_at(times)
     health.report(Component.STATE, ok=False, message="the disk is full")
     begun = times.wall()
     times.seconds += 5.0
@@ -125,10 +125,10 @@ def test_since_is_when_it_became_so_and_not_when_it_was_last_told() -> None:
     assert (state.ok, state.since) == (True, begun + 5.0)
 
 
-def test_one_failing_request_among_others_is_no_problem_of_the_server() -> None:
+def test_one_failing_request_among_others_is_no_problem_of_the_server(
+    times: Times, health: Health
+) -> None:
     """A failure counts once nothing was answered for a minute, and an answer ends it at once."""
-    times = Times()
-    health = health_at(times)
 
     def prometheus() -> tuple[bool, str]:
         return next(
@@ -149,10 +149,8 @@ def test_one_failing_request_among_others_is_no_problem_of_the_server() -> None:
     assert prometheus() == (True, "answers")
 
 
-def test_each_server_that_a_target_asks_is_a_component_of_its_own() -> None:
+def test_each_server_that_a_target_asks_is_a_component_of_its_own(health: Health) -> None:
     """One that is away leaves the daemon ready; one that nobody asks any more is forgotten."""
-    times = Times()
-    health = health_at(times)
     for name in REQUIRED:
         health.report(name, ok=True, message="well")
     health.expect_servers({"", "thanos", "mimir"})
@@ -180,9 +178,8 @@ def test_each_server_that_a_target_asks_is_a_component_of_its_own() -> None:
     assert servers()[mimir] == new
 
 
-def test_the_default_server_is_no_obstacle_where_no_target_asks_it() -> None:
+def test_the_default_server_is_no_obstacle_where_no_target_asks_it(health: Health) -> None:
     """All that is asked is elsewhere; once it is asked, it counts again."""
-    health = health_at(Times())
     for name in REQUIRED:
         if name is not Component.PROMETHEUS:
             health.report(name, ok=True, message="well")

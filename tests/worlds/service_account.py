@@ -50,11 +50,6 @@ def target_rules() -> list[Rule]:
     return rules
 
 
-def without_watches(rules: list[Rule]) -> list[Rule]:
-    """Return the rules without the right to watch."""
-    return [rule for rule in one_by_one(rules) if rule["verbs"] != ["watch"]]
-
-
 def one_by_one(rules: list[Rule]) -> list[Rule]:
     """Return rules that allow the same, each one verb on one resource."""
     return [
@@ -77,17 +72,19 @@ def service_account(
     ``change`` makes other rules of those of each role.  What belongs to no namespace is deleted at
     the end.
     """
-    if rights is Rights.READING:
-        change = without_watches
     cluster_wide: list[str] = []
     try:
         for name in (*_ALWAYS, *_FILES[rights]):
             found = _placed(manifest(name), namespace)
             if "rules" in found:
                 found["rules"] = change(found["rules"])
-            path = _collection(found)
+                if rights is Rights.READING:
+                    rules = one_by_one(found["rules"])
+                    found["rules"] = [rule for rule in rules if rule["verbs"] != ["watch"]]
+            of_namespace = "namespace" in found["metadata"]
+            path = _PLURALS[found["kind"]].format(f"namespaces/{namespace}/" * of_namespace)
             api.create(path, found)
-            if "namespace" not in found["metadata"]:
+            if not of_namespace:
                 cluster_wide.append(f"{path}/{found['metadata']['name']}")
         yield token_of(api, namespace)
     finally:
@@ -107,12 +104,6 @@ def _placed(found: Json, namespace: str) -> Json:
     for subject in found.get("subjects", ()):
         subject["namespace"] = namespace
     return found
-
-
-def _collection(found: Json) -> str:
-    namespace = found["metadata"].get("namespace")
-    where = f"namespaces/{namespace}/" if namespace else ""
-    return _PLURALS[found["kind"]].format(where)
 
 
 def token_of(api: Api, namespace: str) -> str:

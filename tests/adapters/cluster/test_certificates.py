@@ -20,7 +20,8 @@ from autoscaler.kubernetes import Api, Failure, connect, memory_files
 from autoscaler.kubernetes.api import JsonObject
 from autoscaler.transport.retries import FailureKind
 from tests.worlds.certificates import KeyPair, self_signed
-from tests.worlds.cluster.localserver import LocalHandler, LocalServer
+from tests.worlds.cluster.localserver import LocalServer
+from tests.worlds.cluster.scripted import Answer, AnsweringHandler
 from tests.worlds.controlplane.credentials import kubeconfig
 from tests.worlds.controlplane.fixtures import if_available
 from tests.worlds.controlplane.server import ControlPlane
@@ -232,14 +233,9 @@ class Front(LocalServer):
             super().finish_request(wrapped, client_address)
 
 
-class FrontHandler(LocalHandler):
+class FrontHandler(AnsweringHandler):
     def do_GET(self) -> None:  # noqa: N802 - the base's
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", "2")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(b"{}")
+        self.answer(Answer(headers={"Connection": "close"}))
 
 
 def test_a_client_certificate_that_tls_refuses(tmp_path: Path) -> None:

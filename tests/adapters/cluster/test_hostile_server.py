@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -76,15 +76,11 @@ def _request_threads() -> list[str]:
 # -- secrets -------------------------------------------------------------------------------
 
 
-def _plain(token: str) -> str:
-    return token
-
-
 def _header(token: str) -> str:
     return base64.b64encode(f"authorization: Bearer {token}".encode()).decode()
 
 
-@pytest.mark.parametrize("form", [_plain, quote, _header])
+@pytest.mark.parametrize("form", [str, quote, _header])
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -146,28 +142,13 @@ def test_words_of_the_server_are_one_short_line(hostile: Connect) -> None:
 # -- time ----------------------------------------------------------------------------------
 
 
-def _continue_for_ever(peer: Peer) -> None:
-    try:
-        while not peer.stopping.is_set():
-            peer.socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-    except OSError:
-        """The client had enough."""
-
-
-def _trailers_for_ever(peer: Peer) -> None:
-    peer.socket.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
-    try:
-        while not peer.stopping.is_set():
-            peer.socket.sendall(b"X: y\r\n")
-    except OSError:
-        """As above."""
-
-
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CONTINUE_FOR_EVER = faults.endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n")
 ENDLESS = [
-    pytest.param(_continue_for_ever, id="100 Continue"),
+    pytest.param(CONTINUE_FOR_EVER, id="100 Continue"),
     pytest.param(faults.drip("head", 0.05), id="head"),
     pytest.param(faults.drip("body", 0.05), id="body"),
-    pytest.param(_trailers_for_ever, id="trailers"),
+    pytest.param(faults.endless(CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"), id="trailers"),
 ]
 
 
@@ -183,7 +164,7 @@ def test_no_answer_is_without_an_end(hostile: Connect, step: Step) -> None:
 def test_a_sync_and_a_stop_end_in_time(hostile: Connect) -> None:
     """A write whose answer never begins holds up neither the next sync nor the end."""
     stop = threading.Event()
-    _, api = hostile(_continue_for_ever, timeout=0.5, stop=stop)
+    _, api = hostile(CONTINUE_FOR_EVER, timeout=0.5, stop=stop)
     memory = Memory(
         answers={"queue": load(200.0)}, scales={"shop/worker": Scale(1, 1, "app=w", "7")}
     )
@@ -229,27 +210,41 @@ def _stream(api: Api, seconds: float) -> WatchStream:
     return WatchStream(response, clock.monotonic() + seconds)
 
 
-def _chunked(*parts: bytes, drip: bytes = b"") -> Step:
+def _chunked(*parts: bytes) -> Step:
     def step(peer: Peer) -> None:
-        peer.socket.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        try:
-            for part in parts:
+        with suppress(OSError):
+            for part in (CHUNKED, *parts):
                 peer.socket.sendall(part)
-            while drip and not peer.stopping.wait(0.02):
-                peer.socket.sendall(drip)
-        except OSError:
-            """The client had enough."""
         peer.stopping.wait(20)
 
     return step
 
 
-def test_a_watch_whose_frame_drips_ends_in_time(hostile: Connect) -> None:
-    """The length of a chunk that comes byte by byte is no reason to wait on."""
-    _, api = hostile(_chunked(b"3\r\n{}\n\r\n5;", drip=b"x"))
-    stream = _stream(api, 0.5)
+LARGE = MOST_BYTES + MIB
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds", "error", "words"),
+    [
+        # The length of a chunk that comes byte by byte is no reason to wait on.
+        (
+            faults.endless(CHUNKED + b"3\r\n{}\n\r\n5;", b"x", 0.02),
+            *(0.5, Exception, "did not end in time"),
+        ),
+        (
+            _chunked(b"3\r\n{}\n\r\n", f"{LARGE:x}\r\n".encode(), b" " * LARGE),
+            *(60.0, LineTooLong, "a line of more than 16 MiB"),
+        ),
+    ],
+    ids=["drips", "large"],
+)
+def test_a_line_of_a_watch_has_bounds(
+    hostile: Connect, step: Step, seconds: float, error: type[Exception], words: str
+) -> None:
+    _, api = hostile(step)
+    stream = _stream(api, seconds)
     lines: list[bytes] = []
-    with within(5.0), pytest.raises(Exception, match="did not end in time"):
+    with within(10.0), pytest.raises(error, match=words):
         lines.extend(stream)
     assert lines == [b"{}"]
     stream.close()
@@ -333,17 +328,6 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(hostile: Connect) -> Non
     assert len(pods) == 2
     limits = [re.findall("limit=([0-9]+)", one.target) for one in server.received]
     assert limits == [["500"], ["125"], ["125"]]
-
-
-def test_a_line_of_a_watch_has_a_bound(hostile: Connect) -> None:
-    size = MOST_BYTES + MIB
-    _, api = hostile(_chunked(b"3\r\n{}\n\r\n", f"{size:x}\r\n".encode(), b" " * size))
-    stream = _stream(api, 60.0)
-    lines: list[bytes] = []
-    with within(10.0), pytest.raises(LineTooLong, match="a line of more than 16 MiB"):
-        lines.extend(stream)
-    assert lines == [b"{}"]
-    stream.close()
 
 
 def test_lines_that_come_in_pieces_are_whole(hostile: Connect) -> None:

@@ -241,18 +241,16 @@ def workload(document: Any) -> None:
     check(scales.read_annotated("shop", ref, 9e9), Scale, Unavailable)
 
 
-def custom(document: Any) -> None:
+def custom(definition: Any, document: Any = DEPLOYMENT) -> None:
     resource = ScalableResource("argoproj.io", "v1", "rollouts")
-    paths = read_paths(Answering(document).api, resource, 9e9)
+    paths = read_paths(Answering(definition).api, resource, 9e9)
     if not isinstance(paths, Failure):
-        check(refused(lambda: paths.read(DEPLOYMENT, None)), Scale)
+        check(refused(lambda: paths.read(document, None)), Scale)
+    assert definition is not DEFINITION or not isinstance(paths, Failure)
 
 
 def custom_object(document: Any) -> None:
-    resource = ScalableResource("argoproj.io", "v1", "rollouts")
-    paths = read_paths(Answering(DEFINITION).api, resource, 9e9)
-    assert not isinstance(paths, Failure)
-    check(refused(lambda: paths.read(document, None)), Scale)
+    custom(DEFINITION, document)
 
 
 def autoscaler(document: Any) -> None:
@@ -281,17 +279,14 @@ def lease(document: Any) -> None:
         assert one is None or all(isinstance(text, str) for text in one.annotations.values())
 
 
-def group(document: Any) -> None:
-    found(Answering(document, RESOURCES).api)
+def group(document: Any, resources: Any = RESOURCES) -> None:
+    ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
+    kinds = ScalableKinds(Answering(document, resources).api)
+    check(kinds.find(ref, 9e9), ScalableResource, Failure)
 
 
 def resources(document: Any) -> None:
-    found(Answering(GROUP, document).api)
-
-
-def found(api: Api) -> None:
-    ref = ScaleTargetRef("argoproj.io/v1", "Rollout", "web")
-    check(ScalableKinds(api).find(ref, 9e9), ScalableResource, Failure)
+    group(GROUP, document)
 
 
 def review(document: Any) -> None:

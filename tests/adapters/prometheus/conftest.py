@@ -1,6 +1,9 @@
 """Tokens of these tests are fetched again soon."""
 
+from pathlib import Path
+
 import pytest
+from google.auth.compute_engine import _metadata
 
 from autoscaler.transport import credentials
 
@@ -11,3 +14,18 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(credentials, name, 0.05)
     monkeypatch.setattr(credentials, "_LONGEST_PAUSE", 0.1)
     monkeypatch.setattr(credentials, "FIRST_SECONDS", 20.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_credentials_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (
+        *("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"),
+        *("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"),
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "none"))
+    monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

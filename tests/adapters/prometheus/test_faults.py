@@ -57,20 +57,17 @@ TRANSIENT: list[tuple[Step, str]] = [
 ]
 
 
-def timeout_of(sentence: str) -> float:
-    """Return a time-out that only a server that is too slow on purpose runs into."""
-    return 0.3 if "within 0.3 s" in sentence else 10.0
-
-
 @pytest.mark.parametrize(("step", "sentence"), TRANSIENT)
 def test_what_may_pass_is_tried_again_until_the_deadline(step: Step, sentence: str) -> None:
     """It is told by the same words each time.
 
     Neither how often it was tried nor how much time the deadline left is told.
     """
+    # Only a server that is too slow on purpose runs into the shorter time-out.
+    timeout = 0.3 if "within 0.3 s" in sentence else 10.0
     with ScriptedServer(step) as server:
         begin = time.monotonic()
-        message = failed(ask(server.url, "x", within=2.0, timeout=timeout_of(sentence)))
+        message = failed(ask(server.url, "x", within=2.0, timeout=timeout))
         assert time.monotonic() - begin < 2.0 + SLACK_SECONDS
         assert message == sentence.format(f"Prometheus at {server.url}")
         # A request may be read after it was given up.

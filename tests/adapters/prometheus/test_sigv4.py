@@ -105,15 +105,6 @@ def test_the_check_knows_amazons_own_example() -> None:
     )
 
 
-@pytest.fixture(autouse=True)
-def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-
-
 def sigv4(region: str, access_key: str, secret_key_file: Path) -> SigV4Settings:
     return SigV4Settings.model_construct(
         region=region, access_key=access_key, secret_key_file=secret_key_file

@@ -51,15 +51,6 @@ JSON = {"Content-Type": "application/json"}
 NOWHERE = "http://127.0.0.1:1"
 
 
-@pytest.fixture(autouse=True)
-def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
-    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "none"))
-    monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", True)
-
-
 class TokenEndpoint:
     """Plays a step for each request of a token, the last one again and again."""
 

@@ -67,10 +67,6 @@ def test_a_second_process_goes_on_from_memory_until_the_first_has_ended(tmp_path
     assert decided_in(tmp_path) == {decided: decided_at(2)}
 
 
-def unlink(path: Path) -> None:
-    shutil.rmtree(path.parent)
-
-
 def replace_by_copy(path: Path) -> None:
     """Put a copy in its place, as an editor or a restored backup does."""
     shutil.copy(path, path.with_suffix(".copy"))
@@ -82,7 +78,9 @@ def overwrite(path: Path) -> None:
         one.write_bytes(b"\xff" * one.stat().st_size)
 
 
-@pytest.mark.parametrize("damage", [unlink, replace_by_copy, overwrite])
+@pytest.mark.parametrize(
+    "damage", [lambda path: shutil.rmtree(path.parent), replace_by_copy, overwrite]
+)
 def test_a_file_that_is_lost_while_in_use_is_made_anew(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:

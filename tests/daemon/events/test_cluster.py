@@ -12,11 +12,11 @@ from autoscaler.kubernetes import connect
 from autoscaler.kubernetes.events import Events
 from tests.daemon.events.happenings import FAILED, QUICK, RESCALED, reporting, result
 from tests.worlds.cluster.cluster import Json, eventually
+from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane import workloads
 from tests.worlds.controlplane.api import Api
 from tests.worlds.controlplane.server import ControlPlane
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WRONG = "hunter2"
 WRITE_EVENTS: Json = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
 
@@ -37,18 +37,6 @@ def nobody(control_plane: ControlPlane, tmp_path: Path) -> Iterator[ClusterApi]:
     token = control_plane.token_for("nobody")
     with connect(control_plane.write_kubeconfig(tmp_path / "nobody", token)) as api:
         yield api
-
-
-def grant(admin_api: Api, namespace: str, rule: Json) -> None:
-    """Give the user "nobody" a right in a namespace."""
-    path = f"{RBAC}/namespaces/{namespace}"
-    name = {"name": "events"}
-    admin_api.create(f"{path}/roles", {"metadata": name, "rules": [rule]})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"} | name
-    subjects = [{"kind": "User", "name": "nobody", "apiGroup": "rbac.authorization.k8s.io"}]
-    admin_api.create(
-        f"{path}/rolebindings", {"metadata": name, "roleRef": role, "subjects": subjects}
-    )
 
 
 def described(admin_api: Api, namespace: str, uid: str) -> list[Json]:
@@ -83,7 +71,7 @@ def test_events_are_shown_with_the_object_once_they_may_be_written(
         assert notes == [
             f"Events cannot be written ({refusal}); it is tried again every 0.3 seconds"
         ]
-        grant(admin_api, namespace, WRITE_EVENTS)
+        grant(admin_api, namespace, "events", WRITE_EVENTS, user="nobody")
 
         def appeared() -> list[Json]:
             reporter.report(told(namespace, uid, RESCALED))

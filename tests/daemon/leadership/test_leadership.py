@@ -5,6 +5,7 @@ And what operators are told.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 
 import pytest
@@ -13,13 +14,14 @@ from autoscaler import clock
 from autoscaler.kubernetes.election import ElectionTimes
 from autoscaler.kubernetes.leadership import Leadership, Role
 from tests.daemon.leadership.conftest import PATIENT, QUICK, SLACK, Told
+from tests.worlds.cluster.roles import grant
 from tests.worlds.controlplane.api import Api, Json
 from tests.worlds.proxies.tcp import TcpProxy
 from tests.worlds.waiting import wait_until
 
 Stand = Callable[..., tuple[Leadership, Told]]
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
-RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}"
+
 APART = ElectionTimes(lease_duration=5.0, renew_deadline=2.0, retry_period=0.2)
 """With time between the end of one and the beginning of another, in which a machine may pause."""
 
@@ -189,13 +191,7 @@ def test_close_returns_while_the_server_hangs(stand: Stand, proxy: TcpProxy) -> 
 # -- rights --------------------------------------------------------------------------------------
 
 
-def _grant(api: Api, namespace: str, *rules: Json) -> None:
-    base, metadata = RBAC.format(namespace), {"name": "elect"}
-    api.create(f"{base}/roles", {"metadata": metadata, "rules": list(rules)})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "elect"}
-    subjects = [{"kind": "User", "name": "nobody"}]
-    binding = {"metadata": metadata, "roleRef": role, "subjects": subjects}
-    api.create(f"{base}/rolebindings", binding)
+_grant = partial(grant, user="nobody")
 
 
 def _rule(*verbs: str, names: list[str] | None = None) -> Json:
@@ -216,7 +212,8 @@ def test_who_is_refused_says_so_once_and_tries_again(
         f'"leases" in API group "coordination.k8s.io" in the namespace "{namespace}"'
     )
     assert told.changes == [(Role.UNREADABLE, sentence)]
-    _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]), _rule("create"))
+    own = _rule("get", "update", names=["autoscaler"])
+    _grant(admin_api, namespace, "elect", own, _rule("create"))
     told.wait_for(Role.LEADER, after=refused)
     # The API server may know the binding before the role, and then says so in other words.
     assert [one for one, _ in groupby(told.standings)] == [Role.UNREADABLE, Role.LEADER]
@@ -228,7 +225,7 @@ def test_a_lease_that_is_there_needs_no_right_to_make_one(
 ) -> None:
     """To get and update that one are enough, also when it has no spec yet."""
     admin_api.create(LEASES.format(namespace), {"metadata": {"name": "autoscaler"}})
-    _grant(admin_api, namespace, _rule("get", "update", names=["autoscaler"]))
+    _grant(admin_api, namespace, "elect", _rule("get", "update", names=["autoscaler"]))
     candidate, _ = stand("a", Role.LEADER, user="nobody")
     assert candidate.leading()
 
@@ -241,7 +238,7 @@ def test_each_right_is_needed(
     stand: Stand, admin_api: Api, namespace: str, verbs: tuple[str, ...], verb: str
 ) -> None:
     """Without one of the three nobody leads for long, and the sentence says which is missing."""
-    _grant(admin_api, namespace, _rule(*verbs))
+    _grant(admin_api, namespace, "elect", _rule(*verbs))
     _, told = stand("a", user="nobody", times=QUICK)
 
     def missing() -> bool:

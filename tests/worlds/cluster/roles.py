@@ -3,6 +3,7 @@
 from autoscaler import clock
 from autoscaler.kubernetes import Api
 from tests.worlds.cluster.cluster import ClusterUnderTest, Json, eventually
+from tests.worlds.controlplane.api import Api as AdminApi
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 READ_SCALES: Json = {
@@ -22,15 +23,21 @@ WATCH: Json = {
 }
 
 
-def grant(cluster: ClusterUnderTest, namespace: str, name: str, *rules: Json) -> None:
-    """Give the user a role in a namespace, or a cluster role where it is empty."""
+def grant(
+    cluster: ClusterUnderTest | AdminApi,
+    namespace: str,
+    name: str,
+    *rules: Json,
+    user: str = "limited",
+) -> None:
+    """Give a user a role in a namespace, or a cluster role where it is empty."""
     path = f"{RBAC}/namespaces/{namespace}/" if namespace else f"{RBAC}/cluster"
     cluster.create(f"{path}roles", {"metadata": {"name": name}, "rules": rules})
     kind = "Role" if namespace else "ClusterRole"
     binding = {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
     cluster.create(f"{path}rolebindings", binding)
 

@@ -121,7 +121,7 @@ class _Handler(AnsweringHandler):
             script.asked.append(f"list {query.get('continue', '')}".rstrip())
             if "continue" in query:
                 script.page_gate.wait(30)
-            self.answer(_next(script.lists))
+            self.answer(script.lists.popleft() if len(script.lists) > 1 else script.lists[0])
             return
         script.asked.append(f"watch {query['resourceVersion']}")
         if script.heads and (head := script.heads.popleft()).status != 200:
@@ -161,7 +161,3 @@ class _Handler(AnsweringHandler):
             return False
         self.close_connection = self.close_connection or not seen
         return not seen
-
-
-def _next(answers: deque[Answer]) -> Answer:
-    return answers.popleft() if len(answers) > 1 else answers[0]

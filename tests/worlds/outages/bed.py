@@ -102,7 +102,9 @@ class Side:
             stack.enter_context(one)
         now = clock.wall()
         end = now + _FIRST_SCRAPE_SECONDS
-        write_past(self.folder, self.exporters, now - seconds_of_past, end, SCRAPE_SECONDS)
+        # As if it had scraped all the time.
+        past = _lines(self.exporters, now - seconds_of_past, end, SCRAPE_SECONDS)
+        write_samples(self.folder, past)
         stack.enter_context(self.prometheus)
         self.scraping_from = clock.monotonic() + _FIRST_SCRAPE_SECONDS
         self.prometheus.start(self.scraped())
@@ -168,13 +170,6 @@ class Scaler:
         wait_until("a scrape", lambda: clock.monotonic() > self._side.scraping_from)
         begin = len(lines)
         wait_until(f"another sync in {self.namespace}", synced)
-
-
-def write_past(
-    folder: Path, scraped: Mapping[str, list[LoadExporter]], begin: float, end: float, step: float
-) -> None:
-    """Write blocks into a server's data folder: as if it had scraped from begin to end."""
-    write_samples(folder, _lines(scraped, begin, end, step))
 
 
 def _lines(

@@ -95,6 +95,7 @@ def story(folder: Path) -> Fleet:
         "minReplicas": 6,
     }
     idle = {"replicas": 0, "after": "5m"}
+    controlled = Moment((value(200),), controller="HorizontalPodAutoscaler legacy")
     return _fleet(
         folder,
         _queue(),
@@ -106,7 +107,7 @@ def story(folder: Path) -> Fleet:
         _of("thumbnails", 1, _until(3600, 8, 0), "jobs", "10", idle=idle),
         _of("payments", 5, _steady(390), "requests", "80"),
         _of("invoices", 3, _failing, "jobs", "10", fallback={"replicas": 6}),
-        _of("legacy", 3, _controlled, "requests", "90"),
+        _of("legacy", 3, lambda *_: controlled, "requests", "90"),
     )
 
 
@@ -185,12 +186,12 @@ def many(folder: Path, count: int = 10_000) -> Fleet:
         like = few.players[number // 20 % 10] if number % 20 == 0 else usual
         name = f"{like.target.spec.scale_target_ref.name}-{number:05d}"
         named = _named(like.target, f"team-{number % 50:02d}", name)
-        players.append(Player(named, _late(like.play), like.replicas))
+
+        def late(elapsed: float, replicas: int, play: Play = like.play) -> Moment:
+            return play(elapsed + STORY_SECONDS - 900, replicas)
+
+        players.append(Player(named, late, like.replicas))
     return few.with_players(players, 15.0)
-
-
-def _late(play: Play) -> Play:
-    return lambda elapsed, replicas: play(elapsed + STORY_SECONDS - 900, replicas)
 
 
 def hostile(folder: Path) -> Fleet:
@@ -299,13 +300,9 @@ def _orders(elapsed: float, _: int) -> Moment:
     """Waves of messages, five minutes without an answer, and others who set the count."""
     waiting = 60 + 55 * math.sin(elapsed / 500) + 380 * math.exp(-(((elapsed - 5400) / 1100) ** 2))
     reading = NO_ANSWER if 7800 <= elapsed < 8100 else value(max(waiting, 0) // 1)
-    by_hand = 2 if elapsed == _sync_after(AT_THREE) else None
+    first_sync = NOW - SYNCED_BEFORE - STORY_SECONDS
+    by_hand = 2 if elapsed == math.ceil((AT_THREE - first_sync) / 15) * 15.0 else None
     return Moment((reading,), replicas=by_hand)
-
-
-def _sync_after(instant: float) -> float:
-    """Return how long after the first sync the first one from an instant on is."""
-    return math.ceil((instant - (NOW - SYNCED_BEFORE - STORY_SECONDS)) / 15) * 15.0
 
 
 def _web(elapsed: float, _: int) -> Moment:
@@ -365,7 +362,3 @@ def _failing(elapsed: float, _: int) -> Moment:
 def _paused(elapsed: float, _: int) -> Moment:
     annotations = (("autoscaler/paused", "true"),) if elapsed > 6000 else ()
     return Moment((value(45 if elapsed > 7000 else 24),), annotations=annotations)
-
-
-def _controlled(_: float, __: int) -> Moment:
-    return Moment((value(200),), controller="HorizontalPodAutoscaler legacy")

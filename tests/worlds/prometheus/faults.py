@@ -58,7 +58,8 @@ def answer(
     body: object = VECTOR, status: str = "200 OK", headers: Mapping[str, str] | None = None
 ) -> Step:
     """Answer in full; what is not text or bytes is sent as JSON."""
-    content = _content(body)
+    text = body if isinstance(body, str | bytes) else json.dumps(body)
+    content = text if isinstance(text, bytes) else text.encode()
 
     def step(peer: Peer) -> None:
         peer.socket.sendall(
@@ -100,17 +101,19 @@ def break_off(peer: Peer) -> None:
 
 def drip(where: str, every_seconds: float) -> Step:
     """Send the head or the body byte by byte, each well within any time-out, without an end."""
+    head = head_of("200 OK", {"Content-Length": "100000"})
+    begin = {"head": b"HTTP/1.1 200 OK\r\nX-Slow: ", "body": head}[where]
+    return endless(begin, b" ", every_seconds)
+
+
+def endless(begin: bytes, block: bytes, every_seconds: float = 0.0) -> Step:
+    """Send a beginning, and then a block again and again, as long as it is taken."""
 
     def step(peer: Peer) -> None:
-        if where == "head":
-            peer.socket.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        else:
-            peer.socket.sendall(head_of("200 OK", {"Content-Length": "100000"}))
-        try:
+        with suppress(OSError):
+            peer.socket.sendall(begin)
             while not peer.stopping.wait(every_seconds):
-                peer.socket.sendall(b" ")
-        except OSError:
-            """The client had enough."""
+                peer.socket.sendall(block)
 
     return step
 
@@ -166,9 +169,3 @@ class _Handler(LocalHandler):
         body = self.rfile.read(int(headers.get("Content-Length", "0")))
         method, target = line.decode("latin-1").split()[:2]
         return Received(method, target, headers, body)
-
-
-def _content(body: object) -> bytes:
-    if isinstance(body, bytes):
-        return body
-    return (body if isinstance(body, str) else json.dumps(body)).encode()

@@ -22,11 +22,6 @@ ScrapeTarget = str | Mapping[str, object]
 """`host:port`, a URL, or an entry of `scrape_configs` as it is."""
 
 
-def prometheus_binary() -> str:
-    """Return the path of `prometheus`; skips the test without one, in CI fails it."""
-    return required_program("prometheus")
-
-
 def required_program(name: str, package: str | None = None) -> str:
     """Return the path of a program that a test needs; skips without it, in CI fails."""
     path = shutil.which(name)
@@ -83,7 +78,7 @@ class PrometheusServer:
         self._folder.mkdir(parents=True, exist_ok=True)
         config = self._write(scrape_targets, rules)
         argv = [
-            prometheus_binary(),
+            required_program("prometheus"),
             f"--config.file={config}",
             f"--storage.tsdb.path={self._folder / 'data'}",
             f"--web.listen-address={self.address}",
