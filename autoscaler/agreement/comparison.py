@@ -15,7 +15,7 @@ from autoscaler.agreement.differences import Counterpart, counterpart_of
 from autoscaler.core.decision import Calculation, Outcome
 from autoscaler.core.history import GAP_PERIODS
 from autoscaler.core.observation import Hpa, HpaStatus, Scale
-from autoscaler.core.spec import Behavior, Flags, MetricSpec, down_window, measures_pods, name_of
+from autoscaler.core.spec import Behavior, Flags, MetricSpec, down_window, name_of
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
 from autoscaler.persistence.record.agreement import Agreement, DifferingReading, Stretch, joined
@@ -231,7 +231,7 @@ def _point(result: SyncResult) -> _Point:
 
 def _total(metric: MetricSpec, value: int, replicas: int) -> int:
     """Return a value that is of one replica for all of them."""
-    of_one = measures_pods(metric) or metric.target.average_value is not None
+    of_one = metric.of_pods or metric.target.average_value is not None
     return value * (replicas or 1) if of_one else value
 
 

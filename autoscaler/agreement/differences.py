@@ -8,14 +8,11 @@ from autoscaler.config.written import FieldChange, Parts, as_written, field_chan
 from autoscaler.core.spec import (
     SOURCES,
     Behavior,
-    ContainerResourceMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
     LabelSelector,
     MetricSpec,
-    ObjectMetric,
     PolicyType,
-    ResourceMetric,
     ScalingPolicy,
     ScalingRules,
     SelectPolicy,
@@ -98,16 +95,14 @@ def _type(metric: MetricSpec) -> str:
 
 def _measured(metric: MetricSpec) -> tuple[object, ...]:
     """Return what is measured, whatever the target is."""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return metric.type, metric.name, metric.container
-    ref = metric.described_object if isinstance(metric, ObjectMetric) else None
-    described = None if ref is None else (ref.group, ref.kind, ref.name)
-    selector = metric.metric.selector or LabelSelector()
+    ref, selector = metric.described_object, metric.selector or LabelSelector()
+    described = ref and (ref.group, ref.kind, ref.name)
     requirements = sorted(
         (one.key, one.operator, tuple(sorted(one.values))) for one in selector.match_expressions
     )
     labels = sorted(selector.match_labels)
-    return metric.type, metric.metric.name, described, tuple(labels), tuple(requirements)
+    identity = metric.type, metric.name, metric.container, described
+    return *identity, tuple(labels), tuple(requirements)
 
 
 def _metrics(

@@ -10,13 +10,7 @@ from autoscaler.config.documents import Location, child, entries, path_of
 from autoscaler.config.reading import Reading, Source
 from autoscaler.config.settings import Config
 from autoscaler.core.observation import HOLD_QUERY
-from autoscaler.core.spec import (
-    SOURCES,
-    ContainerResourceMetric,
-    LabelSelector,
-    MetricSpec,
-    ResourceMetric,
-)
+from autoscaler.core.spec import SOURCES, LabelSelector, MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 
 
@@ -62,9 +56,7 @@ class MetricUse(QueryUse):
     @property
     def name(self) -> tuple[str, str]:
         """The key and the name by which the metric finds a query that is not its own."""
-        if isinstance(self.metric, ResourceMetric | ContainerResourceMetric):
-            return "resourceQueries", self.metric.name
-        return "queries", self.metric.metric.name
+        return "resourceQueries" if self.metric.of_resource else "queries", self.metric.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +166,14 @@ def _metrics(target: Target, source: Source, index: int) -> Iterator[tuple[Metri
         default = child(source.value, *location) is None
         place = at = _place(source, location[:2] if default else location)
         own: Location = (*location, SOURCES[metric.type])
-        selector = None
-        if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        if metric.of_resource:
             at = place._replace(path=f"{place.path} (built-in query of {metric.name})")
         else:
-            own, selector = (*own, "metric"), metric.metric.selector
+            own = (*own, "metric")
         has_own = child(source.value, *own, "query") is not None
         if has_own:
             at = _place(source, (*own, "query"))
-        yield MetricUse(place, target, query, selector, number, metric, default, has_own), at
+        yield MetricUse(place, target, query, metric.selector, number, metric, default, has_own), at
 
 
 def _others(target: Target, source: Source, index: int) -> Iterator[tuple[OtherUse, str]]:

@@ -10,18 +10,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import combinations
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pydantic import JsonValue
 
 from autoscaler.config.documents import child, entries
 from autoscaler.config.error_messages import closest, suggestion
 from autoscaler.config.settings import DEFAULT_SERVER
+from autoscaler.core.spec import MetricSpec
 
 Schema: TypeAlias = dict[str, JsonValue]
 Fields: TypeAlias = Mapping[str, object]
 """A mapping of the document as it is written; null in it counts as absent."""
-PER_POD = ("Resource", "ContainerResource", "Pods")
+PER_POD = tuple(kind.type for kind in get_args(MetricSpec) if kind.of_pods)
 NO_ZERO_OF_PODS = (
     "`empty: zero` is for values, and this one gives samples of pods, of which none is made up: "
     "leave it out"

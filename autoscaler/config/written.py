@@ -17,11 +17,9 @@ from autoscaler.config.settings import Config
 from autoscaler.core.extensions import Fallback, FallbackBehavior, Pause, PauseMode
 from autoscaler.core.spec import (
     SOURCES,
-    ContainerResourceMetric,
     LabelSelector,
     MetricSpec,
     MetricTarget,
-    ResourceMetric,
     ScaleTargetRef,
     ScalingRules,
 )
@@ -38,7 +36,7 @@ _USUAL = Query(promql="")
 
 def as_written(target: Target) -> Parts:
     """Return an entry of `targets` that is the same target anywhere, without what is off."""
-    parts: Parts = _without_nothing(written(target, complete=False))
+    parts: Parts = without_nothing(written(target, complete=False))
     return parts
 
 
@@ -88,7 +86,7 @@ def _plain(value: object) -> object:
 def _otherwise(value: object) -> Parts:
     match value:
         case LabelSelector():
-            return {"matchLabels": dict(value.match_labels)}
+            return {"matchLabels": dict(value.match_labels) or None}
         case MetricTarget():
             quantities = {"value": value.value, "averageValue": value.average_value}
             return {key: m if m is None else format_milli(m) for key, m in quantities.items()}
@@ -103,10 +101,10 @@ def _otherwise(value: object) -> Parts:
 
 def _metric(metric: MetricSpec, query: Query, activation: float, *, complete: bool) -> Parts:
     source, asked = parts_of(metric), _query(query, complete=complete)
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        source |= {} if complete else {"query": asked}
-    elif not complete:
-        source["metric"] = parts_of(metric.metric) | {"query": asked}
+    if not complete:
+        # With a `metric`, which holds the name, the query is in it.
+        holder: Any = source.get("metric", source)
+        holder["query"] = asked
     return {
         "type": metric.type,
         SOURCES[metric.type]: source,
@@ -154,11 +152,12 @@ def _answer(query: Query, *, complete: bool) -> Parts:
     return {key: part for key, part in parts.items() if key == "query" or part != usual[key]}
 
 
-def _without_nothing(part: Any) -> Any:
+def without_nothing(part: Any) -> Any:
+    """Leave out what is off: None, false and empty lists."""
     if isinstance(part, dict):
         left = {key: one for key, one in part.items() if one not in (None, [])}
-        return {key: _without_nothing(one) for key, one in left.items() if one is not False}
-    return list(map(_without_nothing, part)) if isinstance(part, list) else part
+        return {key: without_nothing(one) for key, one in left.items() if one is not False}
+    return list(map(without_nothing, part)) if isinstance(part, list) else part
 
 
 _AT_RESTART = (

@@ -39,13 +39,10 @@ from autoscaler.core.observation import (
 from autoscaler.core.quick import quick
 from autoscaler.core.spec import (
     ConditionStatus,
-    ContainerResourceMetric,
     ExternalMetric,
     Flags,
     MetricSpec,
     ObjectMetric,
-    PodsMetric,
-    ResourceMetric,
     TargetType,
     Tolerance,
 )
@@ -94,7 +91,7 @@ def _compute(
         if isinstance(metric, ObjectMetric):
             return _object(metric, reading.values, context)
         return "the reading has values where samples of pods are needed"
-    if isinstance(metric, ObjectMetric | ExternalMetric):
+    if not metric.of_pods:
         return "the reading has samples of pods where values are needed"
     return propose_per_pod(metric, reading.samples, context)
 
@@ -197,8 +194,6 @@ def _average(
 
 # -- metrics of each pod -------------------------------------------------------------------------
 
-PerPodMetric = ResourceMetric | ContainerResourceMetric | PodsMetric
-
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
@@ -209,7 +204,7 @@ class _Measure:
 
 
 def propose_per_pod(
-    metric: PerPodMetric, samples: Mapping[str, Sample], context: MetricContext
+    metric: MetricSpec, samples: Mapping[str, Sample], context: MetricContext
 ) -> Calculation | str:
     """Compute the proposal of a per-pod metric, or return a sentence that says why there is none.
 
@@ -217,7 +212,7 @@ def propose_per_pod(
     """
     if not context.pods:
         return "no pods match the scale's selector"
-    resource = "" if isinstance(metric, PodsMetric) else metric.name
+    resource = metric.name if metric.of_resource else ""
     groups = group_pods(context.pods, samples, resource, context.flags, context.now)
     counted = {name: sample.milli for name, sample in samples.items()}
     for name in (*groups.ignored, *groups.unready):
@@ -350,11 +345,11 @@ def _initializing(pod: Pod, sample: Sample, flags: Flags, now: float) -> Unready
 # -- what samples mean ---------------------------------------------------------------------------
 
 
-def _measure(metric: PerPodMetric, pods: Sequence[Pod]) -> _Measure | str:
+def _measure(metric: MetricSpec, pods: Sequence[Pod]) -> _Measure | str:
     target = metric.target
     if target.average_value is not None:
         return _average_measure(target.average_value)
-    if isinstance(metric, PodsMetric) or target.average_utilization is None:
+    if not metric.of_resource or target.average_utilization is None:
         return "the target has neither averageValue nor averageUtilization"
     requests = _requests(metric, pods)
     if isinstance(requests, str):
@@ -396,9 +391,7 @@ def _utilization_measure(resource: str, target: int, requests: Mapping[str, int]
     return _Measure(ratio, missing_usage)
 
 
-def _requests(
-    metric: ResourceMetric | ContainerResourceMetric, pods: Sequence[Pod]
-) -> dict[str, int] | str:
+def _requests(metric: MetricSpec, pods: Sequence[Pod]) -> dict[str, int] | str:
     """Return the requests by pod in milli-units; every pod must have one, whatever its phase."""
     # Pods of one template share their PodRequests, so that most of the work is done once.
     known: dict[int, int] = {}

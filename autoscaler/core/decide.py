@@ -36,7 +36,7 @@ from autoscaler.core.guards import (
 from autoscaler.core.history import ExtensionHistory, History
 from autoscaler.core.observation import Gap, Observation, Pod, Scale, Unavailable
 from autoscaler.core.quick import changed
-from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, measures_pods, tolerance_of
+from autoscaler.core.spec import Flags, HorizontalPodAutoscalerSpec, tolerance_of
 from autoscaler.core.status import ABLE_TO_SCALE, DecisionContext, StatusRecorder
 from autoscaler.core.writes import FIELD_MANAGER, resolve
 
@@ -235,7 +235,7 @@ def _counted(
     """Return the results without those of metrics that have no pods, since the target sleeps."""
     if pods or guards.idle is None or not guards.idle.asleep:
         return results
-    return tuple(result for result in results if not measures_pods(result.metric))
+    return tuple(result for result in results if not result.metric.of_pods)
 
 
 def _normalized(

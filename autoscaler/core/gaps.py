@@ -16,7 +16,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
 from autoscaler.core.observation import Gap, Pod
-from autoscaler.core.spec import MetricSpec, down_window, measures_pods
+from autoscaler.core.spec import MetricSpec, down_window
 from autoscaler.core.status import DecisionContext, keys_in
 from autoscaler.core.target import Target
 
@@ -45,7 +45,7 @@ def by_keys(history: History, metrics: Sequence[MetricSpec], keys: Sequence[str]
     if history.metric_keys == keys:
         return history
     new = [key for key in dict.fromkeys(keys) if key not in history.metric_keys]
-    of_pods = {key for key, metric in zip(keys, metrics, strict=False) if measures_pods(metric)}
+    of_pods = {key for key, metric in zip(keys, metrics, strict=False) if metric.of_pods}
     gaps: dict[GapKey, ReadingGap] = {}
     for gap in history.gaps:
         for key in (gap.metric,) if gap.metric in keys else new:

@@ -29,7 +29,7 @@ from autoscaler.core.numbers import in_units
 from autoscaler.core.observation import Observation, OpenWindow, Scale, Values
 from autoscaler.core.quick import changed
 from autoscaler.core.reconcile import limited, recorded
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec, measures_pods
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec
 from autoscaler.core.status import (
     SCALING_ACTIVE,
     SCALING_LIMITED,
@@ -54,7 +54,7 @@ def _activities_of(context: DecisionContext, history: History) -> Activities:
     for metric, key, reading, activation, seconds in zip(
         metrics, keys, observation.readings, activations, ranges, strict=True
     ):
-        if measures_pods(metric):
+        if metric.of_pods:
             judged.append(None)
         elif not isinstance(reading, Values):
             judged.append(Activity.UNKNOWN)

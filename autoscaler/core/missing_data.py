@@ -30,7 +30,7 @@ from autoscaler.core.reconcile import (
     stabilized,
     with_current,
 )
-from autoscaler.core.spec import down_window, measures_pods
+from autoscaler.core.spec import down_window
 from autoscaler.core.status import (
     ABLE_TO_SCALE,
     FALLBACK,
@@ -174,7 +174,7 @@ def with_fallback(
     keys = keys_in(context.observation, context.spec.metrics)
     for key, result in zip(keys, results, strict=True):
         # A target without pods to measure does not fail for that.
-        lacks_pods = not metric_context.pods and measures_pods(result.metric)
+        lacks_pods = not metric_context.pods and result.metric.of_pods
         failure, use = result.outcome, None
         if fallback is not None and isinstance(failure, MetricFailure) and not lacks_pods:
             streak = FailureStreak(key, before.get(key, 0) + 1)

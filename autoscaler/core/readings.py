@@ -18,12 +18,9 @@ from autoscaler.core.observation import (
 )
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
     ExternalMetric,
     MetricSpec,
     ObjectMetric,
-    PodsMetric,
-    ResourceMetric,
 )
 from autoscaler.core.target import HoldQuery, Query
 from autoscaler.core.text import printable, rfc3339
@@ -175,7 +172,7 @@ def labels_text(series: Series) -> str:
 def _external(
     metric: ExternalMetric, query: Query, answer: QueryResult, now: float
 ) -> Values | Gap:
-    selected = answer.select(metric.metric.selector)
+    selected = answer.select(metric.selector)
     if not selected:
         of = "none of the series matches the selector"
         return _gap(GapKind.EMPTY, of if answer.series else _NO_SERIES)
@@ -220,7 +217,7 @@ def _object(
         each
         for each in answer.with_label(label, name)
         if each.labels.get(query.labels.namespace, default) == namespace
-        and (metric.metric.selector is None or metric.metric.selector.matches(each.labels))
+        and (metric.selector is None or metric.selector.matches(each.labels))
     ]
     if not series:
         none = f'none of the series is labelled {label}="{name}" in namespace {namespace}'
@@ -246,7 +243,7 @@ def _one_value(
 class _PodReader:
     """Reads a per-pod metric: at most one sample for each pod."""
 
-    metric: PodsMetric | ResourceMetric | ContainerResourceMetric
+    metric: MetricSpec
     query: Query
     answer: QueryResult
     namespace: str
@@ -270,7 +267,7 @@ class _PodReader:
 
     def _series_of(self, pod: str) -> list[Series]:
         labels = self.query.labels
-        selector = self.metric.metric.selector if isinstance(self.metric, PodsMetric) else None
+        selector = self.metric.selector
         return [
             series
             for series in self.answer.with_label(labels.pod, pod)
@@ -280,7 +277,7 @@ class _PodReader:
 
     def _sample(self, pod: Pod, series: list[Series]) -> Sample | Gap:
         metric, label = self.metric, self.query.labels.container
-        if isinstance(metric, PodsMetric):
+        if not metric.of_resource:
             by = "namespace and pod"
             return self._summed(series) if len(series) == 1 else _ambiguous(pod.name, series, by)
         by_container = self._by_container(pod, series)
@@ -291,7 +288,7 @@ class _PodReader:
                 among = series if only else several
                 return _ambiguous(pod.name, among, f"namespace, pod and {label}")
             chosen[name] = only
-        if isinstance(metric, ContainerResourceMetric):
+        if metric.container is not None:
             lacking = f"pod {pod.name} has no series of container {metric.container}"
             own = chosen.get(metric.container)
             return _gap(GapKind.EMPTY, lacking) if own is None else self._summed([own])
@@ -306,7 +303,7 @@ class _PodReader:
     def _by_container(self, pod: Pod, series: list[Series]) -> dict[str, list[Series]]:
         """Return the series of the containers whose requests count, and of the pod itself."""
         names = {each.name for each in pod.requests.counted}
-        if isinstance(self.metric, ContainerResourceMetric):
+        if self.metric.container is not None:
             names = {self.metric.container}
         by_container: dict[str, list[Series]] = {}
         for each in series:

@@ -4,9 +4,9 @@ Fields have the API's names in snake_case.  Quantities are int64 milli-units, to
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, get_args
+from typing import ClassVar, NamedTuple, get_args
 
 
 class ConditionStatus(StrEnum):
@@ -123,28 +123,61 @@ class MetricIdentifier:
     selector: LabelSelector | None = None
 
 
+class _Source:
+    """What a source of a metric says of itself, so that few need to know which one it is.
+
+    Its ``name`` is that of its query, in `resourceQueries` ``of_resource``, else in `queries`.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str]
+    of_resource: ClassVar[bool] = False
+    of_pods: ClassVar[bool] = True
+    """Whether it is of each pod, and not of an object or of nothing in the cluster."""
+    container: str | None = None
+    described_object: ScaleTargetRef | None = None
+
+
+class _ResourceSource(_Source):
+    __slots__ = ()
+    of_resource = True
+    selector = None
+
+
+class _CustomSource(_Source):
+    __slots__ = ()
+    metric: MetricIdentifier
+
+    @property
+    def name(self) -> str:
+        return self.metric.name
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.metric.selector
+
+
 @dataclass(frozen=True, slots=True)
-class ResourceMetric:
+class ResourceMetric(_ResourceSource):
     """`ResourceMetricSource`: the usage of cpu, memory or another resource by each pod."""
 
     type = "Resource"
     name: str
     target: MetricTarget
-    container: None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerResourceMetric:
+class ContainerResourceMetric(_ResourceSource):
     """`ContainerResourceMetricSource`: the usage of a resource by one container of each pod."""
 
     type = "ContainerResource"
     name: str
-    container: str
+    container: str = field()  # without the default that it inherits
     target: MetricTarget
 
 
 @dataclass(frozen=True, slots=True)
-class PodsMetric:
+class PodsMetric(_CustomSource):
     """`PodsMetricSource`: a custom metric of each pod, averaged."""
 
     type = "Pods"
@@ -153,20 +186,22 @@ class PodsMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectMetric:
+class ObjectMetric(_CustomSource):
     """`ObjectMetricSource`: a metric of one Kubernetes object."""
 
     type = "Object"
-    described_object: ScaleTargetRef
+    of_pods = False
+    described_object: ScaleTargetRef = field()
     metric: MetricIdentifier
     target: MetricTarget
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalMetric:
+class ExternalMetric(_CustomSource):
     """`ExternalMetricSource`: a metric of no Kubernetes object, such as the length of a queue."""
 
     type = "External"
+    of_pods = False
     metric: MetricIdentifier
     target: MetricTarget
 
@@ -261,16 +296,9 @@ def down_window(behavior: Behavior | None, flags: Flags) -> float:
 
 def name_of(metric: MetricSpec) -> str:
     """Return the short name of a metric: `orders`, `cpu`, `cpu of app` of a container."""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return f"{metric.name} of {metric.container}" if metric.container else metric.name
-    return metric.metric.name
-
-
-def measures_pods(metric: MetricSpec) -> bool:
-    """Return whether a metric is of each pod, and not of an object or of nothing in the cluster."""
-    return not isinstance(metric, ObjectMetric | ExternalMetric)
+    return f"{metric.name} of {metric.container}" if metric.container else metric.name
 
 
 def needs_pods(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Return whether a decision may need the pods: Value targets count the ready ones (1.3.1)."""
-    return any(measures_pods(metric) or metric.target.value is not None for metric in spec.metrics)
+    return any(metric.of_pods or metric.target.value is not None for metric in spec.metrics)

@@ -11,13 +11,11 @@ from autoscaler.core.quick import bounded_cache, quick
 from autoscaler.core.selectors import go_string
 from autoscaler.core.spec import (
     ConditionStatus,
-    ContainerResourceMetric,
     ExternalMetric,
     Flags,
     HorizontalPodAutoscalerSpec,
     MetricSpec,
     ObjectMetric,
-    ResourceMetric,
     TargetType,
     Tolerance,
 )
@@ -153,9 +151,7 @@ _CACHED_BYTES = 64 << 20
 
 
 def _named_bytes(metric: MetricSpec) -> int:
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return _LONGEST_NAME
-    return _LONGEST_NAME + 4 * len(go_string(metric.metric.selector)) + len(metric.metric.name)
+    return _LONGEST_NAME + 4 * len(go_string(metric.selector)) + len(metric.name)
 
 
 @bounded_cache(_CACHED_BYTES, _named_bytes)
@@ -165,27 +161,26 @@ def winner_name(metric: MetricSpec) -> str:
 
 
 def _winner_name(metric: MetricSpec) -> str:
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+    if metric.of_resource:
         if metric.target.average_value is not None:
             return f"{metric.name} resource"
-        scope = "resource" if isinstance(metric, ResourceMetric) else "container resource"
+        scope = "container resource" if metric.container else "resource"
         return f"{metric.name} {scope} utilization (percentage of request)"
-    identifier = metric.metric
-    external = f"external metric {identifier.name}({go_string(identifier.selector)})"
+    external = f"external metric {metric.name}({go_string(metric.selector)})"
     if isinstance(metric, ExternalMetric):
         return external
     if isinstance(metric, ObjectMetric):
         if metric.target.type is TargetType.VALUE:
-            return f"{metric.described_object.kind} metric {identifier.name}"
+            return f"{metric.described_object.kind} metric {metric.name}"
         # The controller also calls an averaged Object metric external.
         return external
-    return f"pods metric {identifier.name}"
+    return f"pods metric {metric.name}"
 
 
 def keys_in(observation: Observation, metrics: Sequence[MetricSpec]) -> Sequence[str]:
     """Return the key of each metric in the history; its name where no key is observed."""
     return observation.metric_keys or tuple(
-        f"{metric.type} {winner_name(metric)} {getattr(metric, 'container', None) or ''}".rstrip()
+        f"{metric.type} {winner_name(metric)} {metric.container or ''}".rstrip()
         for metric in metrics
     )
 

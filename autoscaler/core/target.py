@@ -7,12 +7,9 @@ from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
     HorizontalPodAutoscalerSpec,
     LabelSelector,
     MetricSpec,
-    ObjectMetric,
-    ResourceMetric,
 )
 
 
@@ -71,17 +68,14 @@ _KEY_BYTES = 8  # enough to tell the metrics of one target apart
 
 def metric_key(metric: MetricSpec, query: Query) -> str:
     """Return a digest of what is asked for a metric, and of how the answer is read."""
-    described, selector, container = None, None, None
-    if isinstance(metric, ObjectMetric):
-        ref = metric.described_object
-        described = (ref.group, ref.kind, ref.name)
-    if isinstance(metric, ContainerResourceMetric):
-        container = metric.container
-    elif not isinstance(metric, ResourceMetric):
-        selector = metric.metric.selector
-    labels, selector = query.labels, selector or LabelSelector()
+    ref, labels, selector = (
+        metric.described_object,
+        query.labels,
+        metric.selector or LabelSelector(),
+    )
+    described = ref and (ref.group, ref.kind, ref.name)
     asked = (
-        (metric.type, described, container),
+        (metric.type, described, metric.container),
         (query.server, query.promql, query.range_seconds, query.max_age),
         (query.empty_is_zero, query.nan_is_zero, query.use_partial),
         (labels.namespace, labels.pod, labels.container),

@@ -20,7 +20,7 @@ from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import RehearsalData, metric_name, stated_loads, unmatched
+from autoscaler.lab.engine.building import RehearsalData, stated_loads, unmatched
 from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
 from autoscaler.lab.options import RehearsalOptions
 from autoscaler.lab.other_files import read_file
@@ -157,7 +157,7 @@ def _arrivals(targets: Sequence[Target], assumptions: Assumptions) -> Iterator[t
         for metric in target.spec.metrics:
             for one in stated_loads(assumptions, target, metric):
                 if one.arrivals is not None:
-                    yield one.arrivals, f"{metric_name(metric)}:arrivals"
+                    yield one.arrivals, f"{metric.name}:arrivals"
 
 
 def _named_file(text: str) -> tuple[str, Path]:
@@ -172,7 +172,7 @@ def _names_of_queries(targets: Sequence[Target], named: Mapping[str, str]) -> It
         metrics = dict(zip(target.queries, target.spec.metrics, strict=True))
         for query in target.all_queries:
             metric = metrics.get(query)
-            own = query.promql if metric is None else metric_name(metric)
+            own = query.promql if metric is None else metric.name
             yield named.get(query.promql, own)
 
 

@@ -13,7 +13,6 @@ from autoscaler.config.written import as_written
 from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.core.text import rfc3339
-from autoscaler.lab.engine.building import metric_name
 from autoscaler.lab.engine.comparison import LEAST_DAYS, total
 from autoscaler.lab.engine.measures import A_DAY, Measures
 from autoscaler.lab.engine.tuning import Candidate, Choice, Preference, Tuned, TuningSpace
@@ -190,7 +189,7 @@ def _by_name(target: Target, metrics: object, named: Mapping[str, QueryKey]) -> 
     if not isinstance(metrics, list):
         return metrics
     for written, metric, query in zip(metrics, target.spec.metrics, target.queries, strict=True):
-        if named.get(metric_name(metric)) == query.key:
+        if named.get(metric.name) == query.key:
             written[SOURCES[metric.type]].get("metric", {}).pop("query", None)
     return metrics
 

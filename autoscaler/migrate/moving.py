@@ -23,7 +23,7 @@ from autoscaler.config.written import as_written
 from autoscaler.core.classification import State
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import LONGEST_SENTENCE
-from autoscaler.core.spec import SOURCES, ContainerResourceMetric, ResourceMetric
+from autoscaler.core.spec import SOURCES
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable
 from autoscaler.file_contents import read_bytes, write_below
@@ -62,9 +62,9 @@ def as_autoscaler(target: Target) -> tuple[JsonObject, tuple[str, ...]]:
         written.pop("activation", None)
         source = written[SOURCES[metric.type]]
         source.pop("query", None)
-        if not isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        if not metric.of_resource:
             source["metric"].pop("query")
-            name = f"{metric.type} metric {metric.metric.name}"
+            name = f"{metric.type} metric {metric.name}"
             lost.append(f"{name}: a metrics adapter has to serve it by that name")
     named = {"name": target.spec.scale_target_ref.name, "namespace": target.namespace}
     head = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": named}

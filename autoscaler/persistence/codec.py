@@ -27,24 +27,14 @@ from cattrs.gen import make_dict_structure_fn
 from autoscaler.core.decision import Calculation, MetricFailure
 from autoscaler.core.history import Between, UnixTime
 from autoscaler.core.observation import Gap, PodSamples, Scale, Unavailable, Unchecked, Values
-from autoscaler.core.spec import (
-    ContainerResourceMetric,
-    ExternalMetric,
-    ObjectMetric,
-    PodsMetric,
-    ResourceMetric,
-)
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.writes import NotWritten, Superseded, WriteFailed, Written
 
 T = TypeVar("T")
 Hook = Callable[[Any, Any], Any]
 
 _TYPES: dict[type, str] = {
-    ResourceMetric: "Resource",
-    ContainerResourceMetric: "ContainerResource",
-    PodsMetric: "Pods",
-    ObjectMetric: "Object",
-    ExternalMetric: "External",
+    **{kind: kind.type for kind in get_args(MetricSpec)},
     PodSamples: "pods",
     Values: "values",
     Gap: "gap",

@@ -34,7 +34,6 @@ from autoscaler.core.spec import (
     ScalingPolicy,
     ScalingRules,
     SelectPolicy,
-    measures_pods,
 )
 from autoscaler.core.step import step_of
 from autoscaler.core.sync_result import Rules, SyncResult
@@ -274,7 +273,7 @@ def _other_bounds(again: _Again) -> Iterator[OtherBound]:
         yield from _further(again, _MAXIMUM, wanted)
     if base.zone is Zone.BELOW_MIN or (base.zone is not Zone.ABOVE_MAX and reason == TOO_FEW):
         wanted = current if base.zone is Zone.BELOW_MIN else wanted
-        to_zero = not all(map(measures_pods, again.spec.metrics))
+        to_zero = not all(metric.of_pods for metric in again.spec.metrics)
         yield from _further(again, _MINIMUM, max(wanted, 0 if to_zero else 1))
     if base.bounds is not None and base.bounds.hold_down:
         yield from _further(again, MIN_QUERY, 0)

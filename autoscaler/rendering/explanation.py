@@ -24,7 +24,6 @@ from autoscaler.core.observation import (
     Unavailable,
     Values,
 )
-from autoscaler.core.spec import measures_pods
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Query
 from autoscaler.core.text import duration, printable, rfc3339
@@ -218,7 +217,7 @@ def _proposal(result: MetricResult, outcome: Calculation, scale: Scale | Unavail
         ),
     }
     if rule in whys:
-        averaged = not measures_pods(result.metric) and outcome.current.value is None
+        averaged = not result.metric.of_pods and outcome.current.value is None
         which = "status" if averaged and isinstance(scale, Scale) else "spec"
         return f"proposes {proposal}, the count of {which}.replicas, since {whys[rule]}"
     if rule is Formula.READY_PODS:

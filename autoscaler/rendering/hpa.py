@@ -2,16 +2,10 @@
 
 from collections.abc import Iterator
 
+from autoscaler.config.written import parts_of, without_nothing
 from autoscaler.core.decision import Calculation, Decision, MetricResult
 from autoscaler.core.observation import LONGEST_SENTENCE, Hpa, HpaStatus
-from autoscaler.core.spec import (
-    SOURCES,
-    ContainerResourceMetric,
-    LabelSelector,
-    ObjectMetric,
-    ResourceMetric,
-    name_of,
-)
+from autoscaler.core.spec import SOURCES, name_of
 from autoscaler.core.status import ABLE_TO_SCALE, SCALING_ACTIVE
 from autoscaler.core.text import printable
 from autoscaler.quantities import format_milli
@@ -94,36 +88,17 @@ def _metric_status(result: MetricResult) -> Json:
     if not isinstance(result.outcome, Calculation):
         return {"type": ""}
     metric, current = result.metric, result.outcome.current
-    binary = False
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        body = _known(name=metric.name, container=metric.container)
-        binary = metric.name == "memory"
-    else:
-        identifier = metric.metric
-        selector = None if identifier.selector is None else _selector(identifier.selector)
-        body = {"metric": _known(name=identifier.name, selector=selector)}
-        if isinstance(metric, ObjectMetric):
-            ref = metric.described_object
-            described = {"apiVersion": ref.api_version, "kind": ref.kind, "name": ref.name}
-            body["describedObject"] = described
+    body: Json = without_nothing(parts_of(metric))
+    del body["target"]
+    binary = metric.of_resource and metric.name == "memory"
     value, average = (
         None if milli is None else format_milli(milli, binary=binary)
         for milli in (current.value, current.average_value)
     )
-    body["current"] = _known(
-        value=value, averageValue=average, averageUtilization=current.average_utilization
-    )
+    known = {
+        "value": value,
+        "averageValue": average,
+        "averageUtilization": current.average_utilization,
+    }
+    body["current"] = {key: one for key, one in known.items() if one is not None}
     return {"type": metric.type, SOURCES[metric.type]: body}
-
-
-def _selector(selector: LabelSelector) -> Json:
-    expressions = [
-        _known(key=each.key, operator=each.operator.value, values=list(each.values) or None)
-        for each in selector.match_expressions
-    ]
-    labels = dict(selector.match_labels)
-    return _known(matchLabels=labels or None, matchExpressions=expressions or None)
-
-
-def _known(**fields: object) -> Json:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -26,13 +26,7 @@ from autoscaler.core.observation import (
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
-    ExternalMetric,
     MetricSpec,
-    ObjectMetric,
-    PodsMetric,
-    ResourceMetric,
-    measures_pods,
 )
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.text import printable, rfc3339
@@ -54,7 +48,7 @@ def coverage(
 
     It is read as a sync would; the pods are those that the series name.
     """
-    nothing, of_all, per_pod = "finds nothing", answer, measures_pods(metric)
+    nothing, of_all, per_pod = "finds nothing", answer, metric.of_pods
     answer = answer.only(query.series_labels)
     if not answer.series:
         pairs = " and ".join(f'{name}="{value}"' for name, value in query.series_labels)
@@ -121,7 +115,7 @@ def existing(target: Target, metric: MetricSpec, query: Query, answer: QueryResu
     if lacking:
         parts.append(f"no series has the label {' or '.join(lacking)}")
         parts.append(labels_of(answer))
-    if not measures_pods(metric) or lacking:
+    if not metric.of_pods or lacking:
         return "; ".join(parts)
     in_namespace = answer.with_label(query.labels.namespace, target.namespace)
     if in_namespace:
@@ -139,17 +133,14 @@ def labels_of(answer: QueryResult) -> str:
 
 def _labels_used(metric: MetricSpec, query: Query) -> Iterator[str]:
     yield from (name for name, _ in query.series_labels)
-    if isinstance(metric, ObjectMetric):
-        described = metric.described_object
-        yield described.kind.lower()
-    elif measures_pods(metric):
+    if metric.described_object is not None:
+        yield metric.described_object.kind.lower()
+    elif metric.of_pods:
         yield query.labels.namespace
         yield query.labels.pod
-    if isinstance(metric, ContainerResourceMetric):
+    if metric.container is not None:
         yield query.labels.container
-    if isinstance(metric, ExternalMetric | ObjectMetric | PodsMetric):
-        selector = metric.metric.selector
-        yield from () if selector is None else selector.keys
+    yield from () if metric.selector is None else metric.selector.keys
 
 
 def values_of(label: str, answer: QueryResult, *, all_of_them: bool = True) -> str:
@@ -322,7 +313,7 @@ def missing_in(target: Target, observation: Observation) -> tuple[Missing, ...]:
         for metric, query, reading in zip(
             target.spec.metrics, target.queries, observation.readings, strict=True
         )
-        if _is_empty(reading) and (knows_pods or not measures_pods(metric))
+        if _is_empty(reading) and (knows_pods or not metric.of_pods)
     ]
     for bound, query, reading in (
         ("minReplicasQuery", target.min_replicas_query, observation.min_replicas_reading),
@@ -348,14 +339,7 @@ class Findings:
     def of(self, missing: Missing) -> str:
         """Return what there is of a query; empty where nothing is known."""
         metric = missing.metric
-        name = (
-            ""
-            if metric is None
-            else metric.name
-            if isinstance(metric, ResourceMetric | ContainerResourceMetric)
-            else metric.metric.name
-        )
-        key = missing.query.key, name
+        key = missing.query.key, "" if metric is None else metric.name
         if self._last is None or self._last[0] != key:
             self._last = (key, *self._asked(*key))
         _, answer, found = self._last

@@ -19,16 +19,13 @@ from autoscaler.core.decision import (
 from autoscaler.core.history import Recommendation
 from autoscaler.core.observation import LONGEST_SENTENCE, PodSamples, Values
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
     LabelSelector,
     MetricSpec,
     ObjectMetric,
     Operator,
     PolicyType,
     Requirement,
-    ResourceMetric,
     ScalingPolicy,
-    measures_pods,
 )
 from autoscaler.core.target import Target, TargetName
 from autoscaler.core.text import printable, rfc3339
@@ -84,14 +81,11 @@ def key_parts(key: str) -> TargetName:
 
 def metric_name(metric: MetricSpec) -> str:
     """Name a metric as its author would: its kind of thing, its name, its selector."""
-    if isinstance(metric, ResourceMetric):
-        name = metric.name
-    elif isinstance(metric, ContainerResourceMetric):
-        name = f"{metric.name} of container {metric.container}"
-    else:
-        name = metric.metric.name + selector(metric.metric.selector)
-    if isinstance(metric, ObjectMetric):
-        name += f" of {metric.described_object.kind} {metric.described_object.name}"
+    name, described = metric.name + selector(metric.selector), metric.described_object
+    if metric.container is not None:
+        name += f" of container {metric.container}"
+    if described is not None:
+        name += f" of {described.kind} {described.name}"
     return printable(name, _LONGEST_NAME)
 
 
@@ -178,7 +172,7 @@ def quantity(metric: MetricSpec, milli: int) -> str:
 
     CPU below a core is in millicores, memory and storage are in powers of 1024.
     """
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+    if metric.of_resource:
         if metric.name == "cpu" and abs(milli) < 1000:
             return f"{milli}m" if milli else "0"
         if metric.name != "cpu":
@@ -209,7 +203,7 @@ def _target_of(metric: MetricSpec) -> tuple[str, int]:
     averaged = held.average_value is not None
     if isinstance(metric, ObjectMetric):
         averaged = held.type == "AverageValue"
-    if averaged or measures_pods(metric):
+    if averaged or metric.of_pods:
         return "average", held.average_value or 0
     return "value", held.value or 0
 
@@ -233,7 +227,7 @@ def per(metric: MetricSpec) -> str:
     """Write per what a value is: " per replica", " per pod", or nothing."""
     if _target_of(metric)[0] != "average":
         return ""
-    return " per pod" if measures_pods(metric) else " per replica"
+    return " per pod" if metric.of_pods else " per replica"
 
 
 def target(metric: MetricSpec) -> str:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autoscaler.core.observation import Gap, GapKind, PodSamples, Reading, Sample, Values
-from autoscaler.core.spec import HorizontalPodAutoscalerSpec, MetricSpec, TargetType, measures_pods
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec, MetricSpec, TargetType
 from tests.core.builders import (
     BASE,
     average,
@@ -58,7 +58,7 @@ def reading_of(metric: MetricSpec, answer: Answer | None, replicas: int) -> Read
     if answer is None:
         return LOST
     gaps = () if answer.is_whole else (Gap(GapKind.PARTIAL, "a store did not answer"),)
-    if not measures_pods(metric):
+    if not metric.of_pods:
         total = answer.halves * UNIT * 1000 // 2
         return Values((total,), gaps)
     percent = metric.target.type is TargetType.UTILIZATION

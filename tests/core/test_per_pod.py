@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.core.calculator import (
     MetricContext,
-    PerPodMetric,
     group_pods,
     propose_per_pod,
     request_of,
@@ -21,7 +20,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.numbers import INT32_MAX, INT64_MAX
 from autoscaler.core.observation import Pod, PodRequests, Sample, Scale
-from autoscaler.core.spec import Flags, ResourceMetric
+from autoscaler.core.spec import Flags, MetricSpec, ResourceMetric
 from autoscaler.quantities import parse_quantity
 from tests.core.builders import (
     BASE,
@@ -42,7 +41,7 @@ from tests.narrowing import instance, known
 
 
 def attempt(
-    metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
+    metric: MetricSpec, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
 ) -> Calculation | str:
     """Compute a proposal, or the sentence that says why there is none."""
     context = MetricContext(Scale(replicas, replicas, "app=web"), of, TENTH, Flags(), BASE)
@@ -50,7 +49,7 @@ def attempt(
 
 
 def proposed(
-    metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
+    metric: MetricSpec, readings: Mapping[str, Sample], of: Sequence[Pod], replicas: int
 ) -> Calculation:
     return instance(Calculation, attempt(metric, readings, of, replicas))
 
@@ -175,7 +174,7 @@ LACKS = "the target has neither averageValue"
     ],
 )
 def test_what_cannot_be_computed_says_why(
-    metric: PerPodMetric, readings: Mapping[str, Sample], of: Sequence[Pod], why: str
+    metric: MetricSpec, readings: Mapping[str, Sample], of: Sequence[Pod], why: str
 ) -> None:
     """Each is an error of the metric; a missing request of any listed pod is one, too."""
     assert attempt(metric, readings, of, 1) == why

@@ -85,10 +85,9 @@ class _Told(SimulatedTarget):
         return Inputs(observation, self.history, now, due)
 
     def _reading(self, metric: MetricSpec, now: float) -> Reading:
-        name = metric.name if hasattr(metric, "name") else metric.metric.name
-        given = self.readings[name]
+        given = self.readings[metric.name]
         if given is None:
-            return Gap(GapKind.ERROR, f"no answer for {name}")
+            return Gap(GapKind.ERROR, f"no answer for {metric.name}")
         if isinstance(metric, ExternalMetric | ObjectMetric):
             return Values((round(given * 1000),))
         # Every pod requests one cpu, so that 10 milli are one percent.

@@ -15,7 +15,6 @@ from autoscaler.core.spec import (
     HorizontalPodAutoscalerSpec,
     MetricSpec,
     ScaleTargetRef,
-    measures_pods,
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import Query, Target
@@ -156,7 +155,7 @@ def _targets(begin: float, syncs: int, rng: random.Random, count: int) -> Iterat
             rng.choice(_BEHAVIORS),
         )
         target = Target("shop", spec, (Query(promql_of(name)),))
-        if number % 2 == 0 and not measures_pods(metric):
+        if number % 2 == 0 and not metric.of_pods:
             idle = Idle()
             target = replace(target, extensions=replace(target.extensions, idle=idle))
         requests = requests_of({"app": {"cpu": 500 * 10**6}})
@@ -187,7 +186,7 @@ def _load(
     one = target_per_pod(metric, workload) or 15.0
     values = [round(pods * one, 3) for pods in course]
     labels = labels_of(metric, query, target.namespace)
-    if not measures_pods(metric):
+    if not metric.of_pods:
         return RecordedLoad(series(values, begin, labels), one)
     totals = totals_of_answers(series(values, begin, {}))
     return SharedLoad(totals, metric, query, target.namespace, one)

@@ -11,7 +11,7 @@ from autoscaler.core.observation import PodRequests
 from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, Built, built, metric_name
+from autoscaler.lab.engine.building import BuildError, Built, built
 from autoscaler.lab.engine.loads import LoadModel, QueueLoad, RecordedLoad, SharedLoad
 from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.workloads import requests_of
@@ -162,7 +162,7 @@ def test_what_cannot_be_a_queue_is_refused(
 ) -> None:
     with pytest.raises(BuildError, match=why) as refused:
         build(target_of(metric), loads=[{"model": "queue", **stated}])
-    assert str(refused.value).startswith(f"shop/Deployment/web: the metric {metric_name(metric)}")
+    assert str(refused.value).startswith(f"shop/Deployment/web: the metric {metric.name}")
 
 
 def test_metrics_have_the_loads_of_their_names() -> None:

@@ -10,11 +10,8 @@ from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryResult
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
     Flags,
     MetricSpec,
-    ResourceMetric,
-    measures_pods,
 )
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target, TargetName
@@ -112,7 +109,7 @@ class Built:
     def named_loads(self) -> Iterator[tuple[str, MetricLoad]]:
         """Yield the name of each metric, and its load."""
         metrics = self.target.rules.target.spec.metrics
-        yield from zip(map(metric_name, metrics), self.target.loads, strict=True)
+        yield from zip((one.name for one in metrics), self.target.loads, strict=True)
 
 
 def built(
@@ -176,9 +173,7 @@ class _Building:
 
     def _requests(self, stated: Sequence[WorkloadAssumption]) -> PodRequests:
         texts, metrics = _first(one.requests for one in stated), self.target.spec.metrics
-        of_containers = {
-            metric.container for metric in metrics if isinstance(metric, ContainerResourceMetric)
-        } or {_CONTAINER}
+        of_containers = {metric.container for metric in metrics if metric.container} or {_CONTAINER}
         own = _ONE_CORE
         if texts is not None:
             own = {name: parse_quantity(text) for name, text in texts.items()}
@@ -194,7 +189,7 @@ class _Building:
     def load(self, number: int, workload: SimulatedWorkload) -> MetricLoad:
         target, data = self.target, self.data
         metric, query = target.spec.metrics[number], target.queries[number]
-        name, stated = metric_name(metric), stated_loads(self.assumptions, target, metric)
+        name, stated = metric.name, stated_loads(self.assumptions, target, metric)
         model_name = _first(one.model for one in stated)
         model = default_model(metric) if model_name is None else LoadModel(model_name)
         if model is LoadModel.QUEUE:
@@ -221,10 +216,10 @@ class _Building:
         target = self.target
         metric, query = target.spec.metrics[number], target.queries[number]
         arrivals = _first(one.arrivals for one in stated)
-        served, name = _first(one.served_per_pod for one in stated), metric_name(metric)
-        if arrivals is None or served is None or measures_pods(metric):
+        served, name = _first(one.served_per_pod for one in stated), metric.name
+        if arrivals is None or served is None or metric.of_pods:
             why = "state arrivals (PromQL, per second) and servedPerPod (per second)"
-            why = "it is of each pod" if measures_pods(metric) else why
+            why = "it is of each pod" if metric.of_pods else why
             raise BuildError(f"{target.key}: the metric {name} cannot be a queue: {why}")
         self.assumed.append(
             f"{name} is a queue: {arrivals} arrive per second, and a ready pod takes out {served}"
@@ -245,18 +240,11 @@ def _length(data: RehearsalData, target: Target, number: int, begin: float) -> f
     return max(sum(values), 0.0) if all(map(math.isfinite, values)) else 0.0
 
 
-def metric_name(metric: MetricSpec) -> str:
-    """Return the name of a metric in the configuration."""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
-        return metric.name
-    return metric.metric.name
-
-
 def stated_loads(
     assumptions: Assumptions, target: Target, metric: MetricSpec
 ) -> list[LoadAssumption]:
     """Return what is stated of a metric of a target; the first one counts for each key."""
-    name = metric_name(metric)
+    name = metric.name
     return [one for one in _of_target(assumptions.loads, target) if fnmatchcase(name, one.metric)]
 
 
@@ -264,7 +252,7 @@ def unmatched(assumptions: Assumptions, targets: Sequence[Target]) -> Iterator[t
     """Yield the key path of each assumption that is of no target, or no metric, and why."""
     for number, load in enumerate(assumptions.loads):
         own = [target for target in targets if any(_of_target((load,), target))]
-        metrics = [metric_name(metric) for target in own for metric in target.spec.metrics]
+        metrics = [metric.name for target in own for metric in target.spec.metrics]
         if not own:
             yield f"loads[{number}].target", f"no target is called {load.target}"
         elif not any(fnmatchcase(name, load.metric) for name in metrics):

@@ -20,14 +20,9 @@ from typing_extensions import override
 from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
-    ExternalMetric,
     LabelSelector,
     MetricSpec,
-    ObjectMetric,
     Operator,
-    ResourceMetric,
-    measures_pods,
 )
 from autoscaler.core.target import Query
 from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
@@ -46,7 +41,7 @@ class LoadModel(StrEnum):
 
 def default_model(metric: MetricSpec) -> LoadModel:
     """Return the model of a metric of which nothing is stated."""
-    return LoadModel.SHARED if measures_pods(metric) else LoadModel.RECORDED
+    return LoadModel.SHARED if metric.of_pods else LoadModel.RECORDED
 
 
 def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | None:
@@ -54,23 +49,15 @@ def target_per_pod(metric: MetricSpec, workload: SimulatedWorkload) -> float | N
     target = metric.target
     if target.average_value is not None:
         return target.average_value / 1000
-    if target.average_utilization is not None and isinstance(
-        metric, ResourceMetric | ContainerResourceMetric
-    ):
+    if target.average_utilization is not None and metric.of_resource:
         requested = requested_by_pod(metric, workload.requests)
         return requested * target.average_utilization / 100 if requested else None
     return None
 
 
-def requested_by_pod(
-    metric: ResourceMetric | ContainerResourceMetric, requests: PodRequests
-) -> float | None:
+def requested_by_pod(metric: MetricSpec, requests: PodRequests) -> float | None:
     """Return what one pod, or its container, requests of the metric's resource, in units."""
-    containers = [
-        one
-        for one in requests.counted
-        if isinstance(metric, ResourceMetric) or one.name == metric.container
-    ]
+    containers = [one for one in requests.counted if metric.container in {None, one.name}]
     return sum(one.requests.get(metric.name, 0) for one in containers) / _NANO or None
 
 
@@ -222,7 +209,7 @@ class SharedLoad(MetricLoad):
         value = average if is_as_recorded else total.value / len(ready)
         if self.capacity is not None:
             value = min(value, self.capacity)
-        if not measures_pods(self.metric):
+        if not self.metric.of_pods:
             return QueryResult([Series(self.labels, value, at)])
         return self._of_each(value, ready, at)
 
@@ -265,7 +252,7 @@ def of_each_pod(
 ) -> QueryResult:
     """Return an answer with one series for each of these pods, as the metric reads them."""
     names, labels = query.labels, {**dict(query.series_labels), query.labels.namespace: namespace}
-    if isinstance(metric, ContainerResourceMetric):
+    if metric.container is not None:
         labels[names.container] = metric.container
     return QueryResult(
         [
@@ -343,15 +330,14 @@ class QueueLoad(MetricLoad):
 
 def labels_of(metric: MetricSpec, query: Query, namespace: str) -> dict[str, str]:
     """Return the labels of a series that a metric selects."""
-    if not isinstance(metric, ExternalMetric | ObjectMetric):
+    if metric.of_pods:
         return {}
-    selector = metric.metric.selector or LabelSelector()
+    selector, described = metric.selector or LabelSelector(), metric.described_object
     labels = {**dict(selector.match_labels), **dict(query.series_labels)}
     for one in selector.match_expressions:
         if one.operator in {Operator.IN, Operator.EXISTS}:
             labels.setdefault(one.key, one.values[0] if one.values else "any")
-    if isinstance(metric, ObjectMetric):
-        described = metric.described_object
+    if described is not None:
         labels[query.labels.namespace] = namespace
         if described.kind != "Namespace" or described.group:
             labels[described.kind.lower()] = described.name

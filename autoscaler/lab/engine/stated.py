@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from autoscaler.core.observation import Reading
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import measures_pods
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.answers import EMPTY, LOOKBACK_SECONDS, Answer, Answers
 from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
@@ -117,7 +116,7 @@ class StatedData(RehearsalData):
         metric, query = target.spec.metrics[number], target.queries[number]
         labels = labels_of(metric, query, target.namespace)
         series = self.of_metrics.get((target.key, number), ())
-        if measures_pods(metric):
+        if metric.of_pods:
             own = {query.labels.namespace: target.namespace}
             series = [
                 one if one.labels is None else one._replace(labels={**own, **one.labels})
@@ -148,9 +147,7 @@ class StatedData(RehearsalData):
     def is_by_pod(self, target: Target, number: int) -> bool:
         """Return whether series of single pods are stated of a metric."""
         series = self.of_metrics.get((target.key, number), ())
-        return measures_pods(target.spec.metrics[number]) and any(
-            one.labels is not None for one in series
-        )
+        return target.spec.metrics[number].of_pods and any(one.labels is not None for one in series)
 
     @override
     def replicas(self, target: Target) -> int | None:
@@ -158,7 +155,7 @@ class StatedData(RehearsalData):
 
     def load(self, load: MetricLoad, target: Target, number: int) -> MetricLoad:
         """Return the load of a metric, of which each pod reads the same if it does not react."""
-        of_pods = measures_pods(target.spec.metrics[number])
+        of_pods = target.spec.metrics[number].of_pods
         if not isinstance(load, RecordedLoad) or not of_pods or self.is_by_pod(target, number):
             return load
         return EachPodLoad(target, number, load.answers)

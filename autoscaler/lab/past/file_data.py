@@ -33,7 +33,7 @@ from autoscaler.lab.engine.answers import (
     constant,
 )
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import BuildError, RehearsalData, metric_name, stated_replicas
+from autoscaler.lab.engine.building import BuildError, RehearsalData, stated_replicas
 from autoscaler.lab.engine.loads import Totals, labels_of, totals_of_answers
 from autoscaler.lab.engine.workloads import MOST_PODS
 
@@ -227,7 +227,7 @@ class FileData(RehearsalData):
     def reading(self, target: Target, number: int) -> Answers:
         """Return the values with the labels that the metric selects by."""
         metric, query = target.spec.metrics[number], target.queries[number]
-        samples = self._samples(query.promql, metric_name(metric))
+        samples = self._samples(query.promql, metric.name)
         return _labelled(samples.answers(), labels_of(metric, query, target.namespace))
 
     @override
@@ -237,7 +237,7 @@ class FileData(RehearsalData):
         Where the file does not say how many, it is the count that is stated.
         """
         metric, query = target.spec.metrics[number], target.queries[number]
-        name = metric_name(metric)
+        name = metric.name
         samples = self._samples(query.promql, name)
         counts: Answers | None = samples.counts()
         if counts is None:
@@ -270,7 +270,7 @@ class FileData(RehearsalData):
 
     def _of_metrics(self, target: Target) -> Iterator[Samples]:
         for metric, query in zip(target.spec.metrics, target.queries, strict=True):
-            samples = self._found(query.promql, metric_name(metric))
+            samples = self._found(query.promql, metric.name)
             if samples is not None:
                 yield samples
 

@@ -16,11 +16,11 @@ from autoscaler.cli.output import CommandError
 from autoscaler.config import Config
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure
-from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric, measures_pods
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.answers import Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
-from autoscaler.lab.engine.building import RehearsalData, metric_name
+from autoscaler.lab.engine.building import RehearsalData
 from autoscaler.lab.engine.loads import Totals, pods_in, totals_of_answers
 from autoscaler.lab.engine.workloads import requests_of
 from autoscaler.lab.past.own_pods import is_known_kind, kept_totals, of_own_pods
@@ -72,7 +72,7 @@ class PrometheusData(RehearsalData):
     @override
     def totals(self, target: Target, number: int) -> Totals:
         """Return totals; an average is of the pods of the count that ran."""
-        if measures_pods(target.spec.metrics[number]):
+        if target.spec.metrics[number].of_pods:
             return kept_totals(self.of_use[f"{target.key} {number}"].answers(self.time))
         counts = self.ran(target) or (lambda _: _NOT_KNOWN)
         return totals_of_answers(self.reading(target, number), counts)
@@ -128,15 +128,15 @@ _NOT_KNOWN = QueryFailure(
 
 def selected(metric: MetricSpec, query: Query, matrix: Matrix) -> Matrix:
     """Return the series that a metric may read, which are few where a query is of many targets."""
-    if isinstance(metric, ExternalMetric):
-        selector = metric.metric.selector
+    described, selector = metric.described_object, metric.selector
+    if metric.of_pods:
+        return matrix
+    if described is None:
         if selector is None or selector.empty:
             return matrix
         kept = [one for one in matrix.series if selector.matches(one.labels)]
         return Matrix(kept, matrix.warnings)
-    if not isinstance(metric, ObjectMetric):
-        return matrix
-    described, namespace = metric.described_object, query.labels.namespace
+    namespace = query.labels.namespace
     if described.kind == "Namespace" and not described.group:
         return matrix
     label = described.kind.lower()
@@ -210,7 +210,7 @@ def _scanned(
     seen: set[object] = set()
     for target in targets:
         for number, metric in enumerate(target.spec.metrics):
-            query, of = target.queries[number], f"{target.key}: {metric_name(metric)}"
+            query, of = target.queries[number], f"{target.key}: {metric.name}"
             if (target.key, number) in wanted.pods:
                 asked = QueryKey(query.server, of_own_pods(query, target))
                 own = fetched[asked, f"{target.key} {number}"]
@@ -219,7 +219,7 @@ def _scanned(
                 seen |= {target.metric_keys[number], query.key}
                 own = fetched[query.key, ""]
                 scan = scan_of(own, partial(selected, metric, query))
-                yield ScannedQuery(of, query.key, own, scan, isinstance(metric, ObjectMetric))
+                yield ScannedQuery(of, query.key, own, scan, metric.described_object is not None)
         bounds = {target.min_replicas_query, target.max_replicas_query} - {None}
         for query in target.all_queries:
             if query.key in wanted.queries and query.key not in seen:

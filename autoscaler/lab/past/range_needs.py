@@ -12,10 +12,7 @@ from itertools import groupby
 from typing_extensions import override
 
 from autoscaler.core.spec import (
-    ContainerResourceMetric,
     Flags,
-    ResourceMetric,
-    measures_pods,
 )
 from autoscaler.core.target import QueryKey, Target, metric_key
 from autoscaler.lab.engine.answers import EMPTY, Answers, TimeGrid
@@ -77,7 +74,7 @@ class Wanted(RehearsalData):
 
     @override
     def totals(self, target: Target, number: int) -> Totals:
-        if measures_pods(target.spec.metrics[number]):
+        if target.spec.metrics[number].of_pods:
             self.pods[target.key, number] = target
         else:
             self.reading(target, number)
@@ -99,8 +96,7 @@ def resources_of(target: Target) -> set[str]:
     return {
         metric.name
         for metric in target.spec.metrics
-        if isinstance(metric, ResourceMetric | ContainerResourceMetric)
-        and metric.target.average_utilization is not None
+        if metric.of_resource and metric.target.average_utilization is not None
     }
 
 

@@ -20,16 +20,14 @@ from autoscaler.core.observation import Pod, PodRequests, Scale, Values
 from autoscaler.core.series import QueryFailure, QueryResult, Series
 from autoscaler.core.spec import (
     ConditionStatus,
-    ContainerResourceMetric,
     Flags,
     MetricSpec,
-    ResourceMetric,
     Tolerance,
     tolerance_of,
 )
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
-from autoscaler.lab.engine.building import BuildError, RehearsalData, metric_name, other_queries
+from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
 from autoscaler.lab.engine.loads import Average, Totals, labels_of, requested_by_pod
 from autoscaler.lab.engine.workloads import MOST_PODS
 from autoscaler.persistence.record.reader import DirectoryRecord
@@ -92,7 +90,7 @@ class RecordedData(RehearsalData):
         """Return the average of a metric of pods, and of how many of the pods it may have been."""
         target, number = self._as_it_was(target, number)
         metric, cursor, requested = target.spec.metrics[number], self._cursor(target), 1.0
-        if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+        if metric.of_resource:
             known = self.requests(target) or PodRequests(())
             requested = requested_by_pod(metric, known) or 1.0
 
@@ -207,12 +205,13 @@ class RecordedData(RehearsalData):
         was, metric = self.former(target), target.spec.metrics[number]
         asked = target.queries[number]
         for known, (other, query) in enumerate(zip(was.spec.metrics, was.queries, strict=True)):
-            same_metric = type(other) is type(metric) and metric_name(other) == metric_name(metric)
+            same_metric = type(other) is type(metric) and other.name == metric.name
             if same_metric and query.key == asked.key:
                 return was, known
         raise BuildError(
-            f"nothing is recorded of the metric {metric_name(metric)} with this query; the record "
-            f"has {', '.join(map(metric_name, was.spec.metrics))} with the queries of then; {_ASK}"
+            f"nothing is recorded of the metric {metric.name} with this query; the record "
+            f"has {', '.join(one.name for one in was.spec.metrics)} with the queries of then; "
+            f"{_ASK}"
         )
 
     def _former(self, target: Target) -> Target:

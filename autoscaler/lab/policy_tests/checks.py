@@ -9,10 +9,10 @@ from autoscaler.config.documents import Location
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.models import Model
 from autoscaler.config.problems import Finding, below
-from autoscaler.core.spec import SOURCES, measures_pods
+from autoscaler.core.spec import SOURCES
 from autoscaler.core.status import ABLE_TO_SCALE, FALLBACK, SCALING_ACTIVE, SCALING_LIMITED
 from autoscaler.core.target import QueryKey, Target
-from autoscaler.lab.engine.building import is_called, metric_name
+from autoscaler.lab.engine.building import is_called
 from autoscaler.lab.engine.loads import LoadModel
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.policy_tests.series_names import NamedSeries, Reader, ReadyTest
@@ -52,7 +52,7 @@ def mistakes_of(test: PolicyTest, targets: Sequence[Target], duration: float) ->
         if not any(is_called(target, of) for target in targets):
             message = f"is none of the test's targets; these are: {listed(targets)}"
             yield Finding((*at, "target"), message)
-    names = [metric_name(metric) for target in targets for metric in target.spec.metrics]
+    names = [metric.name for target in targets for metric in target.spec.metrics]
     for index, load in enumerate(test.loads):
         if not any(fnmatchcase(name, load.metric) for name in names):
             message = f"is no metric of what is tested; these are: {_joined(names)}"
@@ -83,7 +83,7 @@ def _is_read(series: NamedSeries, reader: Reader, by_key: Mapping[str, Simulated
     key, number = reader
     target = by_key[key]
     query, metric = target.rules.target.queries[number], target.rules.target.spec.metrics[number]
-    if not measures_pods(metric) or target.loads[number].model is not LoadModel.RECORDED:
+    if not metric.of_pods or target.loads[number].model is not LoadModel.RECORDED:
         return True
     names = query.labels
     namespace = series.labels.get(names.namespace, target.rules.target.namespace)

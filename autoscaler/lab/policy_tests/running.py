@@ -8,7 +8,7 @@ from typing import NamedTuple
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.answers import Fault
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption, WorkloadAssumption
-from autoscaler.lab.engine.building import Built, built, is_called, metric_name
+from autoscaler.lab.engine.building import Built, built, is_called
 from autoscaler.lab.engine.stated import StatedData, StatedSeries
 from autoscaler.lab.engine.world import SimulatedTarget
 from autoscaler.lab.policy_tests.kept_world import PolicyTestWorld, TargetRun, restart
@@ -188,7 +188,7 @@ def _as_stated(test: ReadyTest, data: StatedData) -> Iterator[LoadAssumption]:
     for target in test.targets:
         for number, metric in enumerate(target.spec.metrics):
             if data.is_by_pod(target, number):
-                name = metric_name(metric)
+                name = metric.name
                 yield LoadAssumption.model_construct(
                     target=target.key, metric=name, model="recorded"
                 )

@@ -15,7 +15,6 @@ from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target
 from autoscaler.lab.engine.assumptions import LoadAssumption
-from autoscaler.lab.engine.building import metric_name
 from autoscaler.lab.policy_tests.settings import Never, PolicyTest
 from autoscaler.lab.series_notation import Item
 
@@ -49,7 +48,7 @@ class SeriesNames:
             for number, (metric, query) in enumerate(
                 zip(target.spec.metrics, target.queries, strict=True)
             ):
-                name = metric_name(metric)
+                name = metric.name
                 self._add((target.key, number), name, query.promql)
                 served = [one for one in arrivals if fnmatchcase(name, one.metric)]
                 for load in served:

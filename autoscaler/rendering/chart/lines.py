@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from autoscaler.core.spec import ContainerResourceMetric, MetricSpec, ResourceMetric
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.sync_result import Rules
 from autoscaler.persistence.record.rows import Lapse, Numbers, Sample
 from autoscaler.rendering import wording
@@ -231,6 +231,6 @@ def _unit(metric: MetricSpec) -> str:
     if wording.target_number(metric)[0] == "utilization":
         return "%"
     unit = ""
-    if isinstance(metric, ResourceMetric | ContainerResourceMetric):
+    if metric.of_resource:
         unit = "cores" if metric.name == "cpu" else "bytes"
     return f"{unit}{wording.per(metric)}".strip()
