@@ -4,12 +4,7 @@ from autoscaler.config.conversion import to_core
 from autoscaler.config.fields import Address
 from autoscaler.config.loading import load, parse_spec
 from autoscaler.config.problems import ConfigError, Problem
-from autoscaler.config.settings import (
-    Config,
-    KubernetesSettings,
-    LeaderElection,
-    Sources,
-)
+from autoscaler.config.settings import Config, KubernetesSettings, LeaderElection, Sources
 
 __all__ = [
     "Address",

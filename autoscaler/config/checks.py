@@ -12,11 +12,7 @@ from autoscaler.config.models import InnerModel, inner_models
 from autoscaler.config.problems import Finding, below
 from autoscaler.config.reading import Source
 from autoscaler.config.rule_forms import Context, Rule, clusters_named
-from autoscaler.config.settings import (
-    DEFAULT_SERVER,
-    IncludedFile,
-    MainFile,
-)
+from autoscaler.config.settings import DEFAULT_SERVER, IncludedFile, MainFile
 from autoscaler.config.settings_rules import SETTINGS_RULES
 from autoscaler.config.spec_model import TargetModel
 from autoscaler.config.target_rules import TARGET_RULES, group_of

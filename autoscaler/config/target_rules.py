@@ -11,9 +11,7 @@ from autoscaler.config.error_messages import suggestion
 from autoscaler.config.models import Model
 from autoscaler.config.promql import is_condition
 from autoscaler.config.rule_forms import Context, Fields, Rule
-from autoscaler.config.settings import (
-    DEFAULT_SERVER,
-)
+from autoscaler.config.settings import DEFAULT_SERVER
 from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import SOURCES
 

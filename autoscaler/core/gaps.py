@@ -10,10 +10,7 @@ In a history a metric goes by a key, a digest of what is asked: names are for pe
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.core.decision import (
-    MetricResult,
-    Refill,
-)
+from autoscaler.core.decision import MetricResult, Refill
 from autoscaler.core.history import GAP_PERIODS, UNKNOWN, History, ReadingGap
 from autoscaler.core.observation import Gap, Pod
 from autoscaler.core.spec import MetricSpec, down_window

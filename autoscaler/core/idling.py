@@ -19,12 +19,7 @@ from autoscaler.core.decision import (
 )
 from autoscaler.core.extensions import Idle
 from autoscaler.core.gaps import current_refill
-from autoscaler.core.history import (
-    UNKNOWN,
-    History,
-    Recommendation,
-    with_extended,
-)
+from autoscaler.core.history import UNKNOWN, History, Recommendation, with_extended
 from autoscaler.core.numbers import in_units
 from autoscaler.core.observation import Observation, OpenWindow, Scale, Values
 from autoscaler.core.quick import changed

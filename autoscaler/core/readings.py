@@ -17,11 +17,7 @@ from autoscaler.core.observation import (
     Values,
 )
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
-from autoscaler.core.spec import (
-    ExternalMetric,
-    MetricSpec,
-    ObjectMetric,
-)
+from autoscaler.core.spec import ExternalMetric, MetricSpec, ObjectMetric
 from autoscaler.core.target import HoldQuery, Query
 from autoscaler.core.text import printable, rfc3339
 

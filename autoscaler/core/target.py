@@ -6,11 +6,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from autoscaler.core.extensions import NO_EXTENSIONS, Extensions, Mode
-from autoscaler.core.spec import (
-    HorizontalPodAutoscalerSpec,
-    LabelSelector,
-    MetricSpec,
-)
+from autoscaler.core.spec import HorizontalPodAutoscalerSpec, LabelSelector, MetricSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,7 @@ import typer
 
 from autoscaler.cli.command import command
 from autoscaler.cli.options import ONE_TARGET, ConfigFile, Output, flag, refuse, target_argument
-from autoscaler.lab.options import (
-    PolicyTestOptions,
-    RehearsalOptions,
-    ReportOptions,
-    SearchOptions,
-)
+from autoscaler.lab.options import PolicyTestOptions, RehearsalOptions, ReportOptions, SearchOptions
 
 
 @command("replay -c autoscaler.yaml --from '7d ago'", "replay -c autoscaler.yaml --csv load.csv")

@@ -32,11 +32,7 @@ from autoscaler.lab.rendering import (
     day_counts_document,
     measure_text,
 )
-from autoscaler.lab.report_page import (
-    ComparisonTable,
-    refuse_to_overwrite,
-    write_report,
-)
+from autoscaler.lab.report_page import ComparisonTable, refuse_to_overwrite, write_report
 
 _GAP = "  "
 _ALL = "all targets"

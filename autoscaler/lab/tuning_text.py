@@ -16,12 +16,7 @@ from autoscaler.core.text import rfc3339
 from autoscaler.lab.engine.comparison import LEAST_DAYS, total
 from autoscaler.lab.engine.measures import A_DAY, Measures
 from autoscaler.lab.engine.tuning import Candidate, Choice, Preference, Tuned, TuningSpace
-from autoscaler.lab.rendering import (
-    MEASURES,
-    MeasureText,
-    day_counts_document,
-    measure_text,
-)
+from autoscaler.lab.rendering import MEASURES, MeasureText, day_counts_document, measure_text
 
 _MOST_SHOWN = 10
 _GAP = "  "

@@ -27,13 +27,7 @@ from autoscaler.core.text import printable
 from autoscaler.migrate import promql_answers
 from autoscaler.migrate.adapter_rules import AdapterRule, AdapterRules, ResourceRule, Resources
 from autoscaler.migrate.drafts import Query
-from autoscaler.migrate.go_text import (
-    LONGEST_TEXT,
-    VALUES,
-    Template,
-    TemplateError,
-    unknown_group,
-)
+from autoscaler.migrate.go_text import LONGEST_TEXT, VALUES, Template, TemplateError, unknown_group
 
 MetricType = Literal["Pods", "Object", "External"]
 FindSeries = Callable[[str], Sequence[Mapping[str, str]]]

@@ -22,13 +22,7 @@ from autoscaler.file_contents import write_output
 from autoscaler.kubernetes import ConnectError, find_api_server
 from autoscaler.migrate.adapter_queries import FindSeries
 from autoscaler.migrate.configuration import configuration_of
-from autoscaler.migrate.conversion import (
-    Conversion,
-    Imported,
-    ImportState,
-    SeriesError,
-    convert,
-)
+from autoscaler.migrate.conversion import Conversion, Imported, ImportState, SeriesError, convert
 from autoscaler.migrate.fields import Fields
 from autoscaler.migrate.import_report import ImportReport
 from autoscaler.migrate.manifests import ImportSources, Manifest

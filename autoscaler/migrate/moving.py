@@ -30,12 +30,7 @@ from autoscaler.file_contents import read_bytes, write_below
 from autoscaler.kubernetes.api import MALFORMED, JsonObject
 from autoscaler.kubernetes.autoscalers import KEDA_KIND, scaled_object_of, words_of
 from autoscaler.kubernetes.failures import Failure
-from autoscaler.migrate.replaced import (
-    HPA_KIND,
-    ReplacedAutoscalers,
-    as_manifest,
-    is_paused,
-)
+from autoscaler.migrate.replaced import HPA_KIND, ReplacedAutoscalers, as_manifest, is_paused
 from autoscaler.rendering import wording
 from autoscaler.rendering.answers import TargetState
 

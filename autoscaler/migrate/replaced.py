@@ -13,14 +13,7 @@ from autoscaler.core.observation import Unavailable
 from autoscaler.core.spec import ScaleTargetRef
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.core.writes import WriteFailed, Written
-from autoscaler.kubernetes.api import (
-    MALFORMED,
-    MERGE_PATCH,
-    Api,
-    JsonObject,
-    path_of,
-    read_list,
-)
+from autoscaler.kubernetes.api import MALFORMED, MERGE_PATCH, Api, JsonObject, path_of, read_list
 from autoscaler.kubernetes.autoscalers import KEDA_KIND, scaled_object_of
 from autoscaler.kubernetes.failures import Failure, malformed
 from autoscaler.kubernetes.rights import Right, lacking

@@ -14,20 +14,10 @@ from autoscaler.config.conversion import STARTS
 from autoscaler.config.promql import selectors_of
 from autoscaler.config.promql_tree import Matcher, VectorSelector, quoted
 from autoscaler.core.numbers import saturate64
-from autoscaler.core.observation import (
-    Gap,
-    GapKind,
-    Observation,
-    Pod,
-    PodRequests,
-    Reading,
-    Values,
-)
+from autoscaler.core.observation import Gap, GapKind, Observation, Pod, PodRequests, Reading, Values
 from autoscaler.core.readings import read
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import (
-    MetricSpec,
-)
+from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.quantities import format_milli

@@ -5,13 +5,7 @@ It is the same in the file of `replay --assume` and in a file of `test`.
 
 from typing import Annotated, Literal
 
-from autoscaler.config.fields import (
-    Count,
-    Duration,
-    Form,
-    PromQL,
-    TargetQuantity,
-)
+from autoscaler.config.fields import Count, Duration, Form, PromQL, TargetQuantity
 from autoscaler.config.models import Items, Model
 from autoscaler.core.numbers import NANO
 from autoscaler.quantities import parse_quantity

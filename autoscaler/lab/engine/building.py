@@ -9,19 +9,11 @@ from typing import TypeVar
 from autoscaler.core.extensions import Mode
 from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryResult
-from autoscaler.core.spec import (
-    Flags,
-    MetricSpec,
-)
+from autoscaler.core.spec import Flags, MetricSpec
 from autoscaler.core.sync_result import Rules
 from autoscaler.core.target import QueryKey, Target, TargetName
 from autoscaler.lab.engine.answers import Answers
-from autoscaler.lab.engine.assumptions import (
-    Assumptions,
-    LoadAssumption,
-    WorkloadAssumption,
-    units,
-)
+from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption, WorkloadAssumption, units
 from autoscaler.lab.engine.loads import (
     LoadModel,
     MetricLoad,

@@ -19,11 +19,7 @@ from typing_extensions import override
 
 from autoscaler.core.observation import PodRequests, PodSamples, Reading, Values
 from autoscaler.core.series import QueryFailure, QueryResult, Series, milli_of
-from autoscaler.core.spec import (
-    LabelSelector,
-    MetricSpec,
-    Operator,
-)
+from autoscaler.core.spec import LabelSelector, MetricSpec, Operator
 from autoscaler.core.target import Query
 from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
 from autoscaler.lab.engine.workloads import MOST_PODS, SimulatedWorkload

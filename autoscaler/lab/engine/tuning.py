@@ -11,12 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from autoscaler.config.fields import (
-    DURATION_SCHEMA,
-    PositiveCount,
-    TimeWithin,
-    Tolerance,
-)
+from autoscaler.config.fields import DURATION_SCHEMA, PositiveCount, TimeWithin, Tolerance
 from autoscaler.config.models import Items, Model
 from autoscaler.core.spec import (
     Behavior,

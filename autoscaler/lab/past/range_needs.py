@@ -11,9 +11,7 @@ from itertools import groupby
 
 from typing_extensions import override
 
-from autoscaler.core.spec import (
-    Flags,
-)
+from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target, metric_key
 from autoscaler.lab.engine.answers import EMPTY, Answers, TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions

@@ -18,13 +18,7 @@ from autoscaler.core.classification import Mark
 from autoscaler.core.decision import Calculation
 from autoscaler.core.observation import Pod, PodRequests, Scale, Values
 from autoscaler.core.series import QueryFailure, QueryResult, Series
-from autoscaler.core.spec import (
-    ConditionStatus,
-    Flags,
-    MetricSpec,
-    Tolerance,
-    tolerance_of,
-)
+from autoscaler.core.spec import ConditionStatus, Flags, MetricSpec, Tolerance, tolerance_of
 from autoscaler.core.target import Query, QueryKey, Target
 from autoscaler.lab.engine.answers import EMPTY, Answer, Answers
 from autoscaler.lab.engine.building import BuildError, RehearsalData, other_queries
