@@ -90,12 +90,12 @@ class AskedQuery:
         )
 
 
-def named_queries(config: Config) -> dict[str, QueryKey]:
-    """Return what the names of `queries` stand for; this reads the files again."""
+def named_queries(config: Config, content: bytes | None = None) -> dict[str, QueryKey]:
+    """Return what the names of `queries` stand for; as `queries_of` it reads the files again."""
     begin = "queries."
     return {
         one.place.path.removeprefix(begin): one.key
-        for one in queries_of(config)
+        for one in queries_of(config, content)
         if one.place.path.startswith(begin)
     }
 

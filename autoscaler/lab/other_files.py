@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,13 +13,13 @@ from autoscaler.config.error_messages import findings_of
 from autoscaler.config.problems import (
     ConfigError,
     Finding,
-    Places,
     Problem,
     chosen,
     located,
     one_per_place,
     syntax_problem,
 )
+from autoscaler.config.reading import Source
 from autoscaler.file_contents import read_bytes
 
 _MOST_BYTES = 8 * 2**20
@@ -29,42 +28,30 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class OtherFile:
-    """A YAML file of one mapping, and what is wrong with its text; ``path`` is as it was given."""
+class OtherFile(Source):
+    """A YAML file of one mapping, and what is wrong with its text."""
 
-    path: Path
-    text: bytes
-    value: Mapping[str, Value]
+    value: dict[str, Value]
     faults: Sequence[Problem] = ()
-
-    @cached_property
-    def places(self) -> Places:
-        """Where its values stand."""
-        return Places(self.text)
 
     def model(self, model: type[_Model], value: Mapping[str, Value] | None = None) -> _Model:
         """Return the file, or a part of it, as a model.  Raises ConfigError."""
-        found, findings = None, []
+        given = self.value if value is None else value
         try:
-            given = self.value if value is None else value
             found = model.model_validate(given, context=self.path.absolute().parent)
         except ValidationError as error:
-            findings = one_per_place(findings_of(error, model))
-        self.refuse(findings)
-        if found is None:
-            raise ConfigError(self.faults)
+            self.refuse(one_per_place(findings_of(error, model)))
+            raise
+        self.refuse(())
         return found
 
     def refuse(self, findings: Sequence[Finding]) -> None:
         """Raise ConfigError if there are findings, or faults of the text."""
-        if not findings and not self.faults:
-            return
-        file = str(self.path)
-        problems = list(self.faults)
-        if findings:
-            problems += located(findings, self.value, file, self.places)
-        problems.sort(key=lambda one: one.line or 0)
-        raise ConfigError(chosen(problems, file, more=False))
+        if findings or self.faults:
+            file = str(self.path)
+            problems = [*self.faults, *located(findings, self.value, file, self.places)]
+            problems.sort(key=lambda one: one.line or 0)
+            raise ConfigError(chosen(problems, file, more=False))
 
 
 def read_file(path: Path, form: str) -> OtherFile:
@@ -76,11 +63,10 @@ def read_file(path: Path, form: str) -> OtherFile:
     try:
         text = read_bytes(path, _MOST_BYTES)
         text.decode()
-    except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise ConfigError([Problem(file, None, "", None, message)]) from None
-    except UnicodeDecodeError:
+    except (OSError, UnicodeDecodeError) as error:
         message = "the file is not UTF-8; save it as UTF-8"
+        if isinstance(error, OSError):
+            message = f"cannot be read: {error.strerror or error}"
         raise ConfigError([Problem(file, None, "", None, message)]) from None
     faults: list[Problem] = []
 

@@ -17,7 +17,7 @@ from autoscaler.transport.retries import FailureKind, RequestFailure, retry_afte
 
 
 class QueryError(Exception):
-    """Carries a RequestFailure out of a request; never leaves this package."""
+    """Carries a RequestFailure out of a request; never leaves `PrometheusReader.ask`."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ _OTHER_TYPE = ("", False, FailureKind.OTHER)
 _TRANSIENT_STATUSES = frozenset({408, 429, 502, 503, 504})
 _LONGEST_TEXT = 1000
 """Of Prometheus' own words."""
-_LONGEST_TYPE = 40
+LONGEST_TYPE = 40
 _LONGEST_FOREIGN_TEXT = 160
 _LONGEST_PAGE = 8192
 # Each tag ends where another begins, and what is never closed goes on to the end: so no part of a
@@ -137,7 +137,7 @@ def prometheus_error(body: bytes, redactor: Redactor) -> tuple[str, str]:
         return "", ""
     error_type, text = document.get("errorType", "unknown"), document.get("error")
     return (
-        redactor.line(str(error_type), _LONGEST_TYPE),
+        redactor.line(str(error_type), LONGEST_TYPE),
         redactor.line(str(text or "no reason given"), _LONGEST_TEXT),
     )
 
@@ -208,7 +208,7 @@ def answer_of(subject: str, document: dict[str, object], redactor: Redactor) -> 
     """Convert a whole answer; raises QueryError for what is no vector or scalar of floats."""
     kind, result = result_of(subject, document)
     if kind not in {"vector", "scalar"}:
-        text = redactor.line(kind, _LONGEST_TYPE) if isinstance(kind, str) else ""
+        text = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else ""
         what = f"a {text}" if isinstance(kind, str) else "an unknown type"
         raise QueryError(
             f"the query returns {what}; a query must return an instant vector or a scalar",

@@ -26,7 +26,6 @@ from autoscaler.prometheus.answers import (
     prometheus_error,
     refusal,
 )
-from autoscaler.prometheus.ranges import AskedRange, Matrix, matrix_of
 from autoscaler.prometheus.sign_in import SignIn
 from autoscaler.prometheus.tls import POOL_SIZE, ConnectionPools
 from autoscaler.transport import UNOBSERVED, Observer
@@ -61,7 +60,8 @@ _NO_SUCH_METHOD = frozenset({405, 501})
 _MAY_BE_THE_METHOD = _NO_SUCH_METHOD | {403, 414, 431}
 """Statuses that the other method may not get: of a GET also that its URL is too long."""
 
-A = TypeVar("A", QueryResult, Matrix)
+A = TypeVar("A")
+Convert = Callable[[str, dict[str, object], Redactor], A]
 
 
 class PrometheusReader:
@@ -110,31 +110,32 @@ class PrometheusReader:
     def query(self, promql: str, at: float | None, deadline: float) -> QueryResult | QueryFailure:
         """Evaluate a query as of ``at``, in Unix seconds; what may pass is tried again."""
         parameters = {"query": promql} | ({} if at is None else {"time": f"{at:.3f}"})
-        outcome = self._answer(partial(self._result, "query", parameters, answer_of), deadline)
+        outcome = self.ask("query", parameters, answer_of, deadline)
         if isinstance(outcome, QueryResult):
             return outcome
         return QueryFailure(outcome.message, refused=outcome.kind is FailureKind.WRONG_QUERY)
-
-    def query_range(
-        self, promql: str, asked: AskedRange, deadline: float
-    ) -> Matrix | RequestFailure:
-        """Evaluate a query at each instant of a range, as `query`.
-
-        What is slow is not tried again: a shorter range may be faster.
-        """
-        parameters = {"query": promql, **asked.parameters}
-        convert = partial(matrix_of, asked=asked)
-        exchange = partial(self._result, "query_range", parameters, convert)
-        return self._answer(exchange, deadline, slow_again=False)
 
     def close(self) -> None:
         """Close the connections; no query may run."""
         self._sign_in.close()
         self._pools.close()
 
-    def _answer(
-        self, exchange: Callable[[str, float], A], deadline: float, *, slow_again: bool = True
+    def ask(
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        convert: Convert[A],
+        deadline: float,
+        *,
+        slow_again: bool = True,
     ) -> A | RequestFailure:
+        """Ask an endpoint of the query API; ``slow_again`` is whether what is slow is tried again.
+
+        ``convert`` makes the result of the server's name in messages and the document, of which it
+        may quote what it has a Redactor for; it raises QueryError.
+        """
+        exchange = partial(self._result, path, parameters, convert)
+
         def once() -> A | RequestFailure:
             outcome = self._attempt(exchange, deadline)
             if isinstance(outcome, RequestFailure) and outcome.status in {401, 403}:
@@ -189,7 +190,7 @@ class PrometheusReader:
         self,
         path: str,
         query: Mapping[str, str],
-        convert: Callable[[str, dict[str, object], Redactor], A],
+        convert: Convert[A],
         method: str,
         seconds: float,
     ) -> A:

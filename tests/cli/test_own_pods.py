@@ -19,7 +19,7 @@ from autoscaler.core.target import Query, SeriesLabels, Target
 from autoscaler.lab.engine.answers import AnswerChunk, RecordedSeries, answers_from
 from autoscaler.lab.engine.loads import Total
 from autoscaler.lab.past.own_pods import kept_totals, of_own_pods, pods_of, totals_of
-from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.core.builders import spec
 
 

@@ -40,7 +40,7 @@ from autoscaler.lab.engine.loads import Total
 from autoscaler.lab.past.prometheus_data import PrometheusData, prometheus_data, selected
 from autoscaler.lab.past.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart
-from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole
 from tests.cli.test_commands import ran

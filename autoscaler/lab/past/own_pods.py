@@ -25,7 +25,7 @@ from autoscaler.core.target import Query, Target
 from autoscaler.lab.engine.answers import Answers
 from autoscaler.lab.engine.loads import Total, Totals
 from autoscaler.lab.engine.workloads import MOST_PODS
-from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries, runs_of
 
 # What Kubernetes makes random names of (apimachinery/pkg/util/rand).
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -157,17 +157,6 @@ def _samples(series: MatrixSeries) -> Iterator[tuple[int, float]]:
     for first, count in series.runs:
         yield from enumerate(series.values[at : at + count], first)
         at += count
-
-
-def runs_of(instants: list[int]) -> list[tuple[int, int]]:
-    """Return numbers in order as runs: pairs of the first one and how many there are."""
-    runs: list[tuple[int, int]] = []
-    for one in instants:
-        if runs and sum(runs[-1]) == one:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((one, 1))
-    return runs
 
 
 def kept_totals(answers: Answers) -> Totals:

@@ -41,8 +41,8 @@ from autoscaler.lab.past.range_needs import (
     needs_of,
     wanted_for,
 )
+from autoscaler.lab.past.ranges import Matrix, MatrixSeries
 from autoscaler.persistence.temporary_folders import temporary_folder
-from autoscaler.prometheus.ranges import Matrix, MatrixSeries
 
 _PREFIX = "autoscaler-ranges-"
 
@@ -220,12 +220,13 @@ def _scanned(
                 own = fetched[query.key, ""]
                 scan = scan_of(own, partial(selected, metric, query))
                 yield ScannedQuery(of, query.key, own, scan, metric.described_object is not None)
-        bounds = {target.min_replicas_query, target.max_replicas_query} - {None}
         for query in target.all_queries:
             if query.key in wanted.queries and query.key not in seen:
                 seen.add(query.key)
                 own = fetched[query.key, ""]
-                yield ScannedQuery(target.key, query.key, own, scan_of(own), query in bounds)
+                yield ScannedQuery(
+                    target.key, query.key, own, scan_of(own), query in target.count_queries
+                )
     for key in wanted.queries:
         if key not in seen:
             own = fetched[key, ""]
@@ -234,15 +235,15 @@ def _scanned(
 
 def _told_of_pods(wanted: Wanted) -> Iterator[str]:
     """Say of each kind for which it is so that it is not known how its pods are named."""
-    kinds: set[str] = set()
-    for target in {target.key: target for target in wanted.pods.values()}.values():
-        ref = target.spec.scale_target_ref
-        if not is_known_kind(target) and ref.kind not in kinds:
-            kinds.add(ref.kind)
-            yield (
-                f"{target.key}: its pods are taken to be those whose names begin with {ref.name}-:"
-                f" how a {ref.kind} names them is not known"
-            )
+    first_of: dict[str, Target] = {}
+    for target in wanted.pods.values():
+        if not is_known_kind(target):
+            first_of.setdefault(target.spec.scale_target_ref.kind, target)
+    for kind, target in first_of.items():
+        yield (
+            f"{target.key}: its pods are taken to be those whose names begin with"
+            f" {target.spec.scale_target_ref.name}-: how a {kind} names them is not known"
+        )
 
 
 def _told_of_queries(scanned: Sequence[ScannedQuery]) -> list[str]:

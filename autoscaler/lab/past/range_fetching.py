@@ -6,6 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from autoscaler import clock
@@ -21,7 +22,7 @@ from autoscaler.lab.engine.answers import (
 )
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, cut, read_part
 from autoscaler.lab.past.range_needs import RangeNeed, Use
-from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, matrix_of
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure
 
@@ -52,11 +53,7 @@ class AnsweredPart(NamedTuple):
 def reader_for_ranges(settings: PrometheusSettings, name: str) -> PrometheusReader:
     """Return a reader for a command that somebody waits for."""
     return PrometheusReader(
-        settings,
-        threading.Event(),
-        name=name,
-        absent_seconds=FOR_A_COMMAND,
-        most_tries=_MOST_TRIES,
+        settings, threading.Event(), name=name, absent_seconds=FOR_A_COMMAND, most_tries=_MOST_TRIES
     )
 
 
@@ -100,7 +97,10 @@ class RangeReader:
 
     def _ask(self, promql: str, part: AskedRange) -> Matrix | RequestFailure:
         self._wait()
-        outcome = self._reader.query_range(promql, part, clock.monotonic() + _LONGEST_OF_A_PART)
+        parameters, convert = {"query": promql, **part.parameters}, partial(matrix_of, asked=part)
+        deadline = clock.monotonic() + _LONGEST_OF_A_PART
+        # What is slow is not tried again: a shorter range may be faster.
+        outcome = self._reader.ask("query_range", parameters, convert, deadline, slow_again=False)
         if isinstance(outcome, Matrix):
             self._failures = 0
         return outcome

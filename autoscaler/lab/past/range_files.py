@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from autoscaler.config.prometheus_connection import PrometheusSettings
 from autoscaler.file_contents import read_bytes, with_home, write_below
-from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 
 MOST_BYTES = 1 << 30
 """Of all files of a folder."""

@@ -15,7 +15,7 @@ from autoscaler.core.target import QueryKey
 from autoscaler.core.text import printable, rfc3339
 from autoscaler.lab.past.own_pods import PODS
 from autoscaler.lab.past.range_fetching import FetchedRange
-from autoscaler.prometheus.ranges import Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Matrix, MatrixSeries
 
 _LONGEST_QUERY = 120
 _OF_COUNTERS = ("_total", "_count", "_sum", "_bucket")

@@ -18,7 +18,7 @@ from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, RehearsalData, built
 from autoscaler.lab.engine.loads import Totals
 from autoscaler.lab.past.own_pods import of_own_pods, pattern_of, pods_of, totals_of
-from autoscaler.prometheus.ranges import Grid, Matrix
+from autoscaler.lab.past.ranges import Grid, Matrix
 
 _MOST_NAMES = 50
 """Of workloads in one query."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from autoscaler.cli.asked_queries import named_queries
 from autoscaler.config import Config, ConfigError, load
 from autoscaler.config.documents import Location, Value
 from autoscaler.config.fields import absolute
@@ -16,12 +17,7 @@ from autoscaler.lab.engine.building import BuildError, is_called
 from autoscaler.lab.other_files import OtherFile, read_file
 from autoscaler.lab.policy_tests.checks import listed, mistakes_of, of_no_pod
 from autoscaler.lab.policy_tests.running import built_targets
-from autoscaler.lab.policy_tests.series_names import (
-    NamedSeries,
-    ReadyTest,
-    SeriesNames,
-    names_of_queries,
-)
+from autoscaler.lab.policy_tests.series_names import NamedSeries, ReadyTest, SeriesNames
 from autoscaler.lab.policy_tests.settings import PolicyTest, PolicyTests
 from autoscaler.lab.series_notation import count_of
 
@@ -133,7 +129,8 @@ class _Preparing:
         self.findings: list[Finding] = []
         self._model = model
         self._config = config
-        self._of_queries = names_of_queries(config, content)
+        named = named_queries(config, content)
+        self._of_queries = {key: name for name, key in named.items()}
 
     def test(self, number: int, test: PolicyTest) -> ReadyTest | None:
         """Return a test that can run; None if there are findings."""

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
-from autoscaler.cli.asked_queries import queries_of
 from autoscaler.config.error_messages import suggestion
 from autoscaler.config.promql_parser import parse
 from autoscaler.config.promql_tree import VectorSelector
-from autoscaler.config.settings import Config
 from autoscaler.core.breaker import Breaker
 from autoscaler.core.observation import HOLD_QUERY
 from autoscaler.core.spec import Flags
@@ -86,16 +84,6 @@ class SeriesNames:
             known = suggestion(name, self._readers)
             raise ValueError(f"is no query and no metric of what is tested: {known}")
         return NamedSeries(name, tuple(readers), labels, items)
-
-
-def names_of_queries(config: Config, content: bytes | None) -> Mapping[QueryKey, str]:
-    """Return the names of the queries in `queries`; ``content`` is that of the file."""
-    first = "queries."
-    return {
-        one.key: one.place.path.removeprefix(first)
-        for one in queries_of(config, content)
-        if one.place.path.startswith(first)
-    }
 
 
 def _labels(text: str) -> Mapping[str, str]:

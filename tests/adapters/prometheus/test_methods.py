@@ -6,10 +6,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from autoscaler import clock
 from autoscaler.config.prometheus_connection import SigV4Settings
 from autoscaler.core.series import QueryFailure
-from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
+from autoscaler.lab.past.range_fetching import RangeReader
+from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix
+from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import RequestFailure
 from tests.adapters.prometheus.reading import Observed, answered, ask, failed, query, reading
 from tests.adapters.prometheus.test_sigv4 import SECRET, assert_signed
@@ -27,6 +28,11 @@ def by_method(post: Step, get: Step) -> Step:
 def vector_or_matrix(peer: Peer) -> None:
     is_range = urlsplit(peer.received.target).path.endswith("query_range")
     (answer(MATRIX) if is_range else answer())(peer)
+
+
+def assert_range(reader: PrometheusReader) -> None:
+    (part,) = RangeReader(reader).parts("c", RANGE)
+    assert isinstance(part.answer, Matrix)
 
 
 def parameters(target: str) -> dict[str, list[str]]:
@@ -49,7 +55,7 @@ def test_the_method_that_works_is_remembered_for_each_server(status: str, refuse
         reader._method = refused
         answered(query(reader, "sum(a) + 1"))
         answered(query(reader, "sum(b)", at=1_700_000_000.25))
-        assert isinstance(reader.query_range("c", RANGE, clock.monotonic() + 10), Matrix)
+        assert_range(reader)
     assert [received.method for received in server.received] == [refused, works, works, works]
     assert statuses == [status[:3], "200", "200", "200"]
 
@@ -59,7 +65,7 @@ def test_a_range_query_finds_the_method_too() -> None:
     step = by_method(answer("", "405 Method Not Allowed"), vector_or_matrix)
     with ScriptedServer(step) as server, reading(server.url) as reader:
         for _ in range(2):
-            assert isinstance(reader.query_range("c", RANGE, clock.monotonic() + 10), Matrix)
+            assert_range(reader)
     assert [received.method for received in server.received] == ["POST", "GET", "GET"]
     asked = parameters(server.received[-1].target)
     assert asked == {name: [str(value)] for name, value in RANGE.parameters.items()} | {

@@ -20,7 +20,7 @@ from autoscaler.lab.past.range_files import (
     identity_of,
     read_part,
 )
-from autoscaler.prometheus.ranges import Grid, Matrix, MatrixSeries
+from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import basic_auth, settings
 
 KEY = RangeKey("server", "sum(x)", Grid(15_000, 0))

@@ -12,7 +12,7 @@ from autoscaler import clock
 from autoscaler.core.series import QueryFailure
 from autoscaler.lab.past import range_fetching
 from autoscaler.lab.past.range_fetching import AnsweredPart, RangeReader
-from autoscaler.prometheus.ranges import AskedRange, Grid, Matrix
+from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix
 from autoscaler.transport.answers import AnswerMemory
 from tests.adapters.prometheus.reading import Observed, reading
 from tests.worlds.prometheus import faults

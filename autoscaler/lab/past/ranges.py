@@ -10,6 +10,7 @@ from typing import Any
 
 from autoscaler.core.text import rfc3339_milli
 from autoscaler.prometheus.answers import (
+    LONGEST_TYPE,
     TEXT,
     QueryError,
     checked_labels,
@@ -19,8 +20,6 @@ from autoscaler.prometheus.answers import (
     warnings_of,
 )
 from autoscaler.transport.redaction import Redactor
-
-_LONGEST_TYPE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def matrix_of(
     """Convert a whole answer; raises QueryError for what is no matrix of floats of that range."""
     kind, result = result_of(subject, document)
     if kind != "matrix":
-        what = redactor.line(kind, _LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"
+        what = redactor.line(kind, LONGEST_TYPE) if isinstance(kind, str) else "an unknown type"
         raise misshapen(subject, f"the result of a range is no matrix, but {what}")
     if not isinstance(result, list):
         raise misshapen(subject, "the result is no list")
@@ -109,23 +108,26 @@ def _series_of(subject: str, element: Any, asked: AskedRange) -> MatrixSeries:
 
 def _runs_of(subject: str, times: list[int], asked: AskedRange) -> list[tuple[int, int]]:
     """Return the runs of instants, which are in milliseconds; raises QueryError for other ones."""
-    grid = asked.grid
-    runs: list[tuple[int, int]] = []
-    first, before = 0, -1
+    grid, numbers = asked.grid, list[int]()
     for time in times:
         number, rest = divmod(time - grid.phase, grid.step)
         if rest or not asked.begin <= number < asked.end:
             raise _wrong_time(subject, time, "which was not asked for")
-        if before >= number:
-            twice = before == number
+        if numbers and numbers[-1] >= number:
+            twice = numbers[-1] == number
             raise _wrong_time(subject, time, "twice" if twice else "after a later one")
-        if number != before + 1 or before < 0:
-            if before >= 0:
-                runs.append((first, before + 1 - first))
-            first = number
-        before = number
-    if before >= 0:
-        runs.append((first, before + 1 - first))
+        numbers.append(number)
+    return runs_of(numbers)
+
+
+def runs_of(instants: list[int]) -> list[tuple[int, int]]:
+    """Return numbers in order as runs: pairs of the first one and how many there are."""
+    runs: list[tuple[int, int]] = []
+    for one in instants:
+        if runs and sum(runs[-1]) == one:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((one, 1))
     return runs
 
 
