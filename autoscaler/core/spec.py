@@ -123,7 +123,7 @@ class MetricIdentifier:
     selector: LabelSelector | None = None
 
 
-class _Source:
+class _MetricSource:
     """What a source of a metric says of itself, so that few need to know which one it is.
 
     Its ``name`` is that of its query, in `resourceQueries` ``of_resource``, else in `queries`.
@@ -138,13 +138,13 @@ class _Source:
     described_object: ScaleTargetRef | None = None
 
 
-class _ResourceSource(_Source):
+class _OfResource(_MetricSource):
     __slots__ = ()
     of_resource = True
     selector = None
 
 
-class _CustomSource(_Source):
+class _WithIdentifier(_MetricSource):
     __slots__ = ()
     metric: MetricIdentifier
 
@@ -158,7 +158,7 @@ class _CustomSource(_Source):
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceMetric(_ResourceSource):
+class ResourceMetric(_OfResource):
     """`ResourceMetricSource`: the usage of cpu, memory or another resource by each pod."""
 
     type = "Resource"
@@ -167,7 +167,7 @@ class ResourceMetric(_ResourceSource):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerResourceMetric(_ResourceSource):
+class ContainerResourceMetric(_OfResource):
     """`ContainerResourceMetricSource`: the usage of a resource by one container of each pod."""
 
     type = "ContainerResource"
@@ -177,7 +177,7 @@ class ContainerResourceMetric(_ResourceSource):
 
 
 @dataclass(frozen=True, slots=True)
-class PodsMetric(_CustomSource):
+class PodsMetric(_WithIdentifier):
     """`PodsMetricSource`: a custom metric of each pod, averaged."""
 
     type = "Pods"
@@ -186,7 +186,7 @@ class PodsMetric(_CustomSource):
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectMetric(_CustomSource):
+class ObjectMetric(_WithIdentifier):
     """`ObjectMetricSource`: a metric of one Kubernetes object."""
 
     type = "Object"
@@ -197,7 +197,7 @@ class ObjectMetric(_CustomSource):
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalMetric(_CustomSource):
+class ExternalMetric(_WithIdentifier):
     """`ExternalMetricSource`: a metric of no Kubernetes object, such as the length of a queue."""
 
     type = "External"
