@@ -21,12 +21,10 @@ from autoscaler.transport.answers import (
     Answer,
     AnswerMemory,
     NoMemory,
-    OneAnswer,
     TooMuch,
     UnexpectedEncoding,
     check_encoding,
     is_success,
-    receive,
 )
 from autoscaler.transport.deadline import GRACE_SECONDS, RequestDeadline
 from autoscaler.transport.network_errors import RAISED
@@ -230,7 +228,7 @@ class Api:
         return answer
 
     def _receive(self, response: urllib3.HTTPResponse, until: float, seconds: float) -> Answer:
-        return receive(response, OneAnswer(self.memory, until, seconds), self.redactor, until)
+        return Answer(self.memory, until, seconds).receive(response, self.redactor)
 
     def _interpret(self, answer: Answer) -> JsonObject | Failure:
         if not is_success(answer.status):
@@ -238,7 +236,7 @@ class Api:
         if answer.unread is not None:
             return self._unread(answer.unread)
         try:
-            document = answer.memory.parse(answer.body)
+            document = answer.parse(answer.body)
         except (TooMuch, NoMemory) as error:
             return self._unread(error)
         except (ValueError, RecursionError):
@@ -247,7 +245,7 @@ class Api:
         if not isinstance(document, dict):
             return malformed(self.server, "JSON that is not an object")
         kept = _KeptDocument(document)
-        answer.memory.keep(kept)
+        answer.keep(kept)
         return kept
 
     def _unread(self, error: Exception) -> Failure:

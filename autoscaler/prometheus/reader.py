@@ -34,11 +34,9 @@ from autoscaler.transport.answers import (
     Answer,
     AnswerMemory,
     NoMemory,
-    OneAnswer,
     TooLarge,
     TooMuch,
     UnexpectedEncoding,
-    receive,
 )
 from autoscaler.transport.credentials import SecretError
 from autoscaler.transport.deadline import GRACE_SECONDS, Deadline, Expired, Stopped
@@ -197,13 +195,13 @@ class PrometheusReader:
         """Send one request, which ends in time; of the environment only proxies count."""
         until = clock.monotonic() + seconds
         send = self._pools.sender(seconds)
-        memory = OneAnswer(self._memory, until, seconds)
+        answer = Answer(self._memory, until, seconds)
         request = self._prepared(method, path, query, seconds)
         redactor = self._signed(request, seconds)
         begun, ended, status = clock.monotonic(), math.inf, ""
         try:
             with send(request) as response:
-                answer = receive(response.raw, memory, redactor, until, encoding=_ENCODING)
+                answer.receive(response.raw, redactor, encoding=_ENCODING)
             ended = clock.monotonic()
             # A login page with status 200 is no answer of Prometheus, and does not count as one.
             try:
@@ -221,7 +219,7 @@ class PrometheusReader:
         if answer.status != 200:
             raise refusal(self._subject, answer, redactor)
         result = convert(self._subject, document, redactor)
-        memory.keep(result)
+        answer.keep(result)
         return result
 
     def _prepared(
@@ -254,7 +252,7 @@ class PrometheusReader:
                 raise answer.unread
             if answer.status != 200:
                 return {}
-            return document_of(self._subject, answer.body, redactor, answer.memory.parse)
+            return document_of(self._subject, answer.body, redactor, answer.parse)
         except TooLarge as error:
             text = f"{self._subject} sent {error}: the query should aggregate"
             raise QueryError(text, kind=FailureKind.TOO_LARGE) from None

@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Self
 
 import urllib3
 
@@ -225,33 +225,64 @@ class AnswerMemory:
         self.parsed = Budget(parsed, small=_SMALL_PARSED, kept_for_small=kept)
 
 
-class OneAnswer:
-    """The memory of one answer, which is given back when this object is freed.
+def is_success(status: int) -> bool:
+    """Return whether a status of HTTP is one of success."""
+    return 200 <= status <= 299
 
-    ``until`` is when its request ends, ``seconds`` the time that this had.  `receive` and `parse`
-    wait for memory, and raise NoMemory if there is none until shortly before that.
+
+class Answer:
+    """A whole answer without our credentials, whose memory is given back when it is freed.
+
+    ``until`` is when its request ends, ``seconds`` the time that this had.  It waits for memory
+    until shortly before that.
     """
 
     def __init__(self, memory: AnswerMemory, until: float, seconds: float) -> None:
+        self.status, self.body = 0, b""
+        self.headers: Mapping[str, str] = {}
+        self.unread: TooLarge | UnexpectedEncoding | NoMemory | None = None
+        """Why a body is missing."""
         self._memory = memory
-        self.most_bytes = memory.most_bytes
-        self._until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
+        self._until = until
+        self._memory_until = until - min(_EARLIER_SECONDS, seconds * _EARLIER_PART)
         self._received: Reservation | None = None
         self._parsed: Reservation | None = None
 
     def __del__(self) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
         for reservation in (self._received, self._parsed):
             if reservation is not None:
                 reservation.shrink()
 
-    def receive(self, size: int) -> None:
+    def receive(
+        self, response: urllib3.BaseHTTPResponse, redactor: Redactor, *, encoding: str = ""
+    ) -> Self:
+        """Read it, in the ``encoding`` that was asked for, and return it; raises RAISED."""
+        self.status, self.headers = response.status, response.headers
+        most = self._memory.most_bytes
+        try:
+            body = read_body(
+                response, self._until, most, encoding=encoding, on_size=self._make_room
+            )
+        except (UnexpectedEncoding, TooLarge, NoMemory) as error:
+            # With its traceback it would refer to this object.
+            self.unread = error.with_traceback(None)
+            self._give_back()
+            return self
+        hide = redactor.data if is_success(self.status) else redactor.error_body
+        self.body = hide(body)
+        return self
+
+    def _make_room(self, size: int) -> None:
         """Reserve all of the largest body, once more bytes have come than a small one has."""
         if size > _SMALL_BYTES and self._received is None:
             what = f"an answer of more than {_SMALL_BYTES >> 10} KiB"
             self._received = self._reserve(self._memory.received, self._memory.most_bytes, what)
 
     def parse(self, body: bytes) -> object:
-        """Return a parsed JSON body; raises TooMuch, ValueError or RecursionError as well."""
+        """Return a parsed JSON body; raises TooMuch, NoMemory, ValueError or RecursionError."""
         size, budget = memory_of(body), self._memory.parsed
         _check_memory(size, budget.most)
         self._parsed = self._reserve(budget, size, "an answer to be parsed")
@@ -266,42 +297,7 @@ class OneAnswer:
             self._parsed = None
 
     def _reserve(self, budget: Budget, size: int, what: str) -> Reservation:
-        if (reservation := budget.reserve(size, self._until)) is None:
+        if (reservation := budget.reserve(size, self._memory_until)) is None:
             why = "because of other large answers"
             raise NoMemory(f"there was no memory in time for {what}, {why}")
         return reservation
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Answer:
-    """A whole answer without our credentials; ``unread`` says why a body is missing."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    memory: OneAnswer
-    unread: TooLarge | UnexpectedEncoding | NoMemory | None = None
-
-
-def is_success(status: int) -> bool:
-    """Return whether a status of HTTP is one of success."""
-    return 200 <= status <= 299
-
-
-def receive(
-    response: urllib3.BaseHTTPResponse,
-    memory: OneAnswer,
-    redactor: Redactor,
-    until: float,
-    *,
-    encoding: str = "",
-) -> Answer:
-    """Read an answer before an instant, in the ``encoding`` that was asked for; raises RAISED."""
-    status, headers = response.status, response.headers
-    most = memory.most_bytes
-    try:
-        body = read_body(response, until, most, encoding=encoding, on_size=memory.receive)
-    except (UnexpectedEncoding, TooLarge, NoMemory) as error:
-        return Answer(status, headers, b"", memory, error)
-    hide = redactor.data if is_success(status) else redactor.error_body
-    return Answer(status, headers, hide(body), memory)

@@ -1,14 +1,27 @@
 """How much memory answers may take together, and how much one takes."""
 
 import gc
+import io
 import json
 import threading
 import tracemalloc
+import weakref
 
 import pytest
+from urllib3 import HTTPResponse
 
 from autoscaler import clock
-from autoscaler.transport.answers import AnswerMemory, Budget, OneAnswer, TooMuch, memory_of, parse
+from autoscaler.transport.answers import (
+    MIB,
+    Answer,
+    AnswerMemory,
+    Budget,
+    TooLarge,
+    TooMuch,
+    memory_of,
+    parse,
+)
+from autoscaler.transport.redaction import Redactor
 from tests.worlds.waiting import wait_until
 
 
@@ -58,7 +71,7 @@ def test_room_lasts_as_long_as_what_it_is_for() -> None:
 
     size = memory_of(b"[]")
     memory, kept = AnswerMemory(100, parsed=size, kept_for_small=0), Kept()
-    answer = OneAnswer(memory, clock.monotonic() + 5, 5)
+    answer = Answer(memory, clock.monotonic() + 5, 5)
     answer.parse(b"[]")
     answer.keep(kept)
     del answer
@@ -67,6 +80,23 @@ def test_room_lasts_as_long_as_what_it_is_for() -> None:
         assert not at_once(memory.parsed, size)
         del kept
         wait_until("the room is free", lambda: at_once(memory.parsed, size))
+    finally:
+        gc.enable()
+
+
+def test_an_answer_that_is_too_large_keeps_no_room() -> None:
+    """Nor does it refer to itself, which only a garbage collection would end."""
+    most = MIB
+    memory = AnswerMemory(most, parsed=1, at_once=1)
+    body = HTTPResponse(io.BytesIO(bytes(most + 1)), preload_content=False)
+    answer = Answer(memory, clock.monotonic() + 5, 5).receive(body, Redactor())
+    assert isinstance(answer.unread, TooLarge)
+    assert at_once(memory.received, most)
+    gone = weakref.ref(answer)
+    gc.disable()
+    try:
+        del answer
+        assert gone() is None
     finally:
         gc.enable()
 

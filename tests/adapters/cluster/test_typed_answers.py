@@ -24,7 +24,7 @@ from autoscaler.kubernetes.pods import PodCache, Pods, read_pod
 from autoscaler.kubernetes.rights import missing_rights
 from autoscaler.kubernetes.scale_cache import ScaleCache
 from autoscaler.kubernetes.scales import Scales
-from autoscaler.transport.answers import Answer, OneAnswer
+from autoscaler.transport.answers import MIB, Answer, AnswerMemory
 from autoscaler.transport.redaction import Redactor
 from tests.adapters.cluster.test_pods import whole_pod
 from tests.adapters.watches.test_hpas import METRICS, decided, made
@@ -294,9 +294,11 @@ def review(document: Any) -> None:
 
 
 def failure(document: Any) -> None:
-    body = json.dumps(document).encode()
+    answer = Answer(AnswerMemory(MIB, MIB), 0.0, 0.0)
+    answer.body = json.dumps(document).encode()
     for status in (404, 409, 500):
-        check(from_answer(Answer(status, {}, body, cast("OneAnswer", None)), "a", "b"), Failure)
+        answer.status = status
+        check(from_answer(answer, "a", "b"), Failure)
 
 
 def page(document: Any) -> None:
