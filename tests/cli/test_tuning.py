@@ -18,7 +18,7 @@ from tests.cli.rehearsed_files import DAY, Load, config, samples, space, wave
 from tests.cli.test_commands import ran
 from tests.narrowing import instance, known
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "tuning.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "guides" / "replay.md"
 COSTS = ("--shortage-cost", "100", "--replica-hour-cost", "1")
 
 
