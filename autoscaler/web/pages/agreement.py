@@ -1,10 +1,10 @@
 """The page of the targets in shadow: how each agrees with the HPA beside it, the worst first."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from autoscaler.agreement.sentences import (
@@ -22,16 +22,7 @@ from autoscaler.persistence.record.rows import RecordError
 from autoscaler.rendering.answers import AgreementTime, TargetAgreement
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
-from autoscaler.web.pages.frame import (
-    RIGHT_PAGE,
-    address,
-    ignored,
-    is_found,
-    page,
-    page_number,
-    part_of,
-    search_of,
-)
+from autoscaler.web.pages.frame import ListChoice, page, part_of
 from autoscaler.web.site import Views
 
 VERDICT_WORDS = {
@@ -47,18 +38,19 @@ LAST = {"24h": (86400.0, "24 h"), "7d": (7 * 86400.0, "7 d"), "14d": (14 * 86400
 USUAL = "7d"
 
 
-class AgreementChoice(NamedTuple):
-    """What the address asks for: which targets, and how much of the past."""
+@dataclass(frozen=True, slots=True)
+class AgreementChoice(ListChoice):
+    """Which targets, and how much of the past."""
 
-    q: str = ""
+    path: ClassVar[str] = "/agreement"
     verdict: str = ""
     last: str = USUAL
-    page: int = 1
 
-    def link(self, **changed: object) -> str:
-        """Return the address of another choice; the first page unless told."""
-        asked = self._replace(page=1)._asdict() | changed
-        return address("/agreement", asked, AgreementChoice()._asdict())
+
+_RIGHT: Mapping[str, tuple[Container[str], str]] = {
+    "verdict": (VERDICT_WORDS, f"one of {', '.join(VERDICT_WORDS)}"),
+    "last": (LAST, f"one of {', '.join(LAST)}"),
+}
 
 
 class Time(NamedTuple):
@@ -85,11 +77,10 @@ def _parts(times: Sequence[AgreementTime]) -> Iterator[Time]:
 
 def agreement_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
-    choice, wrong = _choice(request.query_params)
+    choice, wrong = AgreementChoice.read(request.query_params, _RIGHT)
     known, since = views.states.known(), now - LAST[choice.last][0]
     rows = [row for row in known if row.in_shadow]
-    words = choice.q.casefold().split()
-    found = [row for row in rows if is_found(row.target.key, words)]
+    found = [row for row in rows if choice.finds(row.target.key)]
     shown: Sequence[tuple[TargetFacts, TargetAgreement]] = ()
     totals, problem = _totals(views, since, now)
     verdicts = {row.target.key: verdict_on(totals.get(row.target.key, {})) for row in found}
@@ -140,22 +131,3 @@ def _need(
 
 def _has(one: TargetAgreement, kind: Agreement) -> bool:
     return any(time.kind == kind for time in one.times)
-
-
-def _choice(query: QueryParams) -> tuple[AgreementChoice, list[str]]:
-    """Read the address; what it cannot choose is ignored, and a sentence says so."""
-    verdict, last = query.get("verdict", ""), query.get("last", "")
-    number = page_number(query.get("page", ""))
-    right = {
-        "verdict": (verdict in VERDICT_WORDS, f"one of {', '.join(VERDICT_WORDS)}"),
-        "last": (last in LAST, f"one of {', '.join(LAST)}"),
-        "page": (number is not None, RIGHT_PAGE),
-    }
-    choice = AgreementChoice(
-        search_of(query.get("q", "")),
-        verdict if right["verdict"][0] else "",
-        last if right["last"][0] else USUAL,
-        number or 1,
-    )
-    wrong = [key for key, (is_right, _) in right.items() if query.get(key) and not is_right]
-    return choice, [ignored(key, query[key], right[key][1]) for key in wrong]

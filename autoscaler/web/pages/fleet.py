@@ -3,9 +3,9 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from autoscaler.core.classification import Mark, State
@@ -13,16 +13,7 @@ from autoscaler.rendering.answers import LeaderState
 from autoscaler.rendering.wording import STATE_WORDS
 from autoscaler.telemetry.target_states import TargetFacts
 from autoscaler.web.answering import Page
-from autoscaler.web.pages.frame import (
-    RIGHT_PAGE,
-    address,
-    ignored,
-    is_found,
-    page,
-    page_number,
-    part_of,
-    search_of,
-)
+from autoscaler.web.pages.frame import ListChoice, page, part_of
 from autoscaler.web.site import Views
 
 AT_MAXIMUM = "at-maximum"
@@ -31,19 +22,13 @@ AT_MAXIMUM = "at-maximum"
 _RANKS = {one: rank for rank, one in enumerate(STATE_WORDS)}
 
 
-class Choice(NamedTuple):
-    """What the address asks for: which targets, in which order."""
+@dataclass(frozen=True, slots=True)
+class Choice(ListChoice):
+    """Which targets, in which order."""
 
-    q: str = ""
     cluster: str = ""
     state: str = ""
     sort: str = "problems"
-    page: int = 1
-
-    def link(self, **changed: object) -> str:
-        """Return the address of another choice; the first page unless told."""
-        asked = self._replace(page=1)._asdict() | changed
-        return address("/", asked, Choice()._asdict())
 
 
 class ClusterTotals(NamedTuple):
@@ -102,22 +87,25 @@ _ORDERS: Mapping[str, Callable[[TargetFacts], Any]] = {
 }
 """By name; with a `-` before it it is the other way round."""
 
-_RIGHT: dict[str, str] = {
-    "state": f"one of {', '.join((*STATE_WORDS, AT_MAXIMUM))}",
-    "sort": f"one of {', '.join(_ORDERS)}, also with a - before it",
-    "page": RIGHT_PAGE,
+_STATES = (*STATE_WORDS, AT_MAXIMUM)
+_SORTS = (*_ORDERS, *(f"-{order}" for order in _ORDERS))
+_RIGHT = {
+    "state": (_STATES, f"one of {', '.join(_STATES)}"),
+    "sort": (_SORTS, f"one of {', '.join(_ORDERS)}, also with a - before it"),
 }
 
 
 def fleet_page(views: Views, request: Request, now: float) -> Page:
     """Make the page."""
     clusters = [name for name in views.config().connections if name]
-    choice, wrong = _choice(request.query_params, clusters)
-    rows, words = views.states.known(), choice.q.casefold().split()
+    named = f"one of {', '.join(clusters)}" if clusters else "left out: there is one"
+    right = {"cluster": (clusters, named), **_RIGHT}
+    choice, wrong = Choice.read(request.query_params, right)
+    rows = views.states.known()
     found = [
         row
         for row in rows
-        if choice.cluster in {"", row.target.cluster} and is_found(row.target.key, words)
+        if choice.cluster in {"", row.target.cluster} and choice.finds(row.target.key)
     ]
     counts = Counter[str](row.state.value for row in found)
     counts[AT_MAXIMUM] = sum(map(_at_maximum, found))
@@ -152,26 +140,3 @@ def _chosen(found: Sequence[TargetFacts], choice: Choice) -> list[TargetFacts]:
         if (_at_maximum(row) if choice.state == AT_MAXIMUM else choice.state in {"", row.state})
     )
     return sorted(of_state, key=_ORDERS[order], reverse=choice.sort != order)
-
-
-def _choice(query: QueryParams, clusters: Sequence[str]) -> tuple[Choice, list[str]]:
-    """Read the address; what it cannot choose is ignored, and a sentence says so."""
-    state, sort = query.get("state", ""), query.get("sort", "")
-    number = page_number(query.get("page", ""))
-    cluster = query.get("cluster", "")
-    right = {
-        "cluster": cluster in clusters,
-        "state": state in STATE_WORDS or state == AT_MAXIMUM,
-        "sort": sort.removeprefix("-") in _ORDERS,
-        "page": number is not None,
-    }
-    choice = Choice(
-        search_of(query.get("q", "")),
-        cluster if right["cluster"] else "",
-        state if right["state"] else "",
-        sort if right["sort"] else "problems",
-        number or 1,
-    )
-    wrong = [key for key, is_right in right.items() if query.get(key) and not is_right]
-    named = {"cluster": f"one of {', '.join(clusters)}" if clusters else "left out: there is one"}
-    return choice, [ignored(key, query[key], (_RIGHT | named)[key]) for key in wrong]

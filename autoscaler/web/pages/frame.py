@@ -3,14 +3,16 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.datastructures import QueryParams
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -220,34 +222,51 @@ def _version() -> str:
     return digest.hexdigest()[:16]
 
 
+# -- lists of targets -----------------------------------------------------------------------------
+
 PAGE_SIZE = 100
-RIGHT_PAGE = "the number of a page"
 _LONGEST_SEARCH = 200
 _MOST_DIGITS = 8
 
 _R = TypeVar("_R")
 
 
-def search_of(text: str) -> str:
-    """Return what an address searches for."""
-    return printable(text.strip(), _LONGEST_SEARCH)
+@dataclass(frozen=True, slots=True)
+class ListChoice:
+    """What the address of a list of targets asks for."""
 
+    path: ClassVar[str] = "/"
+    q: str = ""
+    page: int = 1
 
-def page_number(text: str) -> int | None:
-    """Return the number of a page; None for what is none."""
-    is_number = text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS
-    return max(1, int(text)) if is_number else None
+    def link(self, **changed: object) -> str:
+        """Return the address of another choice, the first page unless told."""
+        asked, usual = asdict(self) | {"page": 1} | changed, asdict(type(self)())
+        asked["page"] = asked.pop("page")  # the last one of the address
+        query = {key: value for key, value in asked.items() if value != usual[key]}
+        return f"{self.path}?{urlencode(query)}" if query else self.path
 
+    def finds(self, key: str) -> bool:
+        """Return whether a target's key has all words of the search, in either case."""
+        return all(word in key.casefold() for word in self.q.casefold().split())
 
-def address(path: str, asked: Mapping[str, object], usual: Mapping[str, object]) -> str:
-    """Return the address that asks for something; what is usual is left out."""
-    query = {key: one for key, one in asked.items() if one != usual[key]}
-    return f"{path}?{urlencode(query)}" if query else path
+    @classmethod
+    def read(
+        cls, query: QueryParams, right: Mapping[str, tuple[Container[str], str]]
+    ) -> tuple[Self, list[str]]:
+        """Read an address; what it cannot choose is ignored, and a sentence says so.
 
-
-def is_found(key: str, words: Sequence[str]) -> bool:
-    """Return whether a target's key has all of these words, which are casefolded."""
-    return all(word in key.casefold() for word in words)
+        ``right`` is what the keys of this list may be, also in words.
+        """
+        page = query.get("page", "1")
+        is_number = page.isascii() and page.isdecimal() and len(page) < _MOST_DIGITS
+        given = {key: query[key] for key in right if query.get(key)}
+        chosen = {key: value for key, value in given.items() if value in right[key][0]}
+        wrong = [ignored(key, given[key], right[key][1]) for key in given if key not in chosen]
+        if page and not is_number:
+            wrong.append(ignored("page", page, "the number of a page"))
+        search = printable(query.get("q", "").strip(), _LONGEST_SEARCH)
+        return cls(search, max(1, int(page)) if is_number else 1, **chosen), wrong
 
 
 class ListPage(NamedTuple, Generic[_R]):
