@@ -80,7 +80,14 @@ def _flat(work: Callable[..., int]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         for name, kind in grouped.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in _options_of(kind)})
-        sys.exit(work(**given))
+        try:
+            code: int | None = work(**given)
+        except Exception as error:
+            from autoscaler.cli.output import code_of  # noqa: PLC0415 - slow
+
+            if (code := code_of(error)) is None:
+                raise
+        sys.exit(code)
 
     # What typer reads.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -63,14 +63,6 @@ def run(
         signal.signal(number, lambda *_: sys.exit(0))
     # The files are read after this, so that a SIGHUP until then needs no reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from autoscaler.cli.output import exit_code
-
-    return exit_code(_serve)(config, log_level, log_format, shadow=shadow, shard=shard)
-
-
-def _serve(
-    config: Path, level: LogLevel, format_: LogFormat, *, shadow: bool, shard: int | None
-) -> int:
     from autoscaler.cli.output import CommandError
     from autoscaler.config import load
     from autoscaler.config.shards import ordinal
@@ -80,7 +72,7 @@ def _serve(
     from autoscaler.web.listener import ListenError
 
     loaded = load(config)
-    logs.configure(level, format_)
+    logs.configure(log_level, log_format)
     try:
         serve(loaded, shadow=shadow, shard=ordinal() if shard is None else shard)
     except (ConnectError, ListenError) as error:

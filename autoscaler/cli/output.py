@@ -1,12 +1,10 @@
 """What commands print: text wrapped for terminals, and what is wrong, with the exit code of it."""
 
-import functools
 import shutil
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import ParamSpec
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.cli.times import UnknownTimeError
@@ -22,8 +20,6 @@ _INDENT = "  "
 EXPLAINED_FROM = 14
 """The column at which the text of an explanation begins, after the name of the stage."""
 
-_P = ParamSpec("_P")
-
 
 class CommandError(Exception):
     """A command cannot do what is asked; the text is a sentence for the operator."""
@@ -37,21 +33,19 @@ class ArgumentError(CommandError):
     code = 2
 
 
-def exit_code(command: Callable[_P, int]) -> Callable[_P, int]:
-    """Have a command print what is wrong: the code is 2 for what it was given, else mostly 1."""
+def code_of(error: Exception) -> int | None:
+    """Print what is wrong and return the exit code: 2 for what was given, else mostly 1.
 
-    @functools.wraps(command)
-    def run(*args: _P.args, **named: _P.kwargs) -> int:
-        try:
-            return command(*args, **named)
-        except (ConfigError, UnknownTargetError, UnknownTimeError) as error:
-            print(error, file=sys.stderr)
-            return 2
-        except (CommandError, RecordError) as error:
-            print(error, file=sys.stderr)
-            return error.code if isinstance(error, CommandError) else 1
-
-    return run
+    None is for any other error, which is a defect, or typer's.
+    """
+    if isinstance(error, ConfigError | UnknownTargetError | UnknownTimeError):
+        code = 2
+    elif isinstance(error, CommandError | RecordError):
+        code = error.code if isinstance(error, CommandError) else 1
+    else:
+        return None
+    print(error, file=sys.stderr)
+    return code
 
 
 def wrapped(text: str, width: int, first: str = "", others: str = _INDENT) -> list[str]:

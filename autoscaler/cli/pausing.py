@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.cli.output import CommandError, exit_code
+from autoscaler.cli.output import CommandError
 from autoscaler.cli.target_names import UnknownTargetError, chosen
 from autoscaler.config import KubernetesSettings, load
 from autoscaler.config.loading import namespace_or_anywhere
@@ -106,7 +106,6 @@ def resume(
     return code or (1 if still_paused else 0)
 
 
-@exit_code
 def _annotate(
     command: str,
     names: Sequence[str],

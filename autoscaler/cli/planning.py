@@ -11,7 +11,7 @@ from typing import Any
 
 from autoscaler import clock
 from autoscaler.cli.asked_queries import MetricUse, queries_of
-from autoscaler.cli.output import EXPLAINED_FROM, CommandError, exit_code, print_text
+from autoscaler.cli.output import EXPLAINED_FROM, CommandError, print_text
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, load
 from autoscaler.config.conversion import is_built_in
@@ -58,7 +58,6 @@ class Collector(Reporter):
         self.results.append(result)
 
 
-@exit_code
 def print_plan(
     file: Path,
     names: Sequence[str] = (),

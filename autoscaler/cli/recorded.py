@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from autoscaler import clock
 from autoscaler.cli import times
 from autoscaler.cli.options import ExplanationOptions, SourceOptions
-from autoscaler.cli.output import EXPLAINED_FROM, aligned, counts, exit_code, print_text, who_leads
+from autoscaler.cli.output import EXPLAINED_FROM, aligned, counts, print_text, who_leads
 from autoscaler.cli.sources import (
     DaemonSource,
     DecisionSource,
@@ -29,7 +29,6 @@ _AFTER = 1e-3
 """Seconds: the end of a time is left out, and what is asked for is meant with its end."""
 
 
-@exit_code
 def print_explanation(
     name: str, place: SourceOptions, options: ExplanationOptions, *, as_json: bool
 ) -> int:
@@ -132,7 +131,6 @@ def _recomputed(explanation: Explanation, record: DirectoryRecord) -> tuple[bool
 # -- history -------------------------------------------------------------------------------------
 
 
-@exit_code
 def print_history(
     names: Sequence[str],
     place: SourceOptions,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from autoscaler import clock
-from autoscaler.cli.output import CommandError, exit_code
+from autoscaler.cli.output import CommandError
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.settings import STATE_DIRECTORY
@@ -20,7 +20,6 @@ _ANSWERED_WITHIN_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
 
-@exit_code
 def release(server: str | None, config: Path | None) -> int:
     """Ask the running daemon to let the targets of a server go, or of all; return the exit code."""
     directory, servers = _place(config)

@@ -15,7 +15,7 @@ from autoscaler import clock
 from autoscaler.agreement.sentences import AGREEMENT_WORDS, READY, field_text, moved, percent
 from autoscaler.cli import times
 from autoscaler.cli.options import SourceOptions
-from autoscaler.cli.output import counts, exit_code, who_leads, wrapped
+from autoscaler.cli.output import counts, who_leads, wrapped
 from autoscaler.cli.sources import chosen_from, live_of
 from autoscaler.core.classification import State
 from autoscaler.core.observation import LONGEST_SENTENCE
@@ -50,7 +50,6 @@ _MOST_OF_ONE, _MOST_OF_MANY = 20, 2
 """So many disagreements of a target are printed."""
 
 
-@exit_code
 def print_status(names: Sequence[str], place: SourceOptions, *, as_json: bool) -> int:
     """Print how the named targets stand, or all; return the exit code."""
     source, (listed, documents), note = live_of(place)
@@ -203,7 +202,6 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
 # -- agreement -----------------------------------------------------------------------------------
 
 
-@exit_code
 def print_agreement(
     names: Sequence[str], place: SourceOptions, *, since: str, as_json: bool
 ) -> int:

@@ -4,7 +4,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
@@ -37,8 +37,8 @@ _MOST_USES = 3
 """The most metrics of one query that are printed."""
 
 _MOST_WARNINGS = 20
-_NOTE_AFTER, _NOTE_EVERY = 2.0, 10.0
-"""Seconds."""
+_NOTE_SECONDS = 5.0
+"""A note says what is waited for while nothing else is printed for so long."""
 
 
 def validate_files(
@@ -296,18 +296,21 @@ def _answers(
     no answer, the others are not asked: they yield None.
     """
     settings, stop = config.servers[server], threading.Event()
-    note = _Note(f"Prometheus {server}".rstrip(), settings.url, len(queries))
+    name = f"Prometheus {server}".rstrip()
     reader = PrometheusReader(settings, stop, name=server, absent_seconds=FOR_A_COMMAND)
 
     def ask(promql: str) -> QueryResult | QueryFailure:
         return reader.query(promql, None, clock.monotonic() + settings.timeout)
 
-    answered = False
+    answered, done = False, 0
     with closing(reader), ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="query") as pool:
         try:
             for some in (queries[:_AT_ONCE], queries[_AT_ONCE:]):
                 for future in [pool.submit(ask, promql) for promql in some]:
-                    answer = note.wait(future)
+                    while not wait([future], _NOTE_SECONDS).done:
+                        of = f"{done} of {len(queries)} queries are done"
+                        _complain(f"waiting for {name} at {settings.url}: {of}")
+                    answer, done = future.result(), done + 1
                     answered = answered or isinstance(answer, QueryResult) or answer.refused
                     yield answer, ask
                 if not answered:
@@ -321,23 +324,3 @@ def _answers(
 
 def _nothing(_: str) -> QueryFailure:
     return QueryFailure("the server does not answer")
-
-
-class _Note:
-    """Tells what is waited for, where that lasts."""
-
-    def __init__(self, called: str, url: str, queries: int) -> None:
-        self._server = f"{called} at {url}"
-        self._queries, self._done = queries, 0
-        self._next = clock.monotonic() + _NOTE_AFTER
-
-    def wait(self, future: Future[QueryResult | QueryFailure]) -> QueryResult | QueryFailure:
-        """Wait for an answer, and print the progress from time to time."""
-        while not future.done():
-            wait([future], timeout=max(0.0, self._next - clock.monotonic()))
-            if not future.done() and clock.monotonic() >= self._next:
-                self._next = clock.monotonic() + _NOTE_EVERY
-                of = f"{self._done} of {self._queries} queries are done"
-                _complain(f"waiting for {self._server}: {of}")
-        self._done += 1
-        return future.result()

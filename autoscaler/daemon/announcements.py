@@ -25,7 +25,7 @@ from autoscaler.kubernetes.leadership import ElectionObserver, Role
 from autoscaler.persistence.store import Resumption
 from autoscaler.rendering import reasons, wording
 from autoscaler.sync.ports import HOLDS, BreakerChange, BreakerNews, Reporter
-from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of, part_of
+from autoscaler.telemetry.health import REQUIRED, Component, Health, part_of
 from autoscaler.telemetry.metrics import NO_ANSWER, Instruments
 from autoscaler.token_bucket import TokenBucket
 from autoscaler.transport import Observer
@@ -246,14 +246,14 @@ class Announcements(Observer, Reporter):
         """Count a request; a query that is refused for what it says was answered all the same."""
         self.instruments.asked_prometheus(server, status or NO_ANSWER, seconds)
         problem = None if status in {"200", "400", "422"} else _problem(status)
-        self.request_ended(component_of(server), _prometheus(server), problem)
+        self.request_ended(part_of(Component.PROMETHEUS, server), _prometheus(server), problem)
 
     def prometheus_sign_in_failed(self, server: str, sentence: str) -> None:
         """Count a request that could not be sent, and report why."""
         self.instruments.asked_prometheus(server, NO_ANSWER, 0.0)
         name = _prometheus(server)
         problem = f"cannot sign in to {name}: {sentence}"
-        self.request_ended(component_of(server), name, problem, problem)
+        self.request_ended(part_of(Component.PROMETHEUS, server), name, problem, problem)
 
     def prometheus_retry(self, server: str, failure: str) -> None:  # noqa: ARG002 - the target's line has it
         """Count another try of a query."""

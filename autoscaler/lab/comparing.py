@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
+from autoscaler.cli.output import ArgumentError, CommandError, print_text
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
@@ -38,7 +38,6 @@ _GAP = "  "
 _ALL = "all targets"
 
 
-@exit_code
 def compare(
     files: Sequence[Path],
     options: RehearsalOptions,

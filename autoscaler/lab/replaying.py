@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from autoscaler.cli.output import aligned, exit_code, print_text
+from autoscaler.cli.output import aligned, print_text
 from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.text import duration, rfc3339
@@ -32,7 +32,6 @@ _IN_FULL = 5
 _GAP = "  "
 
 
-@exit_code
 def replay(
     file: Path,
     options: RehearsalOptions,

@@ -16,7 +16,6 @@ from autoscaler.cli.output import (
     ArgumentError,
     CommandError,
     aligned,
-    exit_code,
     print_text,
 )
 from autoscaler.cli.planning import query_sources
@@ -189,7 +188,6 @@ class FileResult:
         return [one for one in self.results if one.summary]
 
 
-@exit_code
 def run_test_files(files: Sequence[Path], wishes: PolicyTestOptions) -> int:
     """Run all tests of some files, print what came of them, and return the exit code."""
     if wishes.junit is not None:

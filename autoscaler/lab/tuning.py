@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler import clock
-from autoscaler.cli.output import ArgumentError, CommandError, exit_code, print_text
+from autoscaler.cli.output import ArgumentError, CommandError, print_text
 from autoscaler.config import Config, load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.config.problems import Finding
@@ -48,7 +48,6 @@ _BATCH = 8
 """So many candidates are rehearsed at a time, whatever the machine: the search stays the same."""
 
 
-@exit_code
 def tune(
     name: str,
     file: Path,

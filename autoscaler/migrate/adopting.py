@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from autoscaler.cli.options import SourceOptions
-from autoscaler.cli.output import CommandError, exit_code, print_text
+from autoscaler.cli.output import CommandError, print_text
 from autoscaler.cli.sources import daemon_of
 from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config, KubernetesSettings, load
@@ -50,7 +50,6 @@ _CONFLICT = 409
 _LONGEST_COUNT = 20
 
 
-@exit_code
 def adopt(names: Sequence[str], place: SourceOptions, wishes: Wishes) -> int:
     """Take the targets over that are named, or give them back; return the exit code.
 

@@ -10,7 +10,7 @@ from threading import Event
 from pydantic import ValidationError
 
 from autoscaler import clock
-from autoscaler.cli.output import CommandError, exit_code
+from autoscaler.cli.output import CommandError
 from autoscaler.config import ConfigError, Problem, load
 from autoscaler.config.documents import Location, as_yaml, child, path_of
 from autoscaler.config.loading import namespace_or_anywhere
@@ -41,7 +41,6 @@ _NUMBERED = re.compile(r"\btargets\[([0-9]+)\]")
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([0-9]+)\]|([^.\[\]]+)')
 
 
-@exit_code
 def import_autoscalers(names: Sequence[Path], options: ImportOptions) -> int:
     """Convert what is named, write the configuration and the report, and return the exit code."""
     return _Import(options).run(names)

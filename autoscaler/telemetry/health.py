@@ -45,11 +45,6 @@ OF_CLUSTERS = (Component.KUBERNETES, Component.CACHES, Component.LEADERSHIP)
 """Each named cluster has its own; the daemon is ready while one of several is well."""
 
 
-def component_of(server: str) -> str:
-    """Return the component of a Prometheus server, whose name is empty for the default one."""
-    return part_of(Component.PROMETHEUS, server)
-
-
 def part_of(component: Component, name: str) -> str:
     """Return the component of a server or a cluster of this name, which may be empty."""
     return f"{component}/{name}" if name else component
@@ -88,7 +83,7 @@ class Health:
         self._away: dict[str, float] = {}
         """Servers that do not answer, and since when (monotonic) they have not."""
         self._states: dict[str, ComponentState] = {}
-        """By a `Component`, or by that of a named Prometheus server (`component_of`)."""
+        """By a `Component`, or by that of a named server or cluster (`part_of`)."""
         self.report_unheard()
 
     # -- liveness --------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from autoscaler.cli.options import SourceOptions
+from autoscaler.cli.output import CommandError, code_of
+from autoscaler.cli.target_names import UnknownTargetError
 from autoscaler.config import shards
 from autoscaler.migrate import adopting, adoption_text, moving
 from autoscaler.migrate.adopting import adopt
@@ -37,11 +39,14 @@ class Bed:
 
     def adopt(
         self, name: str, wishes: Wishes, url: str | None = None, file: Path | None = None
-    ) -> tuple[int, str, str]:
+    ) -> tuple[int | None, str, str]:
         """Adopt a target; return the exit code, what is printed, and what is wrong."""
         url = url or f"http://{self.daemon.address}"
         place = SourceOptions(url, config=file or self.daemon.file)
-        code = adopt([f"{self.world.namespace}/{name}"], place, wishes)
+        try:
+            code: int | None = adopt([f"{self.world.namespace}/{name}"], place, wishes)
+        except (CommandError, UnknownTargetError) as error:
+            code = code_of(error)
         printed = self.capsys.readouterr()
         key = f"{self.world.key(name)}: "
         return code, printed.out.replace(key, ""), printed.err.replace(key, "")

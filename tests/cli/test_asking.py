@@ -244,7 +244,7 @@ def test_what_is_waited_for(
 ) -> None:
     """Where it lasts, the server is named, and how many queries are done."""
     url, go_on = slow_server
-    monkeypatch.setattr(validating, "_NOTE_AFTER", 0.01)
+    monkeypatch.setattr(validating, "_NOTE_SECONDS", 0.01)
 
     complain = validating._complain
 

@@ -10,6 +10,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.cli import pausing
+from autoscaler.cli.output import CommandError
 from autoscaler.cli.pausing import pause, resume
 from autoscaler.core.extensions import Pause, PauseMode
 from autoscaler.core.guards import pause_in_force
@@ -154,10 +155,10 @@ def test_what_is_refused_is_told_and_the_others_are_paused(
     assert 'cannot patch resource "deployments" in API group "apps"' in capsys.readouterr().err
     assert shop.paused() is not None
     shop.log_in(monkeypatch, "s3cret-but-wrong")
-    assert resume([f"{space}/web", f"{space}/weeb"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("autoscaler cannot resume: the API server ")
-    assert "s3cret" not in line
+    with pytest.raises(CommandError, match="autoscaler cannot resume: the API server ") as refused:
+        resume([f"{space}/web", f"{space}/weeb"])
+    assert "s3cret" not in str(refused.value)
+    assert capsys.readouterr().err == ""
 
 
 def test_names_are_those_of_the_configuration(shop: Shop, tmp_path: Path) -> None:
@@ -212,6 +213,8 @@ def test_a_server_that_is_away_is_told_once(
     monkeypatch.setenv("KUBECONFIG", str(away.write_kubeconfig(tmp_path / "kubeconfig")))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(pausing, "_SECONDS", 0.5)
-    assert pause(["shop/web", "shop/api"]) == 1
+    with pytest.raises(CommandError) as refused:
+        pause(["shop/web", "shop/api"])
     said = f"the API server {server} cannot be reached: connection refused"
-    assert capsys.readouterr().err == f"autoscaler cannot pause: {said}\n"
+    assert (str(refused.value), refused.value.code) == (f"autoscaler cannot pause: {said}", 1)
+    assert capsys.readouterr().err == ""

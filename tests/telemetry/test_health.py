@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from autoscaler.telemetry.health import REQUIRED, Component, Health, component_of
+from autoscaler.telemetry.health import REQUIRED, Component, Health, part_of
 
 
 @dataclass
@@ -165,9 +165,9 @@ def test_each_server_that_a_target_asks_is_a_component_of_its_own(health: Health
         "prometheus/mimir": new,
         "prometheus/thanos": new,
     }
-    mimir = component_of("mimir")
+    mimir = part_of(Component.PROMETHEUS, "mimir")
     assert health.request_ended(mimir, "does not answer") == 0.0
-    health.request_ended(component_of("thanos"))
+    health.request_ended(part_of(Component.PROMETHEUS, "thanos"))
     assert servers()[mimir] == (False, "does not answer")
     assert servers()["prometheus/thanos"] == (True, "answers")
     assert health.ready

@@ -10,7 +10,7 @@ from autoscaler import __version__
 from autoscaler.config import Config
 from autoscaler.rendering import reasons, wording
 from autoscaler.rendering.answers import ComponentState
-from autoscaler.telemetry.health import Component, component_of
+from autoscaler.telemetry.health import Component, part_of
 from autoscaler.web.answering import Page
 from autoscaler.web.pages.frame import page
 from autoscaler.web.site import Views
@@ -56,7 +56,7 @@ def _servers(
         {
             "label": wording.server_label(name),
             "targets": asked[name],
-            "state": states.get(component_of(name)),
+            "state": states.get(part_of(Component.PROMETHEUS, name)),
             "breaker": breakers.get(name),
             "release": reasons.release_command(name),
         }
