@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -16,10 +15,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
 from autoscaler import clock
+from autoscaler.core.target import Target
+from autoscaler.sync.slots import Slot
 from autoscaler.telemetry.metrics import Instruments
 
-_MOST_TICKS_AT_ONCE = 512
-"""Threads are started when they are needed; above this number of slots a tick waits for one."""
+_MOST_SYNCS_AT_ONCE = 512
+"""Threads are started when they are needed; above this number of slots a sync waits for one."""
 
 HANGS_AFTER_SECONDS = 40.0
 """A swap waits no longer for a sync that began so long ago; none takes more than 30 s."""
@@ -27,29 +28,11 @@ HANGS_AFTER_SECONDS = 40.0
 _STOP_CHECK_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A call that is due at once, and then every ``period`` seconds, with the time when it was due.
+_MOST_OF_PERIOD = 0.9
+"""The part of its period that a sync may take; the next one is left out while it runs."""
 
-    The later calls come ``offset`` seconds into each period; between the first two lie half a
-    period to one and a half.  ``targets`` are what it syncs, by key.  ``call_part`` syncs those of
-    them whose keys are wanted, within some seconds.
-    """
-
-    call: Callable[[float], None]
-    period: float
-    offset: float = 0.0
-    targets: Mapping[str, object] = field(default_factory=dict)
-    call_part: Callable[[Callable[[str], bool], float], None] = lambda *_: None
-
-    @property
-    def name(self) -> str:
-        """The key of this tick in a schedule."""
-        return f"{self.period}+{self.offset}"
-
-    def is_part_of(self, other: "Tick | None") -> bool:
-        """Return whether another tick syncs all that this one does, unchanged."""
-        return other is not None and self.targets.items() <= other.targets.items()
+SyncCall = Callable[[Slot, Sequence[Target], float, float | None], None]
+"""Syncs some targets of a slot, within so many seconds; with the time when that was due, if any."""
 
 
 class Cadence(BaseTrigger):  # type: ignore[misc] # the library is untyped
@@ -81,30 +64,37 @@ class HangingSyncError(Exception):
 
 
 class SyncSchedule:
-    """Runs ticks, each at once and then periodically, also after one that failed.
+    """Syncs slots, each at once and then periodically, also after a sync that failed.
 
-    A tick that is due while the one before still runs is left out, which is logged and counted.
+    The later ones come `Slot.offset` seconds into each period; between the first two lie half a
+    period to one and a half.  One that is due while the one before still runs is left out, which is
+    logged and counted.
     """
 
     def __init__(
-        self, stop: threading.Event, instruments: Instruments, steps: clock.Steps | None = None
+        self,
+        stop: threading.Event,
+        instruments: Instruments,
+        sync: SyncCall,
+        steps: clock.Steps | None = None,
     ) -> None:
         self._stop = stop
+        self._sync = sync
         self._log = structlog.get_logger()
         self._instruments = instruments
         self._late = itertools.count(1)
-        self._ticks: Mapping[str, Tick] = {}
+        self._slots: Mapping[str, Slot] = {}
         self._cadences: dict[str, Cadence] = {}
         self._state = threading.Condition()
         self._running: dict[str, float] = {}
-        """By name, when each tick began that runs now."""
+        """By the name of a slot, when its sync began that runs now."""
         self._held_up: AbstractSet[str] = frozenset()
-        """Ticks that do not begin before the swap under way has ended."""
+        """Slots whose syncs do not begin before the swap under way has ended."""
         self._origin = _now()
         self._steps = steps or clock.Steps(clock.wall(), clock.steady())
         self._moved = self._steps.total(clock.wall(), clock.steady())
         self._scheduler = BackgroundScheduler(
-            timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_TICKS_AT_ONCE)}
+            timezone=UTC, executors={"default": ThreadPoolExecutor(_MOST_SYNCS_AT_ONCE)}
         )
         self._scheduler.add_listener(
             self._listen,
@@ -116,32 +106,32 @@ class SyncSchedule:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Begin no other tick, and wait for those that run."""
+        """Begin no other sync, and wait for those that run."""
         self._stop.set()
         self._scheduler.shutdown(wait=True)
 
     def swap(
         self,
-        ticks: Sequence[Tick],
+        slots: Sequence[Slot],
         meanwhile: Callable[[], None] = lambda: None,
         *,
         at_once: bool = True,
     ) -> None:
-        """Replace the ticks while none of them runs that syncs what is changed or removed.
+        """Replace the slots while no sync runs of a target that is changed or removed.
 
         The others go on, unless all are to change ``at_once``.  ``meanwhile`` is called when none
-        of the former runs, and none begins until it has returned.  A tick of the same period and
-        offset as before is due when the old one was, any other at once.  The present ticks go on if
-        ``meanwhile`` raises, and with HangingSyncError where one does not end in time or ``stop``
-        is set; at once where one has run for too long already.
+        of the former runs, and none begins until it has returned.  A slot of the same period and
+        offset as before is due when the old one was, any other at once.  The present slots stay if
+        ``meanwhile`` raises, and with HangingSyncError where a sync does not end in time or
+        ``stop`` is set; at once where one has run for too long already.
         """
-        new = {tick.name: tick for tick in ticks}
+        new = {slot.name: slot for slot in slots}
         try:
             with self._state:
                 self._held_up = {
                     name
-                    for name, tick in self._ticks.items()
-                    if at_once or not tick.is_part_of(new.get(name))
+                    for name, slot in self._slots.items()
+                    if at_once or not slot.is_part_of(new.get(name))
                 }
                 self._wait_for_syncs()
             meanwhile()
@@ -160,12 +150,12 @@ class SyncSchedule:
             self._state.wait(_STOP_CHECK_SECONDS)
 
     def run_part(self, wanted: Callable[[str], bool]) -> None:
-        """Sync those targets once now, by their keys, or once their tick no longer runs.
+        """Sync those targets once now, by their keys, or once no sync of their slot runs.
 
-        All ticks are due when they were.  If its next one comes first, nothing is out of turn.
+        All are due when they were.  If the next one comes first, nothing is out of turn.
         """
-        for name, tick in self._ticks.items():
-            if any(map(wanted, tick.targets)):
+        for name, slot in self._slots.items():
+            if any(wanted(target.key) for target in slot.targets):
                 self._scheduler.add_job(self._run_part, args=(name, wanted))
 
     def follow_clock(self) -> None:
@@ -180,74 +170,76 @@ class SyncSchedule:
             cadence.shift(seconds)
         bring_forward(self._scheduler, seconds)
 
-    def _put(self, ticks: Mapping[str, Tick]) -> None:
-        before, self._ticks = self._ticks, ticks
+    def _put(self, slots: Mapping[str, Slot]) -> None:
+        before, self._slots = self._slots, slots
         now = _now()
         self._cadences = {
-            name: self._cadences.get(name) or Cadence(now, self._origin, tick.period, tick.offset)
-            for name, tick in ticks.items()
+            name: self._cadences.get(name) or Cadence(now, self._origin, slot.period, slot.offset)
+            for name, slot in slots.items()
         }
-        for name in before.keys() - ticks.keys():
+        for name in before.keys() - slots.keys():
             self._scheduler.remove_job(name)
-        for name in ticks.keys() - before.keys():
+        for name in slots.keys() - before.keys():
             self._scheduler.add_job(
                 self._run,
                 self._cadences[name],
                 args=(name,),
                 id=name,
-                # A late tick still runs: by default one that is a second late is skipped.
+                # A late sync still runs: by default one that is a second late is skipped.
                 misfire_grace_time=None,
                 coalesce=True,
                 max_instances=1,
             )
 
     def _run(self, name: str) -> None:
-        with self._turn_of(name) as tick:
-            if tick is not None:
-                tick.call(self._cadences[name].due.timestamp())
+        with self._turn_of(name) as slot:
+            if slot is not None:
+                due = self._cadences[name].due.timestamp()
+                self._sync(slot, slot.targets, _MOST_OF_PERIOD * slot.period, due)
 
     def _run_part(self, name: str, wanted: Callable[[str], bool]) -> None:
         next_due = self._next_due(name)
-        with self._turn_of(name) as tick:
+        with self._turn_of(name) as slot:
             left = next_due - clock.wall()
-            if tick is not None and left > 0:
-                tick.call_part(wanted, left)
+            if slot is not None and left > 0:
+                targets = [target for target in slot.targets if wanted(target.key)]
+                self._sync(slot, targets, left, None)
 
     def _next_due(self, name: str) -> float:
         job = self._scheduler.get_job(name)
         return 0.0 if job is None else job.next_run_time.timestamp()
 
     @contextmanager
-    def _turn_of(self, name: str) -> Iterator[Tick | None]:
-        """Wait for swaps, and for what runs of a tick's targets; None if it is to run no more."""
+    def _turn_of(self, name: str) -> Iterator[Slot | None]:
+        """Wait for swaps, and for what runs of a slot's targets; None if it is to run no more."""
         with self._state:
             self._state.wait_for(lambda: name not in {*self._held_up, *self._running})
             # It may have been submitted before a swap.
-            tick = None if self._stop.is_set() else self._ticks.get(name)
+            slot = None if self._stop.is_set() else self._slots.get(name)
             self._running[name] = clock.monotonic()
         try:
-            yield tick
+            yield slot
         finally:
             with self._state:
                 del self._running[name]
                 self._state.notify_all()
 
     def _listen(self, event: events.JobEvent) -> None:
-        tick = self._ticks.get(event.job_id)
+        slot = self._slots.get(event.job_id)
         if event.code == events.EVENT_JOB_ERROR:
             self._log.error("sync_failed", exc_info=event.exception)
             self._instruments.syncs_failed.inc()
         elif event.code == events.EVENT_JOB_SUBMITTED:
             due = event.scheduled_run_times[-1].timestamp()
             self._instruments.sync_lags.observe(max(0.0, clock.wall() - due))
-        elif tick is not None and event.job_id not in self._held_up:
+        elif slot is not None and event.job_id not in self._held_up:
             self._instruments.syncs_skipped.inc()
             late = next(self._late)
             self._log.warning(
                 "sync_late",
-                message=f"a sync was due after {tick.period:g} s while the one before was still "
+                message=f"a sync was due after {slot.period:g} s while the one before was still "
                 f"running, and is left out; {late} since the start",
-                period_seconds=tick.period,
+                period_seconds=slot.period,
                 late_since_start=late,
             )
 

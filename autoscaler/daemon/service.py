@@ -14,7 +14,7 @@ from functools import partial
 from autoscaler import clock
 from autoscaler.config import Config
 from autoscaler.config.written import only_targets_differ
-from autoscaler.core.target import TargetName
+from autoscaler.core.target import Target, TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.connections import (
     ConnectedCluster,
@@ -30,7 +30,7 @@ from autoscaler.daemon.no_series import NoSeriesReporter
 from autoscaler.daemon.recording import open_recording
 from autoscaler.daemon.reload import RETRY_SECONDS, ConfigSource, FileSource, Reload
 from autoscaler.daemon.reporting import LogReporter, Reporters
-from autoscaler.daemon.schedule import SyncSchedule, Tick
+from autoscaler.daemon.schedule import SyncSchedule
 from autoscaler.daemon.service_manager import Notifier, Signals
 from autoscaler.daemon.state_directory import Memory, await_turn, look_for_releases, open_memory
 from autoscaler.kubernetes import ConnectError
@@ -51,9 +51,6 @@ SYNCED_WITHIN_SECONDS = 10.0
 
 LONGEST_SYNC_SECONDS = 30.0
 """A sync takes no longer, however long its period: what it read would be outdated."""
-
-_MOST_OF_PERIOD = 0.9
-"""The part of its period that a sync may take; the next one is left out while it runs."""
 
 _POLL_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
@@ -148,7 +145,7 @@ class MainLoop:
         )
         self.syncer = stack.enter_context(self._new_syncer(memory))
         metrics.breakers = self.syncer.breaker_statuses
-        schedule = SyncSchedule(signals.stop, metrics.instruments, memory.steps)
+        schedule = SyncSchedule(signals.stop, metrics.instruments, self._sync, memory.steps)
         self.schedule = stack.enter_context(schedule)
         self._rights_asked = threading.Thread()
         self._reach_again_at = clock.monotonic() + RETRY_SECONDS
@@ -213,9 +210,8 @@ class MainLoop:
         threading.Thread(target=self._attend, name="attend", daemon=True).start()
         # The files may have changed since they were read: the daemon may have waited for its turn.
         if not self._reloads():
-            config, ticks = self.config, self._ticks(self.config)
-            self.schedule.swap(ticks, partial(self._apply, config, ticks, self.connections))
-            self._ask_rights(config)
+            self._swap(self.config, self.connections)
+            self._ask_rights(self.config)
         _tune_garbage_collection()
         announcements.serving(self.reload.config)
         if self.config.state_directory is not None:
@@ -257,13 +253,16 @@ class MainLoop:
 
     def _switch(self, config: Config, *, at_once: bool) -> None:
         with self.connections.replaced(config) as connections:
-            ticks = self._ticks(config)
             # The swap takes up to `HANGS_AFTER_SECONDS`, and the watchdog is not fed meanwhile.
             self._feed_watchdog()
             with self.telemetry.health.suspended():
-                change = partial(self._apply, config, ticks, connections)
-                self.schedule.swap(ticks, change, at_once=at_once)
+                self._swap(config, connections, at_once=at_once)
             self.connections = connections
+
+    def _swap(self, config: Config, connections: Connections, *, at_once: bool = True) -> None:
+        slots = slots_of(config.targets)
+        change = partial(self._apply, config, slots, connections)
+        self.schedule.swap(slots, change, at_once=at_once)
 
     def _reach_again(self) -> None:
         """Connect again to unreached clusters from time to time."""
@@ -295,7 +294,7 @@ class MainLoop:
             self._rights_asked = threading.Thread(target=ask, name="rights", daemon=True)
             self._rights_asked.start()
 
-    def _apply(self, config: Config, ticks: Sequence[Tick], connections: Connections) -> None:
+    def _apply(self, config: Config, slots: Sequence[Slot], connections: Connections) -> None:
         """Switch to a configuration while no sync runs of a target that is changed or removed."""
         telemetry, targets = self.telemetry, config.targets
         for cluster in connections.clusters.values():
@@ -317,7 +316,7 @@ class MainLoop:
         for name in connections.clusters.keys() - {target.cluster for target in targets}:
             component = part_of(Component.KUBERNETES, name)
             telemetry.health.report(component, ok=True, message=NOT_ASKED)
-        telemetry.health.expect({tick.name: tick.period for tick in ticks})
+        telemetry.health.expect({slot.name: slot.period for slot in slots})
 
     def _ports(self, connections: Connections) -> Ports:
         telemetry, clusters = self.telemetry, connections.clusters
@@ -350,25 +349,15 @@ class MainLoop:
             listing_anew=listing_anew,
         )
 
-    def _ticks(self, config: Config) -> list[Tick]:
-        return [self._tick(slot) for slot in slots_of(config.targets)]
-
-    def _tick(self, slot: Slot) -> Tick:
-        def call(due: float) -> None:
-            budget = min(_MOST_OF_PERIOD * slot.period, LONGEST_SYNC_SECONDS)
-            try:
-                self.syncer.sync(slot.targets, clock.wall(), budget, due=due)
-            finally:
-                # Also if the sync of one target raises: the others were synced.
-                self.telemetry.health.sync_completed(tick.name)
-
-        def call_part(wanted: Callable[[str], bool], seconds: float) -> None:
-            targets = [target for target in slot.targets if wanted(target.key)]
-            self.syncer.sync(targets, clock.wall(), min(seconds, LONGEST_SYNC_SECONDS))
-
-        targets = {target.key: target for target in slot.targets}
-        tick = Tick(call, slot.period, slot.offset, targets, call_part)
-        return tick
+    def _sync(
+        self, slot: Slot, targets: Sequence[Target], seconds: float, due: float | None
+    ) -> None:
+        try:
+            self.syncer.sync(targets, clock.wall(), min(seconds, LONGEST_SYNC_SECONDS), due=due)
+        finally:
+            # Also if the sync of one target raises: the others were synced.
+            if due is not None:
+                self.telemetry.health.sync_completed(slot.name)
 
     def _report_caches(self) -> None:
         for name, cluster in self._clusters.items():

@@ -22,6 +22,16 @@ class Slot:
     offset: float
     targets: tuple[Target, ...]
 
+    @property
+    def name(self) -> str:
+        """No other slot of a configuration has it."""
+        return f"{self.period}+{self.offset}"
+
+    def is_part_of(self, other: "Slot | None") -> bool:
+        """Return whether another slot has all targets that this one has, unchanged."""
+        of_other = {} if other is None else {target.key: target for target in other.targets}
+        return other is not None and all(one == of_other.get(one.key) for one in self.targets)
+
 
 def slots_of(targets: Sequence[Target]) -> tuple[Slot, ...]:
     """Divide targets into slots of at least a second, at most 15 a period."""

@@ -4,11 +4,12 @@ And a swap: between two syncs, without a turn lost.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from types import MappingProxyType
 
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -17,9 +18,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from autoscaler import clock
+from autoscaler.core.target import Target
 from autoscaler.daemon import schedule as schedule_module
-from autoscaler.daemon.schedule import Cadence, HangingSyncError, SyncSchedule, Tick, bring_forward
+from autoscaler.daemon.schedule import Cadence, HangingSyncError, SyncSchedule, bring_forward
+from autoscaler.sync.slots import Slot
 from autoscaler.telemetry.metrics import Instruments
+from tests.worlds.memory import external
 from tests.worlds.waiting import wait_until
 
 PERIOD = 0.2
@@ -29,8 +33,40 @@ PERIOD = 0.2
 def schedules(stop: threading.Event | None = None) -> Iterator[tuple[SyncSchedule, Instruments]]:
     """Run a schedule, and give with it what counts its ticks."""
     instruments = Instruments()
-    with SyncSchedule(stop or threading.Event(), instruments) as schedule:
+    with SyncSchedule(stop or threading.Event(), instruments, sync) as schedule:
         yield schedule, instruments
+
+
+@dataclass(frozen=True)
+class Tick(Slot):
+    """A slot with what its syncs call: ``part`` for those out of turn, with the targets' names."""
+
+    call: Callable[[float], object] = print
+    part: Callable[[str, float], object] = print
+
+
+def tick_of(
+    call: Callable[[float], object],
+    period: float,
+    targets: Mapping[str, int] = MappingProxyType({}),
+    part: Callable[[str, float], object] = print,
+) -> Tick:
+    """Return one with targets of these names, each changed by another number."""
+    made = (external("shop", name, promql=str(number)) for name, number in targets.items())
+    return Tick(period, 0.0, tuple(made), call, part)
+
+
+def sync(slot: Slot, targets: Sequence[Target], seconds: float, due: float | None) -> None:
+    """Call what a tick has."""
+    assert isinstance(slot, Tick)
+    if due is None:
+        slot.part("".join(target.spec.scale_target_ref.name for target in targets), seconds)
+    else:
+        slot.call(due)
+
+
+def is_a(key: str) -> bool:
+    return key.endswith("/a")
 
 
 def test_a_tick_never_overlaps_itself_and_what_is_left_out_is_told_and_counted() -> None:
@@ -45,7 +81,7 @@ def test_a_tick_never_overlaps_itself_and_what_is_left_out_is_told_and_counted()
         running.release()
 
     with capture_logs() as lines, schedules() as (schedule, instruments):
-        schedule.swap([Tick(tick, PERIOD)])
+        schedule.swap([tick_of(tick, PERIOD)])
         wait_until("two ticks that are left out", lambda: len(lines) >= 2, timeout=20)
         release.set()
     assert overlaps == []
@@ -67,7 +103,7 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_comes() -> None:
             raise ValueError("a defect")
 
     with capture_logs() as lines, schedules() as (schedule, instruments):
-        schedule.swap([Tick(tick, PERIOD)])
+        schedule.swap([tick_of(tick, PERIOD)])
         wait_until("the next tick", lambda: len(ticks) >= 2, timeout=20)
     assert lines[0]["log_level"] == "error"
     assert isinstance(lines[0]["exc_info"], ValueError)
@@ -84,7 +120,7 @@ def test_stopping_waits_for_the_tick_in_hand() -> None:
         ended.set()
 
     with schedules(stop) as (schedule, _):
-        schedule.swap([Tick(tick, 60.0)])
+        schedule.swap([tick_of(tick, 60.0)])
         assert begun.wait(20)
     assert ended.is_set()
 
@@ -119,10 +155,10 @@ class Swapped:
     def tick(self, name: str, period: float = 60.0, **targets: int) -> Tick:
         """Return a tick that notes its name, and of a part the targets."""
 
-        def part(wanted: Callable[[str], bool], _seconds: float) -> None:
-            self.ran.append(f"{name}: {''.join(filter(wanted, targets))}")
+        def part(names: str, _seconds: float) -> None:
+            self.ran.append(f"{name}: {names}")
 
-        return Tick(lambda _due: self.ran.append(name), period, targets=targets, call_part=part)
+        return tick_of(lambda _due: self.ran.append(name), period, targets, part)
 
     def wait_for(self, *names: str) -> None:
         """Wait until exactly these have run."""
@@ -139,7 +175,7 @@ def swapped() -> Iterator[Swapped]:
 def test_a_swap_waits_for_the_tick_in_hand_and_nothing_runs_meanwhile(swapped: Swapped) -> None:
     """The change happens between two syncs, never within one."""
     slow = Slow(lambda: swapped.ran.append("tick ended"))
-    swapped.swap([Tick(slow, PERIOD)])
+    swapped.swap([tick_of(slow, PERIOD)])
     slow.begins()
     slow.release_later()
     swapped.swap([swapped.tick("new")], lambda: swapped.ran.append("changed"))
@@ -152,15 +188,15 @@ def test_a_swap_waits_for_the_tick_in_hand_and_nothing_runs_meanwhile(swapped: S
 )
 def test_a_tick_goes_on_whose_targets_are_all_unchanged(others: dict[str, int], part: int) -> None:
     """Another one in its place may have more."""
-    tick = Tick(print, PERIOD, targets={"a": 1})
-    assert tick.is_part_of(Tick(print, PERIOD, targets=others)) == part
+    tick = tick_of(print, PERIOD, {"a": 1})
+    assert tick.is_part_of(tick_of(print, PERIOD, others)) == part
     assert not tick.is_part_of(None)
 
 
 def test_a_swap_of_some_targets_waits_for_no_other_sync(swapped: Swapped) -> None:
     """A sync that hangs delays only a change of what it syncs; its own turn comes afterwards."""
     slow = Slow(lambda: swapped.ran.append("slow"))
-    swapped.swap([Tick(slow, 60.0, targets={"a": 1}), swapped.tick("old", 61.0, b=1)])
+    swapped.swap([tick_of(slow, 60.0, {"a": 1}), swapped.tick("old", 61.0, b=1)])
     slow.begins()
     swapped.wait_for("old")
     changed, stays = swapped.tick("new", 62.0, b=2), swapped.tick("slow again", a=1, c=1)
@@ -176,7 +212,7 @@ def test_a_swap_of_some_targets_waits_for_no_other_sync(swapped: Swapped) -> Non
 def test_a_swap_waits_for_the_sync_of_a_target_that_moves(swapped: Swapped) -> None:
     """No target is ever synced twice at a time."""
     slow = Slow(lambda: swapped.ran.append("slow"))
-    swapped.swap([Tick(slow, 60.0, targets={"a": 1, "b": 1})])
+    swapped.swap([tick_of(slow, 60.0, {"a": 1, "b": 1})])
     slow.begins()
     slow.release_later()
     swapped.swap([swapped.tick("left", a=1), swapped.tick("moved", 61.0, b=1)], at_once=False)
@@ -213,7 +249,7 @@ def test_a_sync_that_hangs_lets_no_swap_take_place(
     hangs_after = 3.0
     monkeypatch.setattr(schedule_module, "HANGS_AFTER_SECONDS", hangs_after)
     slow = Slow(lambda: swapped.ran.append("old"))
-    swapped.swap([Tick(slow, PERIOD)])
+    swapped.swap([tick_of(slow, PERIOD)])
     slow.begins()
     with pytest.raises(HangingSyncError):
         swapped.swap([swapped.tick("new")])
@@ -245,7 +281,7 @@ def test_a_new_leader_syncs_its_targets_once_and_leaves_every_due_time(swapped: 
     wait_until("the first turns", lambda: len(swapped.ran) == 2, timeout=20)
     jobs = swapped.schedule._scheduler.get_jobs
     before = {job.id: job.next_run_time for job in jobs()}
-    swapped.schedule.run_part("a".__eq__)
+    swapped.schedule.run_part(is_a)
     wait_until("the part", lambda: len(swapped.ran) == 3, timeout=20)
     assert swapped.ran[2] == "both: a"
     assert {job.id: job.next_run_time for job in jobs()} == before
@@ -256,28 +292,28 @@ def test_a_part_neither_overlaps_nor_delays_its_tick(monkeypatch: pytest.MonkeyP
     slow, parts = Slow(), list[float]()
     slow_part, next_turn = Slow(), Slow()
 
-    def part(_wanted: Callable[[str], bool], seconds: float) -> None:
+    def part(_names: str, seconds: float) -> None:
         parts.append(seconds)
         slow_part(0.0)
 
     with schedules() as (schedule, _):
-        tick = Tick(slow, 3600.0, targets={"a": 1}, call_part=part)
+        tick = tick_of(slow, 3600.0, {"a": 1}, part)
         schedule.swap([tick])
         slow.begins()
-        schedule.run_part("a".__eq__)
+        schedule.run_part(is_a)
         assert not slow_part.begun.wait(PERIOD)
         slow.release.set()
         slow_part.begins()
         assert 1000 < parts[0] < 5400
         next_turn.release.set()
-        schedule._ticks = {tick.name: replace(tick, call=next_turn)}
+        schedule._slots = {tick.name: replace(tick, call=next_turn)}
         schedule._scheduler.modify_job(tick.name, next_run_time=datetime.now(UTC))
         assert not next_turn.begun.wait(PERIOD)
         slow_part.release.set()
         next_turn.begins()
         wait_until("the end of it", lambda: not schedule._running)
         monkeypatch.setattr(schedule, "_next_due", lambda _: clock.wall())
-        schedule._run_part(tick.name, "a".__eq__)
+        schedule._run_part(tick.name, is_a)
         assert len(parts) == 1
 
 
@@ -298,7 +334,7 @@ def test_a_tick_is_told_when_it_was_due() -> None:
     """However late it begins, the instants lie whole periods apart."""
     due: list[float] = []
     with schedules() as (schedule, _):
-        schedule.swap([Tick(due.append, PERIOD)])
+        schedule.swap([tick_of(due.append, PERIOD)])
         wait_until("five ticks", lambda: len(due) >= 5, timeout=20)
         for earlier, later in pairwise(due[1:5]):
             periods = (later - earlier) / PERIOD

@@ -21,6 +21,7 @@ from autoscaler.config import Config, load
 from autoscaler.daemon import LogFormat, LogLevel, logs
 from autoscaler.daemon.service import MainLoop
 from autoscaler.daemon.service_manager import Signals
+from autoscaler.sync.slots import slots_of
 from tests.worlds.faults.bed import defects
 
 PERIOD_SECONDS = 15.0
@@ -56,7 +57,7 @@ def main(file: Path, syncs: int, every: int) -> None:
     logs.configure(LogLevel.WARNING, LogFormat.JSON, cast("TextIO", tally))
     with ExitStack() as stack:
         loop = MainLoop(config, Signals(), stack)
-        loop._apply(config, loop._ticks(config), loop.connections)
+        loop._apply(config, slots_of(config.targets), loop.connections)
         _run(loop, config, syncs, every)
     print(json.dumps({"events": tally.events, "defects": tally.defects}), flush=True)
 

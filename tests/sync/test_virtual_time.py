@@ -11,10 +11,11 @@ from autoscaler.core.observation import Scale
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.sync_result import SyncResult
 from autoscaler.core.target import Target
-from autoscaler.daemon.schedule import SyncSchedule, Tick
+from autoscaler.daemon.schedule import SyncSchedule
 from autoscaler.persistence.codec import is_same
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import MetricsReader
+from autoscaler.sync.slots import Slot
 from autoscaler.telemetry.metrics import Instruments
 from tests.adapters.prometheus.reading import settings
 from tests.core.builders import behavior, percent_policy, pods_policy, rules
@@ -105,13 +106,14 @@ def recorded(tape: Tape) -> Sequence[SyncResult]:
         tape.reader, memory.servers[""] = reader, tape
         with memory.syncer(stop, clock=tape) as syncer:
 
-            def sync(due: float) -> None:
+            def sync(slot: Slot, _: object, __: float, due: float | None) -> None:
                 if len(tape.syncs) < len(LOADS):
+                    assert due is not None
                     tape.syncs.append((clock.wall(), due))
-                    syncer.sync(targets(), tape.syncs[-1][0], BUDGET, due=due)
+                    syncer.sync(slot.targets, tape.syncs[-1][0], BUDGET, due=due)
 
-            with SyncSchedule(threading.Event(), Instruments()) as schedule:
-                schedule.swap([Tick(sync, PERIOD)])
+            with SyncSchedule(threading.Event(), Instruments(), sync) as schedule:
+                schedule.swap([Slot(PERIOD, 0.0, tuple(targets()))])
                 wait_until("all syncs", lambda: len(memory.summaries) == len(LOADS), timeout=60)
     return memory.results
 
