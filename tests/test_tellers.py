@@ -61,7 +61,7 @@ OF_STATE = {
     State.IDLE: Mark.IDLE,
     State.LIMITED: Mark.LIMITED,
 }
-"""The mark of each state, in the order in which docs/guides/operations.md lists them."""
+"""The mark of each state, in the order in which docs/reference/states.md lists them."""
 SHADES = {
     Mark.FAILED: ShadeKind.FAILING,
     Mark.FALLBACK: ShadeKind.FALLBACK,

@@ -66,3 +66,24 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
         assert isinstance(command, typer.core.TyperCommand), (name, arguments)
         options = {word.partition("=")[0] for word in arguments if word.startswith("-")}
         assert options <= {*options_of(command), "-", "--help"}, (name, arguments)
+
+
+def whole_configurations() -> Iterator[tuple[str, str]]:
+    """Return the name and the text of each configuration with targets on a page for users."""
+    for page in [PAGES[0], *STARTS, *sorted((ROOT / "docs" / "guides").glob("*.md"))]:
+        blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+        for number, block in enumerate(blocks):
+            if re.search(r"^prometheus:", block, re.MULTILINE) and "targets:" in block:
+                yield f"{page.stem}-{number}", block
+
+
+@pytest.mark.parametrize(
+    "text", dict(whole_configurations()).values(), ids=dict(whole_configurations())
+)
+def test_a_whole_configuration_is_valid(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "autoscaler.yaml"
+    file.write_text(text.replace("/etc/autoscaler", str(tmp_path)))
+    for name in re.findall(r"kubeconfig: /etc/autoscaler/([\w.]+)", text):
+        (tmp_path / name).write_text("apiVersion: v1\nkind: Config\n")
+    code, _, refused = ran("validate", str(file))
+    assert code == 0, refused

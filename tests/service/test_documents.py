@@ -61,6 +61,8 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
+NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
 _LINK = re.compile(r"""(?:\]\(|src(?:set)?=")([^)\s"]+)""")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
@@ -81,6 +83,15 @@ def test_links_lead_somewhere(document: Path) -> None:
         file = (document.parent / name).resolve() if name else document
         assert file.exists(), link
         assert not anchor or anchor in anchors(file), link
+
+
+def test_every_page_has_its_place() -> None:
+    """In the navigation of the site and on the page that begins it."""
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    listed = set(re.findall(r"[\w/-]+\.md", NAVIGATION))
+    linked = set(_LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8")))
+    assert pages - listed == set()
+    assert pages - linked == {"index.md"}
 
 
 @pytest.mark.parametrize(
