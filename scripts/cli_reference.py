@@ -18,13 +18,13 @@ HEAD = """\
 # Command line
 
 This page is generated from the commands by `python scripts/cli_reference.py`, and a test checks
-that it is up to date. `autoscaler COMMAND --help` has more about each command.
+that it is up to date. `autoscaler COMMAND --help` has more about each command, and its exit codes.
 
 A `TARGET` is `NAMESPACE/NAME` or `NAMESPACE/KIND/NAME`. `--version` prints the version, and
 `--install-completion` installs shell completion.
 
 """
-COLUMNS = "| option | default | description |\n|---|---|---|\n"
+COLUMNS = "| option | description |\n|---|---|\n"
 COMMON = "Common options"
 PYTHON_TYPE = re.compile(r" <(?!\w+(?:-\w+)*\|)[^>]*>")
 """Such as `<int range>`, but no choice such as `<text|json>`."""
@@ -42,7 +42,7 @@ class Option:
     @property
     def row(self) -> str:
         """The row of a table."""
-        cells = (f"`{self.name}`", self.default, self.text)
+        cells = (f"`{self.name}`", f"{self.text} {self.default}".strip())
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     @property
@@ -60,11 +60,11 @@ def option_of(param: Any, context: Any) -> Option:
     for extra in extras.rstrip("]").split("; "):
         key, _, value = extra.partition(": ")
         if key == "required":
-            values.insert(0, "required")
+            values.insert(0, "Required.")
         elif key in {"default", "env var"}:
-            values.append(f"`{value}`" if key == "default" else f"`${value}`")
+            values.append(f"Default: `{value}`." if key == "default" else f"Or `${value}`.")
     group = getattr(param, "rich_help_panel", None) or ""
-    return Option(PYTHON_TYPE.sub("", name), ", or ".join(values), " ".join(text.split()), group)
+    return Option(PYTHON_TYPE.sub("", name), " ".join(values), " ".join(text.split()), group)
 
 
 def table(options: list[Option]) -> str:
@@ -91,7 +91,7 @@ def sections() -> Iterator[str]:
     counts = Counter(option for found in options.values() for option in set(found))
     groups: dict[str, list[Option]] = {COMMON: []}
     for name, context in contexts.items():
-        summary, *paragraphs = (context.command.help or "").split("\n\n")
+        summary = (context.command.help or "").partition("\n\n")[0]
         usage = re.sub(r"[{}]", "", " ".join(context.command.collect_usage_pieces(context)))
         lines = [summary, f"    autoscaler {name} {usage}"]
         own = [option for option in options[name] if not option.group and counts[option] == 1]
@@ -107,7 +107,6 @@ def sections() -> Iterator[str]:
             f"[{group}](#{anchor(group)})" + (f": {', '.join(flags)}." if group == COMMON else ".")
             for group, flags in links.items()
         ]
-        lines += [" ".join(part.split()) for part in paragraphs if part.startswith("Exit codes")]
         yield f"## `{name}`\n\n" + "\n\n".join(lines) + "\n"
     for group, found in groups.items():
         yield f"## {group}\n\n" + table(found)
