@@ -30,7 +30,7 @@ from autoscaler.kubernetes.election import ALWAYS_OPEN, WriteGate
 from autoscaler.kubernetes.events import Events
 from autoscaler.kubernetes.leadership import leader_election
 from autoscaler.kubernetes.rights import ElectionLease, LackedRight, missing_rights
-from autoscaler.kubernetes.watch_requests import CacheBudget
+from autoscaler.kubernetes.watch_requests import ClusterBudget
 from autoscaler.prometheus import PrometheusReader
 from autoscaler.sync.ports import DEFAULT_CLUSTER, Cluster, Ports, Reporter
 from autoscaler.telemetry.metrics import EventCounts
@@ -120,9 +120,8 @@ class ConnectedCluster:
             self.api,
             Scales(self.api, self.gate, self.observer),
             Pods(self.api),
-            (),
             observer=self.observer,
-            budget=None if self.name == DEFAULT_CLUSTER else CacheBudget(_BYTES_OF_ONE),
+            budget=None if self.name == DEFAULT_CLUSTER else ClusterBudget(_BYTES_OF_ONE),
         )
 
     def is_of(self, settings: KubernetesSettings, shard: Shard | None) -> bool:

@@ -22,6 +22,8 @@ from autoscaler.kubernetes.watch_requests import ALL, Cache, WatchRequests, Watc
 from autoscaler.quantities import parse_milli
 from autoscaler.transport import Observer
 
+_HPAS = ("autoscaling/v2", "horizontalpodautoscalers")
+"""Every version since 1.23 serves them."""
 _FORBIDDEN = 403
 _LONGEST_NAME = 253
 _MOST_STATUSES = 8
@@ -53,6 +55,7 @@ class AutoscalerCache(Cache):
             "HorizontalPodAutoscaler.autoscaling",
             namespace,
             "a target that one of them controls is refused there only if that was seen before",
+            path_of(*_HPAS, namespace),
         )
         self.listed = False
         """Whether there was a list."""
@@ -80,10 +83,6 @@ class AutoscalerCache(Cache):
         *earlier, last = hpa.statuses
         kept = [one for one, next_ in pairwise(hpa.statuses) if next_.time > since]
         return hpa if len(kept) == len(earlier) else replace(hpa, statuses=(*kept, last))
-
-    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
-        """Return the path; autoscaling/v2 is served by every version since 1.23."""
-        return path_of("autoscaling/v2", "horizontalpodautoscalers", self.namespace)
 
     def begin(self) -> None:
         """Begin a list."""
@@ -192,7 +191,7 @@ class ListedAutoscalers:
 
     def _list(self, scope: str) -> AutoscalerCache | Failure:
         cache = AutoscalerCache(scope, lambda _: True)
-        listed = WatchRequests(self._api, cache, WatchTimings()).list_all(cache.path(0.0))
+        listed = WatchRequests(self._api, cache, WatchTimings()).list_all(path_of(*_HPAS, scope))
         if not isinstance(listed, Failure):
             return cache
         sentence = f"{_UNKNOWN}: {listed.message}"

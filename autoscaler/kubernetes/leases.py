@@ -119,16 +119,13 @@ class LeaseCache(Cache):
 
     def __init__(self, namespace: str, name: str, changed: Callable[[Lease | None], None]) -> None:
         instead = "who leads is asked for once in a retryPeriod"
-        super().__init__("leases.coordination.k8s.io", namespace, instead)
+        path = path_of(_GROUP_VERSION, "leases", namespace)
+        super().__init__("leases.coordination.k8s.io", namespace, instead, path)
         self.selector = {"fieldSelector": f"metadata.name={name}"}
         self._name = name
         self._changed = changed
         self._listed: Lease | None = None
         self._version: str | None = None
-
-    def path(self, deadline: float) -> str:  # noqa: ARG002 - every server has them there
-        """Return the path."""
-        return path_of(_GROUP_VERSION, "leases", self.namespace)
 
     def begin(self) -> None:
         """Begin a list."""

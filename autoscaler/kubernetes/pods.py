@@ -12,7 +12,7 @@ from sys import intern
 from autoscaler import quantities
 from autoscaler.core.observation import ContainerRequests, Pod, PodRequests, Unavailable
 from autoscaler.core.selectors import parse
-from autoscaler.core.spec import ConditionStatus, LabelSelector, Operator
+from autoscaler.core.spec import ConditionStatus, LabelSelector
 from autoscaler.kubernetes.api import MALFORMED, Api, JsonObject, path_of, read_list
 from autoscaler.kubernetes.failures import Failure, malformed, typed
 from autoscaler.kubernetes.watch_requests import ALL, OBJECT_BYTES, Cache
@@ -127,20 +127,20 @@ class SelectorIndex:
     """Finds which of many selectors, in string form, match a pod, without trying all of them.
 
     Each is stored under the label that the fewest others require too: `app=web,env=prod` is tried
-    only on pods of its app.  Selectors that cannot be read, and empty ones, are left out.
+    only on pods of its app; one that requires no label, such as `app in (a, b)`, is tried on all.
+    Selectors that cannot be read, and empty ones, are left out.
     """
 
     def __init__(self, selectors: Iterable[str]) -> None:
         known = filter(is_indexable, dict.fromkeys(selectors))
         entries = [(text, parse(text)) for text in known]
-        self._by_pair: dict[_Pair, list[_Entry]] = defaultdict(list)
-        self._by_key: dict[str, list[_Entry]] = defaultdict(list)
-        self._others: list[_Entry] = []
+        self._by_pair: dict[_Pair | None, list[_Entry]] = defaultdict(list)
         # Mostly a pod matches one selector, and thousands of pods the same one.
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}
         required = Counter(pair for _, selector in entries for pair in selector.match_labels)
-        for entry in entries:
-            self._add(entry, required)
+        for text, selector in entries:
+            rarest = min(selector.match_labels, key=required.__getitem__, default=None)
+            self._by_pair[rarest].append((text, selector))
         self.selectors = frozenset(text for text, _ in entries)
         """The selectors that are known."""
 
@@ -152,28 +152,8 @@ class SelectorIndex:
         return self._shared.setdefault(matching, matching)
 
     def _candidates(self, labels: Mapping[str, str]) -> Iterator[_Entry]:
-        for pair in labels.items():
+        for pair in (*labels.items(), None):
             yield from self._by_pair.get(pair, ())
-        if self._by_key:
-            for key in labels:
-                yield from self._by_key.get(key, ())
-        yield from self._others
-
-    def _add(self, entry: _Entry, required: Counter[_Pair]) -> None:
-        selector = entry[1]
-        if selector.match_labels:
-            rarest = min(selector.match_labels, key=lambda pair: required[pair])
-            self._by_pair[rarest].append(entry)
-            return
-        by_operator = {each.operator: each for each in reversed(selector.match_expressions)}
-        if Operator.IN in by_operator:
-            requirement = by_operator[Operator.IN]
-            for value in set(requirement.values):
-                self._by_pair[requirement.key, value].append(entry)
-        elif Operator.EXISTS in by_operator:
-            self._by_key[by_operator[Operator.EXISTS].key].append(entry)
-        else:
-            self._others.append(entry)
 
 
 def is_indexable(selector: str) -> bool:
@@ -244,7 +224,8 @@ class PodCache(Cache):
         selectors: Callable[[], Selectors],
         ready: Callable[[float], None],
     ) -> None:
-        super().__init__("pods", namespace, "they are listed for one target after the other")
+        instead = "they are listed for one target after the other"
+        super().__init__("pods", namespace, instead, path_of("v1", "pods", namespace))
         self._selectors = selectors
         self._ready = ready
         self._namespaces: dict[str, _NamespacePods] = {}
@@ -264,9 +245,9 @@ class PodCache(Cache):
         return listing is not None and selector in listing.members
 
     def path(self, deadline: float) -> str:
-        """Return the path of the pods."""
+        """Return the path, once it is known which pods are wanted."""
         self._ready(deadline)
-        return path_of("v1", "pods", self.namespace)
+        return self._path
 
     def begin(self) -> None:
         """Begin a list of the pods that are wanted now."""

@@ -47,15 +47,20 @@ class OverBudgetError(Exception):
     """More would be kept of a cluster than its budget permits."""
 
 
-class CacheBudget:
-    """How many bytes are kept of one cluster, by all its caches together.
+class ClusterBudget:
+    """How many bytes are kept of one cluster, and how many events of it are read per second.
 
-    A server may list objects without end, and others must not pay for it with their memory.
+    It is for all its caches together: a server may list objects without end, and send events
+    without end, and other clusters must not pay for it with their memory and the interpreter's
+    time.  Kubernetes' own scalability tests create 100 pods per second, each with a few changes.
     """
 
-    def __init__(self, most: int = 1 << 30) -> None:
+    def __init__(
+        self, most: int = 1 << 30, per_second: float = 2000.0, burst: int = 10_000
+    ) -> None:
         self._most = most
         self.kept = 0
+        self._events = TokenBucket(burst, 1.0 / per_second)
         self._lock = threading.Lock()
 
     def add(self, change: int) -> None:
@@ -67,22 +72,10 @@ class CacheBudget:
                 )
             self.kept += change
 
-
-class WatchPace:
-    """Limits the rate at which the events of one cluster are read, by all its watches together.
-
-    Kubernetes' own scalability tests create 100 pods per second, each with a few changes.  A server
-    that sends events without end would take the interpreter from the targets of other clusters.
-    """
-
-    def __init__(self, per_second: float = 2000.0, burst: int = 10_000) -> None:
-        self._bucket = TokenBucket(burst, 1.0 / per_second)
-        self._lock = threading.Lock()
-
-    def count(self) -> float:
+    def count_event(self) -> float:
         """Count an event; return the seconds to wait before the next one is read."""
         with self._lock:
-            return self._bucket.reserve(clock.monotonic())
+            return self._events.reserve(clock.monotonic())
 
 
 def weight(kept: object) -> int:
@@ -97,8 +90,9 @@ class Cache(ABC):
     `add` and `apply` raise one of MALFORMED for what cannot be read at all, and OverBudgetError.
     """
 
-    def __init__(self, collection: str, namespace: str, instead: str) -> None:
+    def __init__(self, collection: str, namespace: str, instead: str, path: str = "") -> None:
         """``instead`` says what happens while the objects of one namespace cannot be watched."""
+        self._path = path
         self.name = f'{collection} in namespace "{namespace}"' if namespace else collection
         """The collection, for messages: `deployments.apps in namespace "shop"`."""
         self.instead = instead if namespace else "each namespace is watched by itself"
@@ -107,9 +101,8 @@ class Cache(ABC):
         self.selector: Mapping[str, str] = {}
         """The parameters of the requests that select objects of the collection."""
         self._lock = threading.Lock()
-        self.budget = CacheBudget()
-        self.pace = WatchPace()
-        """Those of one cluster have the same budget and the same pace."""
+        self.budget = ClusterBudget()
+        """Those of one cluster have the same."""
         self._bytes = self._bytes_listed = 0
 
     def _count(self, before: int, after: int, *, listed: bool = False) -> None:
@@ -131,9 +124,9 @@ class Cache(ABC):
         self.budget.add(-self._bytes)
         self._bytes, self._bytes_listed = self._bytes_listed, 0
 
-    @abstractmethod
-    def path(self, deadline: float) -> str | Failure:
+    def path(self, deadline: float) -> str | Failure:  # noqa: ARG002 - of caches that ask
         """Return the path of the collection; called before each list, may ask the server."""
+        return self._path
 
     @abstractmethod
     def begin(self) -> None:
@@ -359,7 +352,7 @@ class WatchRequests:
                 outcome.failure = self._apply(line, outcome)
                 if outcome.failure is not None:
                     break
-                if (seconds := self._cache.pace.count()) > _SHORTEST_REST:
+                if (seconds := self._cache.budget.count_event()) > _SHORTEST_REST:
                     stream.rest(seconds)
         except urllib3.exceptions.TimeoutError:
             outcome.heard = stream.heard

@@ -18,7 +18,7 @@ from autoscaler.kubernetes.pods import PodCache, Pods, is_indexable
 from autoscaler.kubernetes.reflector import CacheT, OperatorNotes, Reflector, WatchState
 from autoscaler.kubernetes.scale_cache import Key, ScaleCache
 from autoscaler.kubernetes.scales import Scales
-from autoscaler.kubernetes.watch_requests import CacheBudget, WatchPace, WatchTimings
+from autoscaler.kubernetes.watch_requests import ClusterBudget, WatchTimings
 from autoscaler.kubernetes.watch_scopes import Changed, WatchScopes
 from autoscaler.transport import UNOBSERVED, Observer
 
@@ -47,20 +47,18 @@ class WatchedCluster:
         api: Api,
         scales: Scales,
         pods: Pods,
-        targets: Sequence[Target],
         *,
         observer: Observer = UNOBSERVED,
         timings: WatchTimings | None = None,
-        budget: CacheBudget | None = None,
+        budget: ClusterBudget | None = None,
     ) -> None:
         self._api = api
         self._scales = scales
         self._pods = pods
-        self._targets = tuple(targets)
+        self._targets: tuple[Target, ...] = ()
         self._notes = OperatorNotes(observer.watch_changed)
         self._timings = timings or WatchTimings()
-        self._budget = budget or CacheBudget()
-        self._pace = WatchPace()
+        self._budget = budget or ClusterBudget()
         self._lock = threading.RLock()
         self._changed = threading.Condition()
         self._closed = False
@@ -80,16 +78,18 @@ class WatchedCluster:
         )
         self._asked: dict[str, frozenset[str]] = {}
         """By namespace, the selectors that were asked for and not in the cache."""
-        self._pod_watches = self._watches_of(self._pod_cache, _MOST_POD_NAMESPACES)
+        self._pod_watches = self._watches_of(
+            lambda namespace: PodCache(namespace, self._selectors, self._await_scales),
+            _MOST_POD_NAMESPACES,
+        )
 
     # -- life ------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin the watches, each on a daemon thread."""
-        self.set_targets(self._targets)
-
     def set_targets(self, targets: Sequence[Target]) -> None:
-        """Watch what these targets need, and stop watching what only earlier ones needed."""
+        """Watch what these targets need, and stop watching what only earlier ones needed.
+
+        Each watch is on a daemon thread of its own.
+        """
         wanted: dict[_Kind, set[Key]] = defaultdict(set)
         for target in targets:
             ref = target.spec.scale_target_ref
@@ -299,7 +299,7 @@ class WatchedCluster:
 
         def watch(namespace: str, changed: Changed[CacheT]) -> Reflector[CacheT]:
             cache = create(namespace)
-            cache.budget, cache.pace = self._budget, self._pace
+            cache.budget = self._budget
             return Reflector(
                 self._api,
                 cache,
@@ -337,9 +337,6 @@ class WatchedCluster:
             *(self._api, self._scales.kinds, ref, namespace),
             lambda: self._wanted.get(kind, frozenset()),
         )
-
-    def _pod_cache(self, namespace: str) -> PodCache:
-        return PodCache(namespace, self._selectors, self._await_scales)
 
     def _ask(self, namespace: str, selector: str) -> None:
         with self._lock:

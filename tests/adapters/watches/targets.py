@@ -89,10 +89,8 @@ def watching(
 ) -> Iterator[WatchedCluster]:
     said = [] if notes is None else notes
     before = set(threading.enumerate())
-    watched = WatchedCluster(
-        api, Scales(api), Pods(api), tuple(targets), observer=Noting(said), timings=pace
-    )
-    watched.start()
+    watched = WatchedCluster(api, Scales(api), Pods(api), observer=Noting(said), timings=pace)
+    watched.set_targets(tuple(targets))
     try:
         if synced:
             assert watched.wait_synced(clock.monotonic() + 20)

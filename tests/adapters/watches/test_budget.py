@@ -17,9 +17,8 @@ from autoscaler.kubernetes.leases import Lease, LeaseCache
 from autoscaler.kubernetes.pods import PodCache
 from autoscaler.kubernetes.watch_requests import (
     Cache,
-    CacheBudget,
+    ClusterBudget,
     OverBudgetError,
-    WatchPace,
     WatchRequests,
     WatchTimings,
 )
@@ -85,7 +84,7 @@ def test_a_list_without_an_end_is_given_up_and_nothing_of_it_is_kept(
     make: Callable[[], Cache], made: Callable[[str], JsonObject]
 ) -> None:
     cache, server = make(), EndlessServer(made)
-    cache.budget = budget = CacheBudget(MOST)
+    cache.budget = budget = ClusterBudget(MOST)
     cache.begin()
     cache.add([made("first")])
     cache.commit("1")
@@ -106,7 +105,7 @@ def test_events_without_an_end_are_bounded(
     make: Callable[[], Cache], made: Callable[[str], JsonObject]
 ) -> None:
     cache = make()
-    cache.budget = budget = CacheBudget(MOST)
+    cache.budget = budget = ClusterBudget(MOST)
     cache.begin()
     cache.commit("1")
     added: list[str] = []
@@ -130,7 +129,7 @@ def test_events_without_an_end_are_bounded(
 
 
 def test_caches_of_one_cluster_share_its_budget() -> None:
-    budget, others = CacheBudget(MOST), AutoscalerCache("shop")
+    budget, others = ClusterBudget(MOST), AutoscalerCache("shop")
     first, second = pods(), AutoscalerCache("shop")
     first.budget = second.budget = budget
     first.begin()
@@ -167,8 +166,8 @@ def test_a_pod_with_names_that_no_server_accepts_is_malformed() -> None:
 
 def test_events_beyond_a_burst_are_read_at_the_pace_of_the_cluster() -> None:
     """A server that sends events without end leaves the interpreter to other clusters."""
-    pace = WatchPace(per_second=1.0, burst=3)
-    rests = [pace.count() for _ in range(6)]
+    budget = ClusterBudget(per_second=1.0, burst=3)
+    rests = [budget.count_event() for _ in range(6)]
     assert rests[:3] == [0.0, 0.0, 0.0]
     assert rests[3:] == pytest.approx([1.0, 2.0, 3.0], abs=0.5)
 
