@@ -56,11 +56,10 @@ check: $(VENV)/.dev
 	$(BIN)/python scripts/check_class_names.py
 	$(BIN)/python scripts/check_sizes.py
 
-## fix: apply the fixes of the linter and the formatter, and write the reference of the command line
+## fix: apply the fixes of the linter and the formatter
 fix: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/python scripts/cli_reference.py
 
 ## lock: pin the newest versions that pyproject.toml allows
 lock: $(VENV)/.dev

@@ -1,24 +1,20 @@
 #!/usr/bin/env python3
-"""Write docs/reference/cli.md from the commands and their options; `--check` only compares it."""
+"""Print the reference of the command line, which is a page of the site, from the commands."""
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
 from autoscaler.app import app
 
-PAGE = Path("docs/reference/cli.md")
 HEAD = """\
 # Command line
 
-This page is generated from the commands by `python scripts/cli_reference.py`, and a test checks
-that it is up to date. `autoscaler COMMAND --help` has more about each command, and its exit codes.
+This page is generated from the commands. `autoscaler COMMAND --help` has more about each command.
 
 A `TARGET` is `NAMESPACE/NAME` or `NAMESPACE/KIND/NAME`. `--version` prints the version, and
 `--install-completion` installs shell completion.
@@ -91,7 +87,7 @@ def sections() -> Iterator[str]:
     counts = Counter(option for found in options.values() for option in set(found))
     groups: dict[str, list[Option]] = {COMMON: []}
     for name, context in contexts.items():
-        summary = (context.command.help or "").partition("\n\n")[0]
+        summary, *paragraphs = (context.command.help or "").split("\n\n")
         usage = re.sub(r"[{}]", "", " ".join(context.command.collect_usage_pieces(context)))
         lines = [summary, f"    autoscaler {name} {usage}"]
         own = [option for option in options[name] if not option.group and counts[option] == 1]
@@ -107,6 +103,7 @@ def sections() -> Iterator[str]:
             f"[{group}](#{anchor(group)})" + (f": {', '.join(flags)}." if group == COMMON else ".")
             for group, flags in links.items()
         ]
+        lines += [" ".join(part.split()) for part in paragraphs if part.startswith("Exit codes")]
         yield f"## `{name}`\n\n" + "\n\n".join(lines) + "\n"
     for group, found in groups.items():
         yield f"## {group}\n\n" + table(found)
@@ -117,17 +114,10 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def main() -> int:
-    """Write the page, or compare it; the exit code is 1 if it was compared and differs."""
-    text = HEAD + "\n".join(sections())
-    if "--check" not in sys.argv:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE} is stale: run python scripts/cli_reference.py")
-        return 1
-    return 0
+def page() -> str:
+    """Return the page as Markdown."""
+    return HEAD + "\n".join(sections())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(page())

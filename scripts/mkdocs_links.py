@@ -5,6 +5,7 @@ README.md and its neighbors become pages. Other files, such as examples, become 
 
 import os
 import re
+import runpy
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -26,9 +27,11 @@ _FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not in docs/."""
+    """Add the pages that are not in docs/, and the reference of the command line."""
     for name, uri in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text(encoding="utf-8")))
+    reference = runpy.run_path(str(ROOT / "scripts" / "cli_reference.py"))["page"]()
+    files.append(File.generated(config, "reference/cli.md", content=reference))
     return files
 
 
