@@ -12,7 +12,8 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from autoscaler.cli.json_schemas import json_schema
-from autoscaler.config.written import as_written, compare
+from autoscaler.config.comparison import compare
+from autoscaler.config.written import as_written
 from autoscaler.core.decision import (
     Activity,
     Bound,

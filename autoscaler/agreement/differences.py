@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from autoscaler.config.written import FieldChange, Parts, as_written, field_changes, parts_of
+from autoscaler.config.comparison import FieldChange, field_changes
+from autoscaler.config.written import Parts, as_written, parts_of
 from autoscaler.core.spec import (
     SOURCES,
     Behavior,

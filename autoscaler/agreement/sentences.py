@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.core.observation import Hpa
 from autoscaler.core.text import duration
 from autoscaler.persistence.record import DirectoryRecord

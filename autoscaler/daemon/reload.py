@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from autoscaler.config import Config, ConfigError, load
+from autoscaler.config.comparison import Comparison, FieldChange, compare
 from autoscaler.config.problems import Problem
 from autoscaler.config.reading import MOST_OF_A_FILE, digest
 from autoscaler.config.settings import Sources
 from autoscaler.config.sources import included, stat_of
-from autoscaler.config.written import Comparison, FieldChange, compare
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.file_contents import read_bytes, stamp_of
 from autoscaler.rendering import wording

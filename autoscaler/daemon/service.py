@@ -13,7 +13,7 @@ from functools import partial
 
 from autoscaler import clock
 from autoscaler.config import Config
-from autoscaler.config.written import only_targets_differ
+from autoscaler.config.comparison import only_targets_differ
 from autoscaler.core.target import Target, TargetName
 from autoscaler.daemon.announcements import Announcements
 from autoscaler.daemon.connections import (

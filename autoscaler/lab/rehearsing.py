@@ -18,7 +18,6 @@ from autoscaler.cli.target_names import chosen
 from autoscaler.config import Config
 from autoscaler.core.target import Target
 from autoscaler.core.text import printable, rfc3339
-from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import RehearsalData, stated_loads, unmatched
 from autoscaler.lab.engine.rehearse import RehearsalPlan, reach
@@ -27,6 +26,7 @@ from autoscaler.lab.other_files import read_file
 from autoscaler.lab.past.file_data import FileData, Samples, SamplesError, read_samples
 from autoscaler.lab.past.prometheus_data import prometheus_data
 from autoscaler.lab.past.range_files import default_folder
+from autoscaler.lab.past.range_needs import TimeGrid
 from autoscaler.lab.past.record import RecordedData
 from autoscaler.persistence.record import DirectoryRecord
 

@@ -5,7 +5,8 @@ All that `record.changes.change_key` calls a change has a sentence.
 
 from collections.abc import Iterable, Iterator
 
-from autoscaler.config.written import field_changes, written
+from autoscaler.config.comparison import field_changes
+from autoscaler.config.written import written
 from autoscaler.core.decision import (
     READY,
     Activity,

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from autoscaler.agreement.differences import counterpart_of
 from autoscaler.agreement.sentences import agreement_answer, kept_of
 from autoscaler.config import Config
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.kubernetes.election import ClusterLeader
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.rows import RecordError

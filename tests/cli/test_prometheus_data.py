@@ -34,12 +34,13 @@ from autoscaler.core.spec import (
 )
 from autoscaler.core.target import Query, Target
 from autoscaler.core.text import rfc3339
-from autoscaler.lab.engine.answers import Answers, TimeGrid
+from autoscaler.lab.engine.answers import Answers
 from autoscaler.lab.engine.assumptions import Assumptions, LoadAssumption
 from autoscaler.lab.engine.loads import Total
 from autoscaler.lab.past.prometheus_data import PrometheusData, prometheus_data, selected
 from autoscaler.lab.past.range_fetching import LATE_SECONDS, FetchedRange, parts_of
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart
+from autoscaler.lab.past.range_needs import TimeGrid
 from autoscaler.lab.past.ranges import Grid, Matrix, MatrixSeries
 from tests.adapters.prometheus.reading import answered, query, reading
 from tests.adapters.prometheus.test_ranges import matrix, whole

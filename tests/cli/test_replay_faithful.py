@@ -14,11 +14,11 @@ from autoscaler.config import load
 from autoscaler.config.loading import namespace_or_anywhere
 from autoscaler.core.series import QueryFailure, QueryResult
 from autoscaler.core.spec import Flags
-from autoscaler.lab.engine.answers import TimeGrid
 from autoscaler.lab.engine.assumptions import Assumptions, WorkloadAssumption
 from autoscaler.lab.engine.building import built
 from autoscaler.lab.engine.world import SimulatedTarget, World
 from autoscaler.lab.past.prometheus_data import prometheus_data
+from autoscaler.lab.past.range_needs import TimeGrid
 from autoscaler.prometheus.reader import PrometheusReader
 from tests.cli.test_commands import queue_config
 from tests.narrowing import instance, known

@@ -6,8 +6,9 @@ import pytest
 
 from autoscaler.cli.asked_queries import queries_of
 from autoscaler.cli.cautions import cautions_on
+from autoscaler.config.comparison import compare
 from autoscaler.config.conversion import DEFAULTS
-from autoscaler.config.written import as_written, compare
+from autoscaler.config.written import as_written
 from autoscaler.core.breaker import Breaker
 from autoscaler.sync.breakers import Breakers
 from tests.config.documents import REF, assert_refused, cases, loaded, refused

@@ -6,13 +6,8 @@ import pytest
 import yaml
 
 from autoscaler.config import load
-from autoscaler.config.written import (
-    Comparison,
-    FieldChange,
-    as_written,
-    compare,
-    only_targets_differ,
-)
+from autoscaler.config.comparison import Comparison, FieldChange, compare, only_targets_differ
+from autoscaler.config.written import as_written
 from tests.config.documents import PROMETHEUS, QUERIES, REF, loaded, metric, prometheus, target, top
 from tests.tables import rows
 

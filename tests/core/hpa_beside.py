@@ -11,7 +11,7 @@ from typing import Any
 
 from autoscaler.agreement.comparison import HpaComparison
 from autoscaler.agreement.differences import counterpart_of
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.core.decision import Calculation, Decision
 from autoscaler.core.extensions import Extensions, Mode
 from autoscaler.core.observation import Hpa, HpaCondition, HpaStatus

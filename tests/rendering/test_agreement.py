@@ -15,7 +15,7 @@ from autoscaler.agreement.sentences import (
     moved,
     percent,
 )
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.core.observation import Hpa, HpaStatus
 from autoscaler.persistence.record.agreement import (
     Agreement,

@@ -7,7 +7,6 @@ in parts, and what is past is let go.
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from autoscaler.core.series import QueryFailure, QueryResult, Series
@@ -103,24 +102,3 @@ def with_faults(answer: Answer, faults: Iterable[Fault], instant: float) -> Answ
             elif isinstance(answer, QueryResult):
                 answer = QueryResult(answer.series, (*answer.warnings, warning))
     return answer
-
-
-@dataclass(frozen=True, slots=True)
-class TimeGrid:
-    """From ``begin`` up to ``end``, Unix seconds, in which a query is evaluated every ``step``.
-
-    The evaluations are at ``begin`` and then after each step: where targets are synced.
-    """
-
-    begin: float
-    end: float
-    step: float
-
-    @property
-    def points(self) -> int:
-        """How many evaluations there are."""
-        return max(0, -int(-(self.end - self.begin) // self.step))
-
-    def at(self, number: int) -> float:
-        """Return the instant of an evaluation."""
-        return self.begin + number * self.step

@@ -18,7 +18,7 @@ from autoscaler.core.observation import PodRequests
 from autoscaler.core.series import QueryFailure
 from autoscaler.core.spec import MetricSpec
 from autoscaler.core.target import Query, QueryKey, Target
-from autoscaler.lab.engine.answers import Answers, TimeGrid
+from autoscaler.lab.engine.answers import Answers
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import RehearsalData
 from autoscaler.lab.engine.loads import Totals, pods_in, totals_of_answers
@@ -37,6 +37,7 @@ from autoscaler.lab.past.range_needs import (
     REPLICAS,
     REQUESTED,
     STARTED,
+    TimeGrid,
     Wanted,
     needs_of,
     wanted_for,

@@ -17,11 +17,10 @@ from autoscaler.lab.engine.answers import (
     AnswerChunk,
     Answers,
     RecordedSeries,
-    TimeGrid,
     answers_from,
 )
 from autoscaler.lab.past.range_files import RangeFiles, RangeKey, StoredPart, cut, read_part
-from autoscaler.lab.past.range_needs import RangeNeed, Use
+from autoscaler.lab.past.range_needs import RangeNeed, TimeGrid, Use
 from autoscaler.lab.past.ranges import AskedRange, Grid, Matrix, MatrixSeries, matrix_of
 from autoscaler.prometheus.reader import PrometheusReader
 from autoscaler.transport.retries import FOR_A_COMMAND, FailureKind, RequestFailure

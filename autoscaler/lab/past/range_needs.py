@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from autoscaler.core.spec import Flags
 from autoscaler.core.target import QueryKey, Target, metric_key
-from autoscaler.lab.engine.answers import EMPTY, Answers, TimeGrid
+from autoscaler.lab.engine.answers import EMPTY, Answers
 from autoscaler.lab.engine.assumptions import Assumptions
 from autoscaler.lab.engine.building import BuildError, RehearsalData, built
 from autoscaler.lab.engine.loads import Totals
@@ -25,6 +25,27 @@ _MOST_NAMES = 50
 _FEWEST_PODS_POINTS = 100
 _PODS_STEPS = (60, 300, 900, 3600, 4 * 3600, 86400)
 """How often, in seconds, it is looked which pods there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeGrid:
+    """From ``begin`` up to ``end``, Unix seconds, in which a query is evaluated every ``step``.
+
+    The evaluations are at ``begin`` and then after each step: where targets are synced.
+    """
+
+    begin: float
+    end: float
+    step: float
+
+    @property
+    def points(self) -> int:
+        """How many evaluations there are."""
+        return max(0, -int(-(self.end - self.begin) // self.step))
+
+    def at(self, number: int) -> float:
+        """Return the instant of an evaluation."""
+        return self.begin + number * self.step
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.persistence.codec import UnreadableError, dumps, loads
 
 DAY = 86400.0

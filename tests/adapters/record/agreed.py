@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from autoscaler.config.written import FieldChange
+from autoscaler.config.comparison import FieldChange
 from autoscaler.persistence.record import DirectoryRecord
 from autoscaler.persistence.record.agreement import Agreement, Stretch
 from autoscaler.persistence.record.file import open_file
